@@ -1,0 +1,199 @@
+"""What `karenina show` does: the results of a run, one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from ..errors import ConfigError, Problem, did_you_mean
+from ..model.convert import unstructure
+from ..model.result import RubricPart, TemplatePart, VerificationResult
+from ..run.reasons import why
+from ..run.results import VerificationResultSet
+from .output import Part, Table, inline, own_stdout, print_json, print_parts
+from .summary import shown_cost
+
+__all__ = ["Wanted", "explained", "select_results", "show"]
+
+MANY = 5
+MARKS = {True: "right", False: "wrong", None: "not found"}
+
+
+@frozen
+class Wanted:
+    """Which results. None means all of them."""
+
+    question_id: str | None = None
+    """An id, or the beginning of exactly one."""
+    model: str | None = None
+    """Part of the name of an answering or parsing model."""
+    replicate: int | None = None
+
+
+def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
+    """Print the wanted results: a line each, or everything about those of one question."""
+    with own_stdout() as out:
+        results = select_results(VerificationResultSet.load(path), wanted)
+        if as_json:
+            documents = [_document(result) for result in results]
+            print_json(documents[0] if wanted.question_id and len(documents) == 1 else documents, out)
+        elif wanted.question_id is None:
+            print_parts([_overview(results)], out)
+        else:
+            for number, result in enumerate(results):
+                print_parts(["", "=" * 80, ""] if number else [], out)
+                print_parts(explained(result), out)
+
+
+def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[VerificationResult]:
+    """The wanted ones. Raises ConfigError that says what there is instead."""
+    found: Sequence[VerificationResult] = results
+    if wanted.question_id is not None:
+        question = _full_id(wanted.question_id, list(dict.fromkeys(r.metadata.question_id for r in found)))
+        found = [r for r in found if r.metadata.question_id == question]
+    if wanted.model is not None:
+        names = sorted({name for r in found for name in (r.metadata.answering_model, r.metadata.parsing_model)})
+        found = [
+            r for r in found if wanted.model in r.metadata.answering_model or wanted.model in r.metadata.parsing_model
+        ]
+        _require(found, "--model", wanted.model, names)
+    if wanted.replicate is not None:
+        numbers = sorted({r.metadata.replicate for r in found})
+        found = [r for r in found if r.metadata.replicate == wanted.replicate]
+        _require(found, "--replicate", str(wanted.replicate), list(map(str, numbers)))
+    return found
+
+
+def explained(result: VerificationResult) -> list[Part]:
+    """Everything about one result, for people."""
+    metadata = result.metadata
+    reason = why(result)
+    parts: list[Part] = [
+        f"Question {metadata.question_id}",
+        _indented(metadata.question_text),
+        "",
+        "Reference answer",
+        _indented(metadata.raw_answer or "(none)"),
+        "",
+        f"Answer of {metadata.answering_model}, replicate {metadata.replicate}",
+        _indented(result.generation.raw_llm_response or "(none)"),
+        "",
+        f"Outcome: {result.outcome}{f': {reason}' if reason else ''}",
+        f"Judge: {metadata.parsing_model}, mode {metadata.evaluation_mode}, {metadata.execution_time:.2f} s",
+        "",
+    ]
+    parts += _fields(result.template) if result.template else []
+    parts += _patterns(result.template) if result.template else []
+    parts += _traits(result.rubric) if result.rubric else []
+    ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
+    parts += _table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger)
+    trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
+    parts += _table("Stages", ("stage", "status", "seconds", "reason"), trail)
+    parts += _usage(result.generation.usage_metadata)
+    parts += [f"Warning: {warning}" for warning in metadata.warnings]
+    return parts
+
+
+def _full_id(given: str, ids: Sequence[str]) -> str:
+    found = [given] if given in ids else [question for question in ids if question.startswith(given)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        more = ", ..." if len(found) > MANY else ""
+        what = f"{given!r} is the beginning of {len(found)} ids: {', '.join(found[:MANY])}{more}"
+    else:
+        what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
+    raise ConfigError([Problem("QUESTION_ID", what)])
+
+
+def _require(found: Sequence[VerificationResult], option: str, given: str, there: Sequence[str]) -> None:
+    if not found:
+        raise ConfigError([Problem(option, f"no result of {given!r}; there is: {', '.join(there) or 'nothing'}")])
+
+
+def _document(result: VerificationResult) -> dict[str, Any]:
+    """The result as it is stored, with its question beside it."""
+    metadata = result.metadata
+    question = {
+        "id": metadata.question_id,
+        "text": metadata.question_text,
+        "raw_answer": metadata.raw_answer,
+        "keywords": list(metadata.keywords),
+    }
+    return {"question": question, **unstructure(result)}
+
+
+def _overview(results: Sequence[VerificationResult]) -> Table:
+    rows = [
+        (m.question_id, m.answering_model, m.parsing_model, str(m.replicate), str(r.outcome), inline(why(r)))
+        for r in results
+        for m in (r.metadata,)
+    ]
+    return Table(("question", "answering", "judge", "replicate", "outcome", "reason"), rows)
+
+
+def _fields(template: TemplatePart) -> list[Part]:
+    expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
+    results = template.field_results or {}
+    rows = [
+        (name, _value(expected.get(name)), _value(extracted.get(name)), _mark(name, results))
+        for name in dict.fromkeys((*results, *expected, *extracted))
+    ]
+    return _table("Fields", ("field", "expected", "extracted", "comparison"), rows)
+
+
+def _mark(name: str, results: Mapping[str, bool | None]) -> str:
+    return MARKS[results[name]] if name in results else "not compared"
+
+
+def _patterns(template: TemplatePart) -> list[Part]:
+    details = template.regex_validation_details or {}
+    rows = [
+        (name, "passed" if passed else "failed", str(about.get("pattern", "")), _value(about.get("matches_found")))
+        for name, passed in (template.regex_validation_results or {}).items()
+        for about in (details.get(name) or {},)
+    ]
+    return _table("Patterns on the whole answer", ("check", "result", "pattern", "found"), rows)
+
+
+def _traits(rubric: RubricPart) -> list[Part]:
+    scores: dict[str, Any] = {}
+    for kind in ("llm", "regex", "callable", "metric", "agentic"):
+        scores |= getattr(rubric, f"{kind}_trait_scores")
+    rows = []
+    for name in dict.fromkeys((*scores, *rubric.trait_states)):
+        state = rubric.trait_states.get(name) or {}
+        label = rubric.llm_trait_labels.get(name)
+        score = _value(scores.get(name)) + (f" ({label})" if label else "")
+        rows.append((name, score, str(state.get("state", "")), inline(state.get("reason") or "")))
+    return _table("Rubric", ("trait", "score", "state", "reason"), rows)
+
+
+def _usage(usage: Mapping[str, Any]) -> list[Part]:
+    rows = [
+        (
+            f"{task} (shared)" if row.get("cached") else task,
+            str(row.get("model") or ""),
+            *(str(row.get(key, "")) for key in ("calls", "attempts", "input_tokens", "output_tokens")),
+            shown_cost(row.get("cost_usd")),
+        )
+        for task, row in usage.items()
+        if isinstance(row, Mapping) and row
+    ]
+    return _table("Calls", ("task", "model", "calls", "attempts", "tokens in", "tokens out", "cost"), rows)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Part]:
+    return [Table(columns, rows, title)] if rows else []
+
+
+def _value(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

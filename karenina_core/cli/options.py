@@ -1,0 +1,87 @@
+"""Options that several commands share. None of them has a default: what is not given overrides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["json_option", "model_options", "run_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+MODES = ("template_only", "template_and_rubric", "rubric_only")
+
+
+def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"{value!r}: write key.path=value, such as run.concurrency=4", ctx, parameter)
+    return values
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+
+def run_options(function: F) -> F:
+    """--config, --mode, --with, --without, --set."""
+    options = (
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
+        ),
+        click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
+        click.option(
+            "--with",
+            "features_on",
+            multiple=True,
+            metavar="FEATURE",
+            help="Switch optional behaviour on, such as abstention. Repeatable.",
+        ),
+        click.option("--without", "features_off", multiple=True, metavar="FEATURE", help="Switch it off. Repeatable."),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY.PATH=VALUE",
+            callback=_has_value,
+            help="One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as "
+            "a text. Options of their own, such as --mode, win over it. Repeatable.",
+        ),
+    )
+    return _decorated(function, options)
+
+
+def model_options(role: str) -> Callable[[F], F]:
+    """--ROLE-model and the four options that say how to reach it."""
+    options = (
+        click.option(
+            f"--{role}-model",
+            f"{role}_models",
+            multiple=True,
+            metavar="MODEL",
+            help=f"A model's name, or the NAME of a [models.NAME] table. Replaces run.{role}_models. Repeatable.",
+        ),
+        click.option(
+            f"--{role}-interface",
+            metavar="NAME",
+            help="How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm.",
+        ),
+        click.option(f"--{role}-provider", metavar="NAME", help="Who serves it."),
+        click.option(
+            f"--{role}-base-url",
+            metavar="URL",
+            help=f"The server's address; does not choose the interface (see --{role}-interface).",
+        ),
+        click.option(f"--{role}-api-key-env", metavar="NAME", help="The environment variable that holds its key."),
+    )
+    return lambda function: _decorated(function, options)
+
+
+def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,36 @@
+"""`karenina show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import json_option
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Explain the results of a run.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("question_id", required=False)
+@click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
+@click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    directory: Path,
+    question_id: str | None,
+    model: str | None,
+    replicate: int | None,
+    as_json: bool,
+) -> None:
+    """List the results in DIR, a run directory or a results.jsonl, or explain those of one question.
+
+    QUESTION_ID may be the beginning of an id, as long as it is the beginning of one only.
+    """
+    from .explanation import Wanted, show
+
+    show(directory, Wanted(question_id, model, replicate), as_json=as_json)
+    ctx.exit(0)

@@ -1,0 +1,103 @@
+"""The end of a run for people."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..model.result import VerificationResult
+from ..run.reasons import why
+from ..run.results import VerificationResultSet
+from .output import Part, Table, inline
+
+__all__ = ["model_parts", "not_passed", "percent", "run_parts", "shown_cost"]
+
+MOST = 10
+GOOD = ("passed", "scored")
+
+
+def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequence[str] = ()) -> list[Part]:
+    """What is printed after a run whose results are in `directory`. `warnings` are the benchmark's."""
+    summary = results.get_summary()
+    parts: list[Part] = [*model_parts(results), *not_passed(results)]
+    parts += _listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]])
+    parts += _listing("Notes", [(text,) for text in summary["notes"]])
+    parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
+    parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}")
+    parts.append(f"Results: {directory}")
+    parts.append(f"One item explained: {_show_line(results, directory)}")
+    return parts
+
+
+def model_parts(results: VerificationResultSet) -> list[Part]:
+    """One table of rates for every pair of answering model and judge."""
+    return [_pair(row) for row in results.get_summary()["models"]]
+
+
+def percent(rate: float | None) -> str:
+    """A fraction with one decimal."""
+    return "n/a" if rate is None else f"{100 * rate:.1f} %"
+
+
+def shown_cost(cost: float | None) -> str:
+    """Dollars; what is not known is never shown as 0."""
+    return "unknown" if cost is None else f"${cost:.4f}"
+
+
+def _pair(row: Mapping[str, Any]) -> Table:
+    low, high = row["pass_rate_low"], row["pass_rate_high"]
+    interval = f" (95 %: {percent(low)} to {percent(high)})" if low is not None and high is not None else ""
+    rows = [
+        ("items", str(row["items"])),
+        ("pass rate", percent(row["pass_rate"]) + interval),
+        ("accuracy of answered", percent(row["answered_accuracy"])),
+        ("coverage", percent(row["coverage"])),
+        ("outcomes", _counts(row["outcomes"])),
+        *([("errors", _counts(row["errors"]))] if row["errors"] else []),
+    ]
+    return Table(("", ""), rows, f"{row['answering']}, judged by {row['parsing']}")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def not_passed(results: Sequence[VerificationResult], most: int = MOST) -> list[Part]:
+    """The items that did not pass, at most `most` of them; with the model where there are several."""
+    bad = [result for result in results if result.metadata.outcome not in GOOD]
+    several = len({r.metadata.answering_model for r in results}) > 1
+    names = _short_names(results)
+    rows = [
+        (
+            r.metadata.question_id,
+            *([names[r.metadata.answering_model]] if several else []),
+            str(r.outcome),
+            inline(why(r)),
+        )
+        for r in bad[:most]
+    ]
+    head = ("question", *(["model"] if several else []), "outcome", "why")
+    more = len(bad) - len(rows)
+    return [
+        *([Table(head, rows, f"Not passed: {len(bad)} of {len(results)}")] if rows else []),
+        *([f"  and {more} more"] if more else []),
+    ]
+
+
+def _short_names(results: Iterable[VerificationResult]) -> dict[str, str]:
+    """Identity -> the model's own name where that is enough to tell them apart."""
+    full = {r.metadata.answering_model: r.metadata.answering.model_name for r in results}
+    unique = len(set(full.values())) == len(full)
+    return full if unique else {identity: identity for identity in full}
+
+
+def _listing(title: str, rows: Sequence[Sequence[str]]) -> list[Part]:
+    cells = [tuple(inline(cell, 500) for cell in row) for row in rows]
+    return [Table(("",) * len(rows[0]), cells, title)] if rows else []
+
+
+def _show_line(results: Sequence[VerificationResult], directory: Path) -> str:
+    first = next((r for r in results if r.metadata.outcome not in GOOD), results[0])
+    return shlex.join(["karenina", "show", str(directory), first.metadata.question_id])

@@ -1,0 +1,83 @@
+"""What `karenina verify` does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import TemplateRefused
+from ..log import configure
+from ..run.benchmark import Benchmark
+from ..run.directory import default_directory
+from ..run.prepare import Prepared, prepare
+from ..run.results import VerificationResultSet
+from ..run.runner import Destination, execute
+from .exits import OK, SOME_FAILED, Interrupted
+from .flags import configured, trust_line
+from .output import note, own_stdout, print_json, print_parts
+from .progress import Progress
+from .selection import select_questions
+from .summary import run_parts
+
+__all__ = ["verify"]
+
+
+def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
+    """Run the benchmark and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    with own_stdout() as out:
+        configure()
+        prepared = _prepared(path, options, trust_line(arguments))
+        directory = options["out"] or default_directory(path.stem)
+        if not options["quiet"]:
+            note(_announced(prepared, directory))
+        destination = Destination(run_dir=directory, sinks=options["sinks"], source=path)
+        results = _run(prepared, destination, quiet=options["quiet"])
+        for sink, failure in results.sink_failures.items():
+            note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
+        if options["as_json"]:
+            for warning in prepared.benchmark.warnings:
+                note(f"Warning: {warning}")
+            print_json(results.get_summary(), out)
+        else:
+            print_parts(run_parts(results, directory, prepared.benchmark.warnings), out)
+    failed = any(result.metadata.outcome == "error" for result in results)
+    return SOME_FAILED if failed or results.sink_failures else OK
+
+
+def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared:
+    """The run after every check. Raises TemplateRefused with the line to type for those who trust the file."""
+    loaded = configured(options, trust_line=trusting)
+    benchmark = Benchmark.load(path, app=loaded.app)
+    ids = None
+    if options["questions"] is not None:
+        ids = select_questions(options["questions"], [question.id for question in benchmark])
+    try:
+        return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids)
+    except TemplateRefused as error:
+        raise TemplateRefused(f"{error}\nIf you trust the author of {path}, type:\n{trusting}") from error
+
+
+def _announced(prepared: Prepared, directory: Path) -> str:
+    config = prepared.config
+    counts = (
+        (len(prepared.questions), "questions"),
+        (len(config.answering_models), "answering models"),
+        (len(config.parsing_models), "judges"),
+        (config.replicate_count, "replicates"),
+    )
+    product = " x ".join(f"{count} {name if count > 1 else name[:-1]}" for count, name in counts)
+    return f"{len(prepared)} items ({product}), mode {prepared.mode}, into {directory}"
+
+
+def _run(prepared: Prepared, destination: Destination, *, quiet: bool) -> VerificationResultSet:
+    """Run in this thread, so that an interrupt cancels the run and lets it keep what is finished."""
+    progress = Progress(len(prepared), quiet=quiet)
+    try:
+        with progress, asyncio.Runner() as runner:
+            return runner.run(execute(prepared, destination, on_result=progress.advance))
+    except KeyboardInterrupt:
+        kept = destination.run_dir is not None and destination.run_dir.exists()
+        where = f", kept in {destination.run_dir}" if kept else ""
+        raise Interrupted(f"interrupted: {progress.done} of {progress.total} items are done{where}") from None

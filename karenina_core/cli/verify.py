@@ -1,0 +1,73 @@
+"""`karenina verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import json_option, model_options, run_options
+from .root import ARGUMENTS
+
+__all__ = ["command"]
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command(short_help="Run a benchmark.")
+@click.argument("benchmark", type=click.Path(path_type=Path))
+@model_options("answering")
+@model_options("parsing")
+@run_options
+@click.option(
+    "--questions",
+    metavar="0-5,7|ID,...",
+    help="Which questions: positions in the file, counted from 0, ranges with both ends, or ids. An id wins over a "
+    "position that looks the same.",
+)
+@click.option("--replicates", type=COUNT, metavar="N", help="Independent answers per question and model.")
+@click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight.")
+@click.option(
+    "--manual-traces",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Recorded answers for the interface manual: a JSON object by question id or text.",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write every model call to this new file (plugin replay).",
+)
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Answer every model call from this file, without network and keys; a call that is not in it is an error.",
+)
+@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, unprotected.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The run directory; it must be empty. Default: karenina-runs/FILE-TIME.",
+)
+@click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
+    """Ask models the questions of a BENCHMARK, judge their answers, and keep the results in a run directory.
+
+    A flag wins over the environment (KARENINA_CONCURRENCY and the like), the environment over the file of --config,
+    and that over the defaults. The interface and address options apply to the models named by --answering-model or
+    --parsing-model, else to those of the configuration file.
+
+    \b
+    Exit codes: 0 every item has an outcome, 3 some items ended in an error, 1 could not run, 2 wrong usage,
+    74 the run directory cannot be written, 130 interrupted.
+    """
+    from .verification import verify
+
+    ctx.exit(verify(benchmark, options, ctx.meta[ARGUMENTS]))

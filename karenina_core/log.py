@@ -1,0 +1,86 @@
+"""Logging: structlog on top of the standard handlers, one line an event on stderr, secrets redacted last."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
+
+__all__ = ["configure", "get_logger", "redactor", "secrets_in"]
+
+MASK = "[redacted]"
+
+
+class _Logger:
+    """A structlog logger, made when it first has something to say: structlog costs more to import than the core."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        import structlog  # lazy, see above
+
+        logger = structlog.wrap_logger(
+            logging.getLogger(self._name),
+            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.add_log_level, _redact_environment, _render],
+            wrapper_class=structlog.stdlib.BoundLogger,
+        )
+        return getattr(logger, method)
+
+
+def get_logger(name: str = "karenina") -> Any:
+    """A structlog logger; silent until `configure` is called or the host program sets up logging."""
+    return _Logger(name)
+
+
+class _Stderr(logging.StreamHandler[Any]):
+    """Writes to whatever is stderr at that moment: progress bars and tests put another one in its place."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+
+def configure(level: str = "WARNING") -> None:
+    """Send karenina's log to stderr. Libraries never call this; the command line does."""
+    handler = _Stderr()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger = logging.getLogger("karenina")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+def secrets_in(environment: Mapping[str, str]) -> frozenset[str]:
+    """Values of environment variables whose names say that they are secret."""
+    marks = ("API_KEY", "TOKEN", "SECRET", "PASSWORD")
+    return frozenset(v for k, v in environment.items() if len(v) >= 8 and any(mark in k.upper() for mark in marks))
+
+
+def redactor(secrets: Iterable[str]) -> Any:
+    """A function that replaces every one of `secrets` in a text."""
+    values = sorted((s for s in secrets if s), key=len, reverse=True)
+
+    def redact(text: str) -> str:
+        for value in values:
+            if value in text:
+                text = text.replace(value, MASK)
+        return text
+
+    return redact
+
+
+def _redact_environment(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    redact = redactor(secrets_in(os.environ))
+    return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+    text = str(event.pop("event", ""))
+    event.pop("level", None)
+    return " ".join([text, *(f"{key}={value!r}" for key, value in event.items())])

@@ -1,0 +1,68 @@
+"""A benchmark: questions, a rubric for all of them, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from .fields import texts
+from .question import Question
+from .rubric import Rubric
+
+__all__ = ["BenchmarkData"]
+
+
+def _questions(value: Iterable[Question]) -> tuple[Question, ...]:
+    return tuple(value)
+
+
+@frozen(kw_only=True)
+class BenchmarkData:
+    """What a benchmark file says. Loaders make it, writers read it; it executes nothing."""
+
+    name: str = field()
+    description: str = ""
+    version: str = "0.1.0"
+    creator: Any = None
+    id: str | None = None
+    questions: tuple[Question, ...] = field(default=(), converter=_questions)
+    rubric: Rubric | None = None
+    """Traits that apply to every question."""
+    metadata: Mapping[str, Any] = field(factory=dict)
+    date_created: str | None = None
+    date_modified: str | None = None
+    document: Any = field(default=None, eq=False, repr=False)
+    """The loader's own record of the file, so that what karenina does not know survives a save."""
+    warnings: tuple[str, ...] = field(default=(), converter=texts, eq=False)
+    """What the loader noticed and could not use."""
+
+    @name.validator
+    def _check_name(self, _: object, value: str) -> None:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("a benchmark needs a name")
+
+    @questions.validator
+    def _check_ids(self, _: object, value: tuple[Question, ...]) -> None:
+        seen: set[str] = set()
+        for question in value:
+            if question.id in seen:
+                raise ValueError(f"two questions have the id {question.id!r}")
+            seen.add(question.id)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.questions)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __contains__(self, question_id: object) -> bool:
+        return any(question.id == question_id for question in self.questions)
+
+    def question(self, question_id: str) -> Question:
+        """The question of this id; KeyError where there is none."""
+        for question in self.questions:
+            if question.id == question_id:
+                return question
+        raise KeyError(question_id)

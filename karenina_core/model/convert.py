@@ -1,0 +1,230 @@
+"""The one converter between karenina's values and plain JSON or TOML data.
+
+Strict: nothing is silently reinterpreted.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import attrs
+import cattrs
+from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+from cattrs.cols import is_any_set, is_sequence, list_structure_factory
+from cattrs.errors import AttributeValidationNote, IterableValidationNote
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from ..errors import ConfigError, Problem, did_you_mean
+from .config import FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
+from .rubric import TemplateKind, as_kind
+
+__all__ = ["converter", "structure", "unstructure"]
+
+T = TypeVar("T")
+NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
+
+
+def structure(value: Any, cls: type[T], path: str = "") -> T:
+    """Turn plain data into `cls`. Raises ConfigError with every problem, each with its path and a suggestion."""
+    try:
+        return converter().structure(value, cls)
+    except Exception as error:
+        raise ConfigError(_problems(error, path)) from None
+
+
+def unstructure(value: Any) -> Any:
+    """Turn a value into plain data. Secrets and recorded answers are left out."""
+    return converter().unstructure(value)
+
+
+@functools.cache
+def converter() -> cattrs.Converter:
+    """The converter itself, made once."""
+    conv = cattrs.Converter(forbid_extra_keys=True)
+    _refuse_guesses(conv)
+    conv.register_structure_hook_factory(_is_union, lambda t: functools.partial(_structure_union, conv))
+    conv.register_structure_hook_factory(_is_literal, lambda t: _structure_literal)
+    conv.register_structure_hook_func(lambda t: t is Any or t is object, lambda value, _: value)
+    conv.register_structure_hook(bytes, lambda value, _: _bytes(value))
+    conv.register_unstructure_hook(bytes, lambda value: base64.b64encode(value).decode("ascii"))
+    conv.register_structure_hook(Secret, lambda value, _: Secret(_exactly(value, str)))
+    conv.register_unstructure_hook(Secret, lambda value: None)
+    conv.register_structure_hook(ManualAnswer, lambda value, _: value)
+    conv.register_structure_hook(TemplateKind, lambda value, _: _template_kind(value))
+    conv.register_unstructure_hook(TemplateKind, TemplateKind.to_dict)
+    conv.register_unstructure_hook_func(
+        lambda t: is_any_set(t), lambda value: sorted(map(conv.unstructure, value), key=repr)
+    )
+    conv.register_structure_hook_factory(attrs.has, functools.partial(_structure_attrs, conv))
+    conv.register_unstructure_hook_factory(attrs.has, functools.partial(_unstructure_attrs, conv))
+    conv.register_structure_hook(VerificationConfig, _structure_run(conv))
+    return conv
+
+
+def _structure_attrs(conv: cattrs.Converter, cls: type) -> Any:
+    inner: Any = make_dict_structure_fn(cls, conv, _cattrs_forbid_extra_keys=True)
+
+    def hook(value: Any, t: type) -> Any:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"expected a table of settings, got {value!r}")
+        return inner(value, t)
+
+    return hook
+
+
+def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
+    left_out = [a.name for a in attrs.fields(cls) if a.name.startswith("_") or a.name in NEVER_WRITTEN]
+    hidden: dict[str, Any] = {name: override(omit=True) for name in left_out}
+    return make_dict_unstructure_fn(cls, conv, **hidden)
+
+
+def _structure_run(conv: cattrs.Converter) -> Any:
+    """`abstention_enabled = true` and its like are accepted beside `features`."""
+    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in FEATURE_FIELDS}
+    inner = make_dict_structure_fn(VerificationConfig, conv, _cattrs_forbid_extra_keys=True, **hidden)
+
+    def hook(value: Any, cls: type) -> VerificationConfig:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"expected a table of settings, got {value!r}")
+        switches, problems = _switches(value)
+        try:
+            config: VerificationConfig = inner({k: v for k, v in value.items() if k not in FEATURE_FIELDS}, cls)
+        except Exception as error:
+            problems += _problems(error, "")
+        if problems:
+            raise ConfigError(problems)
+        return attrs.evolve(config, **switches) if switches else config
+
+    return hook
+
+
+def _switches(value: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    switches: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name in FEATURE_FIELDS:
+        try:
+            switches |= {name: _exactly(value[name], bool)} if name in value else {}
+        except TypeError as error:
+            problems.append(Problem(name, str(error)))
+    return switches, problems
+
+
+def _exactly(value: Any, type_: type, *others: type) -> Any:
+    if type(value) not in (type_, *others):
+        raise TypeError(f"expected {_name(type_)}, got {value!r}")
+    return type_(value)
+
+
+def _name(type_: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "nothing"}
+    return names.get(type_) or str(getattr(type_, "__name__", type_))
+
+
+def _refuse_guesses(conv: cattrs.Converter) -> None:
+    """`"no"` is not true, `"7"` is not 7 and `"abc"` is not a list of letters."""
+    for type_, others in ((bool, ()), (str, ()), (int, ()), (float, (int,))):
+        conv.register_structure_hook(type_, lambda value, t, o=others: _exactly(value, t, *o))
+
+    for predicate in (is_sequence, is_any_set):
+        conv.register_structure_hook_factory(predicate, _list_hook)
+
+
+def _list_hook(type_: Any, conv: cattrs.Converter) -> Any:
+    """Lists from lists only, in the container that the field asks for."""
+    inner = list_structure_factory(type_, conv)
+    container = get_origin(type_) or type_
+    container = container if container in (tuple, set, frozenset) else list
+
+    def hook(value: Any, t: Any) -> Any:
+        if not isinstance(value, list | tuple | set | frozenset):
+            raise TypeError(f"expected a list, got {value!r}")
+        return container(inner(value, t))
+
+    return hook
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
+
+
+def _template_kind(value: Any) -> TemplateKind:
+    kind = as_kind(value)
+    if not isinstance(kind, TemplateKind):
+        raise TypeError(f"expected a template kind, got {value!r}")
+    return kind
+
+
+def _is_literal(type_: Any) -> bool:
+    return get_origin(type_) is Literal
+
+
+def _is_union(type_: Any) -> bool:
+    return get_origin(type_) in (Union, UnionType)
+
+
+def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
+    members = get_args(type_)
+    if value is None and NoneType in members:
+        return None
+    members = tuple(member for member in members if member is not NoneType)
+    if len(members) == 1:
+        return conv.structure(value, members[0])
+    errors = []
+    for member in members:
+        if isinstance(member, type) and isinstance(value, member) and type(value) is member:
+            return value
+    for member in members:
+        try:
+            return conv.structure(value, member)
+        except Exception as error:
+            errors.append(error)
+    raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
+
+
+def _structure_literal(value: Any, type_: Any) -> Any:
+    allowed = get_args(type_)
+    if value not in allowed or isinstance(value, bool) != any(isinstance(a, bool) for a in allowed if a == value):
+        hint = did_you_mean(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
+        raise ValueError(f"must be one of {', '.join(map(str, allowed))}, not {value!r}{hint}")
+    return value
+
+
+def _problems(error: BaseException, path: str) -> list[Problem]:
+    """Flatten cattrs' tree of errors into one line each."""
+    if isinstance(error, ClassValidationError | IterableValidationError):
+        return [problem for child in error.exceptions for problem in _problems(child, path + _step(child))]
+    if isinstance(error, ForbiddenExtraKeysError):
+        names = [str(a.alias) for a in attrs.fields(error.cl)]
+        return [
+            Problem(_join(path, name), f"unknown setting{did_you_mean(name, names)}")
+            for name in sorted(error.extra_fields)
+        ]
+    if isinstance(error, ConfigError):
+        return [Problem(_join(path, p.path), p.message) for p in error.problems]
+    if isinstance(error, KeyError):
+        name = str(error.args[0])
+        return [Problem(path.lstrip(".") if path.endswith(f".{name}") else _join(path, name), "is missing")]
+    return [Problem(path.lstrip("."), _plain(error))]
+
+
+def _plain(error: BaseException) -> str:
+    """attrs' validators raise with extra arguments; only the first is for people."""
+    text = str(error.args[0]) if error.args else type(error).__name__
+    return text if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {text}"
+
+
+def _step(error: BaseException) -> str:
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, AttributeValidationNote):
+            return f".{note.name}"
+        if isinstance(note, IterableValidationNote):
+            return f"[{note.index!r}]"
+    return ""
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}".strip(".") if name else path.lstrip(".")

@@ -1,0 +1,184 @@
+"""Messages: what is said to a model and what comes back, in one shape for every provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from attrs import asdict, evolve, field, frozen
+
+__all__ = [
+    "Block",
+    "Message",
+    "Role",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "UsageMetadata",
+    "trace_dicts",
+]
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@frozen
+class UsageMetadata:
+    """Tokens of one or more calls. `cost_usd` is None where the price is unknown, never 0."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cost_usd: float | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    model: str | None = None
+
+    def __add__(self, other: UsageMetadata) -> UsageMetadata:
+        return UsageMetadata(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.total_tokens + other.total_tokens,
+            _sum(self.cost_usd, other.cost_usd, both=True),
+            _sum(self.cache_read_tokens, other.cache_read_tokens),
+            _sum(self.cache_creation_tokens, other.cache_creation_tokens),
+            self.model if self.model == other.model else None,
+        )
+
+
+def _sum(a: Any, b: Any, *, both: bool = False) -> Any:
+    """Add two numbers of which either may be unknown; `both`: an unknown part makes the sum unknown."""
+    if a is None or b is None:
+        return None if both or (a is None and b is None) else (a if b is None else b)
+    return a + b
+
+
+@frozen
+class TextBlock:
+    """Plain text."""
+
+    text: str
+
+
+@frozen
+class ToolUseBlock:
+    """A model asks for a tool."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any] = field(factory=dict)
+
+
+@frozen
+class ToolResultBlock:
+    """What a tool answered."""
+
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+
+
+@frozen
+class ThinkingBlock:
+    """Reasoning that the provider shows apart from the answer."""
+
+    thinking: str
+    signature: str | None = None
+
+
+Block = TextBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock
+
+
+def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
+    return tuple(value)
+
+
+@frozen
+class Message:
+    """One message: a role and a list of blocks."""
+
+    role: Role
+    content: tuple[Block, ...] = field(converter=_blocks)
+    usage_metadata: UsageMetadata | None = None
+
+    @property
+    def text(self) -> str:
+        """All text blocks, joined by newlines."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    @property
+    def tool_calls(self) -> tuple[ToolUseBlock, ...]:
+        return tuple(block for block in self.content if isinstance(block, ToolUseBlock))
+
+    @classmethod
+    def system(cls, text: str) -> Message:
+        return cls("system", (TextBlock(text),))
+
+    @classmethod
+    def user(cls, text: str) -> Message:
+        return cls("user", (TextBlock(text),))
+
+    @classmethod
+    def assistant(cls, text: str = "", tool_calls: Iterable[ToolUseBlock] = ()) -> Message:
+        return cls("assistant", (*((TextBlock(text),) if text else ()), *tool_calls))
+
+    @classmethod
+    def tool_result(cls, tool_use_id: str, content: str, is_error: bool = False) -> Message:
+        return cls("tool", (ToolResultBlock(tool_use_id, content, is_error),))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A lossless JSON form: `{"role", "content": [{"type", ...}], "usage_metadata"?}`."""
+        names = {TextBlock: "text", ToolUseBlock: "tool_use", ToolResultBlock: "tool_result", ThinkingBlock: "thinking"}
+        blocks = [{"type": names[type(block)], **asdict(block, recurse=False)} for block in self.content]
+        usage = {"usage_metadata": asdict(self.usage_metadata)} if self.usage_metadata else {}
+        return {"role": self.role, "content": blocks, **usage}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """The inverse of `to_dict`; a plain string as content is one text block."""
+        kinds: dict[str, type[Block]] = {
+            "text": TextBlock,
+            "tool_use": ToolUseBlock,
+            "tool_result": ToolResultBlock,
+            "thinking": ThinkingBlock,
+        }
+        content = data["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        blocks = [kinds[b["type"]](**{k: v for k, v in b.items() if k != "type"}) for b in content]
+        usage = data.get("usage_metadata")
+        return cls(data["role"], blocks, UsageMetadata(**usage) if usage else None)
+
+
+def trace_dicts(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The flat form that results store: one row a message, one message per tool result.
+
+    Keys: `role`, `content` (text), `block_index`, and where present `tool_calls`, `tool_result`, `thinking`,
+    `usage_metadata`. System and user messages are the prompt, not the trace, and are left out.
+    """
+    rows: list[dict[str, Any]] = []
+    for message in (part for whole in messages for part in _split(whole)):
+        if message.role in ("system", "user"):
+            continue
+        row: dict[str, Any] = {"role": message.role, "content": message.text, "block_index": len(rows)}
+        for block in message.content:
+            if isinstance(block, ToolUseBlock):
+                row.setdefault("tool_calls", []).append(
+                    {"id": block.id, "name": block.name, "input": dict(block.input)}
+                )
+            elif isinstance(block, ToolResultBlock):
+                row["content"] = block.content
+                row["tool_result"] = {"tool_use_id": block.tool_use_id, "is_error": block.is_error}
+            elif isinstance(block, ThinkingBlock):
+                row["thinking"] = {"thinking": block.thinking, "signature": block.signature}
+        if message.usage_metadata:
+            row["usage_metadata"] = asdict(message.usage_metadata)
+        rows.append(row)
+    return rows
+
+
+def _split(message: Message) -> list[Message]:
+    results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+    if len(results) <= 1:
+        return [message]
+    return [evolve(message, content=(block,), usage_metadata=None) for block in results]

@@ -1,0 +1,79 @@
+"""A question and what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from .fields import texts
+from .identity import question_urn, template_id
+from .rubric import Rubric
+
+__all__ = ["Question", "TemplateSource"]
+
+
+@frozen
+class TemplateSource:
+    """The text of an answer template and the language it is written in. Text only: nothing is executed."""
+
+    text: str
+    language: str = "python"
+    """`python` (a pydantic class) or `karenina-template` (a JSON description without code)."""
+
+    @property
+    def id(self) -> str:
+        return template_id(self.text)
+
+
+@frozen(kw_only=True)
+class Question:
+    """One question with its reference answer, its template and its own rubric."""
+
+    question: str = field()
+    raw_answer: str = ""
+    """The reference answer as an expert wrote it."""
+    id: str = field()
+    answer_template: str | None = None
+    """Source of the answer template."""
+    template_language: str = "python"
+    finished: bool | None = None
+    """Whether the author calls it finished; None where nothing was said."""
+    placeholder_template: bool = False
+    """Whether the template is one that an authoring tool filled in and nobody edited."""
+    keywords: tuple[str, ...] = field(default=(), converter=texts)
+    question_rubric: Rubric | None = None
+    few_shot_examples: Sequence[Mapping[str, Any]] = ()
+    answer_notes: str | None = None
+    author: Mapping[str, Any] | str | None = None
+    sources: Sequence[Any] | str | None = None
+    custom_metadata: Mapping[str, Any] = field(factory=dict)
+    workspace_path: str | None = None
+    date_created: str | None = None
+    date_modified: str | None = None
+
+    @id.default
+    def _id(self) -> str:
+        return question_urn(self.question)
+
+    @question.validator
+    def _check_question(self, _: object, value: str) -> None:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("a question needs a text")
+
+    @property
+    def template(self) -> TemplateSource | None:
+        """The template, unless there is none or only a placeholder."""
+        if self.placeholder_template or not (self.answer_template or "").strip():
+            return None
+        return TemplateSource(self.answer_template or "", self.template_language)
+
+    @property
+    def template_id(self) -> str:
+        return template_id(self.answer_template)
+
+    @property
+    def is_finished(self) -> bool:
+        """What the author said; without a word, a question with a real template counts as finished."""
+        return self.template is not None if self.finished is None else self.finished

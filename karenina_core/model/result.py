@@ -1,0 +1,273 @@
+"""`VerificationResult`: everything that happened to one item, in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from attrs import evolve, field, fields_dict, frozen
+
+from .fields import texts
+from .identity import ModelIdentity
+from .outcome import Outcome, OutcomeName
+
+__all__ = [
+    "PARTS",
+    "ChecksPart",
+    "DeepJudgmentPart",
+    "DeepJudgmentRubricPart",
+    "GenerationPart",
+    "LedgerEntry",
+    "MetadataPart",
+    "RubricPart",
+    "TemplatePart",
+    "TrailEntry",
+    "VerificationResult",
+]
+
+Row = Mapping[str, Any]
+
+
+def _rows(value: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(value)
+
+
+@frozen(kw_only=True)
+class MetadataPart:
+    """Who, what, when, and how it ended."""
+
+    question_id: str
+    template_id: str
+    result_id: str
+    question_text: str
+    raw_answer: str | None = None
+    keywords: tuple[str, ...] = field(default=(), converter=texts)
+    answering: ModelIdentity
+    parsing: ModelIdentity
+    answering_system_prompt: str | None = None
+    parsing_system_prompt: str | None = None
+    outcome: OutcomeName = "skipped"
+    outcome_detail: str | None = None
+    completed_without_errors: bool = True
+    error: str | None = None
+    warnings: tuple[str, ...] = field(default=(), converter=texts)
+    execution_time: float = 0.0
+    """Seconds from the first stage to the last."""
+    timestamp: str = ""
+    """ISO 8601 with offset: when the item began."""
+    run_name: str | None = None
+    replicate: int = 1
+    evaluation_mode: str = "template_only"
+    few_shot_enabled: bool = False
+    few_shot_example_count: int = 0
+    retry_counts: Mapping[str, int] = field(factory=dict)
+    """Failed attempts that were tried again, by kind of error."""
+    template_isolation: str | None = None
+    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level."""
+
+    @property
+    def answering_model(self) -> str:
+        return str(self.answering)
+
+    @property
+    def parsing_model(self) -> str:
+        return str(self.parsing)
+
+
+@frozen(kw_only=True)
+class GenerationPart:
+    """The answer and how it came about. Present in every mode."""
+
+    raw_llm_response: str = ""
+    trace_messages: tuple[Row, ...] = field(default=(), converter=_rows)
+    conversation_context: tuple[Row, ...] = field(default=(), converter=_rows)
+    """The messages that were sent to the answering model."""
+    answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
+    recursion_limit_reached: bool = False
+    usage_metadata: Mapping[str, Any] = field(factory=dict)
+    """`{task: {calls, attempts, input_tokens, output_tokens, total_tokens, cost_usd, model, ...}, "total": {...}}`."""
+    usage_unavailable: bool = False
+    """Whether the provider did not say how many tokens the answer took."""
+    agent_metrics: Mapping[str, Any] | None = None
+    text_flags: tuple[str, ...] = field(default=(), converter=texts)
+    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens)."""
+
+
+@frozen(kw_only=True)
+class ChecksPart:
+    """Guards and pre-parse checks. Present in every mode."""
+
+    abstention_check_performed: bool = False
+    abstention_detected: bool | None = None
+    abstention_override_applied: bool = False
+    abstention_reasoning: str | None = None
+    sufficiency_check_performed: bool = False
+    sufficiency_detected: bool | None = None
+    """True means sufficient."""
+    sufficiency_override_applied: bool = False
+    sufficiency_reasoning: str | None = None
+    mcp_enabled: bool = False
+    trace_validation_failed: bool = False
+    trace_validation_error: str | None = None
+
+
+@frozen(kw_only=True)
+class TemplatePart:
+    """Extracted fields and what code made of them.
+
+    Names of the generation and of the checks can be read here too (`raw_llm_response`, `abstention_detected`, ...).
+    """
+
+    template_validation_error: str | None = None
+    template_verification_performed: bool = False
+    parsed_gt_response: Mapping[str, Any] | None = None
+    parsed_llm_response: Mapping[str, Any] | None = None
+    verify_result: bool | None = None
+    verify_granular_result: float | None = None
+    field_verification_result: bool | None = None
+    field_verification_error: str | None = None
+    field_results: Mapping[str, bool | None] | None = None
+    """Per verified field; None where the judge found nothing."""
+    field_scores: Mapping[str, float | None] | None = None
+    composition_strategy: str | None = None
+    regex_validations_performed: bool = False
+    regex_validation_results: Mapping[str, bool] | None = None
+    regex_validation_details: Mapping[str, Any] | None = None
+    regex_overall_success: bool | None = None
+    regex_extraction_results: Mapping[str, Any] | None = None
+    embedding_check_performed: bool = False
+    embedding_similarity_score: float | None = None
+    embedding_override_applied: bool = False
+    embedding_model_used: str | None = None
+    judge_channel: str | None = None
+    """How the judge was asked for structure: json_schema, tool_call, json_object or text; None without a judge call."""
+    judge_repairs: int = 0
+    """How often the judge was shown a mistake and asked again."""
+    investigation_trace: str | None = None
+    agentic_parsing_performed: bool = False
+    agentic_extraction_recovery: str | None = None
+    agentic_extraction_error: str | None = None
+    _generation: GenerationPart | None = field(default=None, eq=False, repr=False)
+    _checks: ChecksPart | None = field(default=None, eq=False, repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read through to the generation and the checks."""
+        if not name.startswith("_"):
+            for part, cls in ((self._generation, GenerationPart), (self._checks, ChecksPart)):
+                if name in fields_dict(cls):
+                    return getattr(part or cls(), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+@frozen(kw_only=True)
+class RubricPart:
+    """Trait scores by type."""
+
+    rubric_evaluation_performed: bool = False
+    rubric_evaluation_strategy: str | None = None
+    llm_trait_scores: Mapping[str, Any] = field(factory=dict)
+    llm_trait_labels: Mapping[str, str] = field(factory=dict)
+    regex_trait_scores: Mapping[str, Any] = field(factory=dict)
+    callable_trait_scores: Mapping[str, Any] = field(factory=dict)
+    metric_trait_scores: Mapping[str, Any] = field(factory=dict)
+    metric_trait_confusion_lists: Mapping[str, Any] = field(factory=dict)
+    agentic_rubric_evaluation_performed: bool = False
+    agentic_trait_scores: Mapping[str, Any] = field(factory=dict)
+    agentic_trait_investigation_traces: Mapping[str, Any] = field(factory=dict)
+    trait_states: Mapping[str, Any] = field(factory=dict)
+    """`{trait: {"state": "ok|invalid|missing|error|skipped", "reason": ...}}`."""
+    trait_provenance: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class DeepJudgmentPart:
+    """Evidence for the template's fields."""
+
+    deep_judgment_mode: str = "disabled"
+    deep_judgment_performed: bool = False
+    extracted_excerpts: Mapping[str, Any] = field(factory=dict)
+    attribute_reasoning: Mapping[str, str] = field(factory=dict)
+    deep_judgment_stages_completed: tuple[str, ...] = field(default=(), converter=texts)
+    deep_judgment_model_calls: int = 0
+    deep_judgment_excerpt_retry_count: int = 0
+    attributes_without_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    deep_judgment_search_enabled: bool = False
+    hallucination_risk_assessment: Mapping[str, str] | None = None
+
+
+@frozen(kw_only=True)
+class DeepJudgmentRubricPart:
+    """Evidence for rubric traits."""
+
+    deep_judgment_rubric_performed: bool = False
+    extracted_rubric_excerpts: Mapping[str, Any] = field(factory=dict)
+    rubric_trait_reasoning: Mapping[str, str] = field(factory=dict)
+    deep_judgment_rubric_scores: Mapping[str, Any] = field(factory=dict)
+    standard_rubric_scores: Mapping[str, Any] = field(factory=dict)
+    trait_metadata: Mapping[str, Any] = field(factory=dict)
+    traits_without_valid_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    rubric_hallucination_risk_assessment: Mapping[str, Any] = field(factory=dict)
+    total_deep_judgment_model_calls: int = 0
+    total_traits_evaluated: int = 0
+    total_excerpt_retries: int = 0
+
+
+@frozen
+class LedgerEntry:
+    """One recorded effect on the verdict."""
+
+    stage: str
+    effect: Mapping[str, Any]
+    """`{"field": bool?, "verdict": bool?, "outcome": name?}`: what the stage said, and what a False is called."""
+    reason: str = ""
+
+
+@frozen
+class TrailEntry:
+    """What became of one stage."""
+
+    stage: str
+    status: Literal["ran", "skipped", "failed"]
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@frozen(kw_only=True)
+class VerificationResult:
+    """Everything that happened to one item. `template` is None in `rubric_only`."""
+
+    metadata: MetadataPart
+    generation: GenerationPart = field(factory=GenerationPart)
+    checks: ChecksPart = field(factory=ChecksPart)
+    template: TemplatePart | None = None
+    rubric: RubricPart | None = None
+    deep_judgment: DeepJudgmentPart | None = None
+    deep_judgment_rubric: DeepJudgmentRubricPart | None = None
+    evaluation_input: str | None = None
+    """The text that the judge saw."""
+    used_full_trace: bool = False
+    trace_extraction_error: str | None = None
+    ledger: tuple[LedgerEntry, ...] = ()
+    trail: tuple[TrailEntry, ...] = ()
+    extensions: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    """`{plugin: {key: value}}`: what stages of other packages add."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.template is not None:
+            linked = evolve(self.template, generation=self.generation, checks=self.checks)
+            object.__setattr__(self, "template", linked)
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.metadata.outcome, self.metadata.outcome_detail)
+
+
+PARTS: Mapping[str, type] = {
+    "generation": GenerationPart,
+    "checks": ChecksPart,
+    "template": TemplatePart,
+    "rubric": RubricPart,
+    "deep_judgment": DeepJudgmentPart,
+    "deep_judgment_rubric": DeepJudgmentRubricPart,
+}
+"""The parts that are filled from result fields of the same names."""

@@ -1,0 +1,151 @@
+"""From a context to the parts of a result. Mechanical: which stage set what is none of its business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import asdict
+
+from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..ports.client import CallRecord
+from .context import VerificationContext
+from .keys import ArtifactKeys
+from .stage import RESULT_FIELDS
+
+__all__ = ["bare_result", "ending", "extensions", "ledger", "metadata", "part_fields", "usage_metadata"]
+
+
+def metadata(context: VerificationContext) -> MetadataPart:
+    """Who, what, when, and how it ended so far."""
+    question = context.question
+    retries: dict[str, int] = {}
+    for call in context.calls:
+        for kind, count in call.retries.items():
+            retries[kind] = retries.get(kind, 0) + count
+    cached = context.cached_answer_data
+    examples = context.get_result_field("few_shot_example_count", cached.few_shot_example_count if cached else 0)
+    return MetadataPart(
+        question_id=question.id,
+        template_id=context.task.template_id,
+        result_id=context.task.result_id(context.run_name),
+        question_text=question.question,
+        raw_answer=question.raw_answer or None,
+        keywords=question.keywords,
+        answering=context.task.answering,
+        parsing=context.task.parsing,
+        answering_system_prompt=context.system_prompt("answering"),
+        parsing_system_prompt=context.system_prompt("parsing"),
+        timestamp=context.started.isoformat(),
+        run_name=context.run_name,
+        replicate=context.replicate,
+        evaluation_mode=context.mode,
+        few_shot_enabled=examples > 0,
+        few_shot_example_count=examples,
+        retry_counts=retries,
+        template_isolation=context.get_result_field("template_isolation"),
+        **ending(context),
+    )
+
+
+def ending(context: VerificationContext) -> dict[str, Any]:
+    """The fields of the metadata that say how the item ended; they can change until the last stage is done."""
+    outcome = context.outcome
+    return {
+        "outcome": outcome.name,
+        "outcome_detail": outcome.detail,
+        "completed_without_errors": context.completed_without_errors,
+        "error": context.error,
+        "warnings": tuple(context.warnings),
+    }
+
+
+def part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
+    """The result fields that were set, by part; those of the root under `""`."""
+    found: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in PARTS}}
+    for name, value in context.result_fields.items():
+        part = RESULT_FIELDS.get(name)
+        if part is not None and part in found:
+            found[part][name] = value
+    return found
+
+
+def extensions(context: VerificationContext) -> dict[str, dict[str, Any]]:
+    """The result fields of other packages: `{plugin: {key: value}}`."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in context.result_fields.items():
+        plugin, dot, key = name.partition(".")
+        if dot:
+            found.setdefault(plugin, {})[key] = value
+    return found
+
+
+def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
+    """The recorded effects, in order."""
+    rows = []
+    for effect in context.effects:
+        said: dict[str, Any] = {
+            k: v for k, v in (("field", effect.field), ("verdict", effect.verdict)) if v is not None
+        }
+        if effect.verdict is False:
+            said["outcome"] = effect.outcome
+        rows.append(LedgerEntry(effect.stage, said, effect.reason))
+    return tuple(rows)
+
+
+def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Tokens, attempts, channel and time by task, and in total.
+
+    `earlier` is the usage of an answer that was generated for another judge: shown, marked `cached`, and not counted
+    again.
+    """
+    usage: dict[str, Any] = {task: {**row, "cached": True} for task, row in (earlier or {}).items() if task != "total"}
+    for call in calls:
+        row = usage.get(call.task)
+        if row is not None and row.get("cached"):
+            row = None
+        one = {
+            "calls": 1,
+            "attempts": call.attempts,
+            "seconds": call.seconds,
+            "repairs": call.repairs,
+            "channel": call.channel,
+            **asdict(call.usage),
+            "model": call.model,
+        }
+        usage[call.task] = one if row is None else {key: _merged(key, row.get(key), one[key]) for key in one}
+    if usage:
+        numbers = (
+            "calls",
+            "attempts",
+            "seconds",
+            "repairs",
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+            "cost_usd",
+        )
+        total: dict[str, Any] = {}
+        for row in (row for row in usage.values() if not row.get("cached")):
+            total = {key: _merged(key, total.get(key), row.get(key)) if total else row.get(key) for key in numbers}
+        usage["total"] = total
+    return usage
+
+
+def _merged(key: str, a: Any, b: Any) -> Any:
+    if key == "cost_usd":
+        return None if a is None or b is None else a + b
+    if isinstance(a, str) or isinstance(b, str) or key in ("channel", "model"):
+        return a if a == b else b
+    return b if a is None else a if b is None else a + b
+
+
+def bare_result(context: VerificationContext) -> VerificationResult:
+    """What is known for certain, for when the final stage itself failed."""
+    response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE, "")
+    return VerificationResult(
+        metadata=metadata(context),
+        generation=GenerationPart(raw_llm_response=response, usage_metadata=usage_metadata(context.calls)),
+        ledger=ledger(context),
+        trail=tuple(context.trail),
+    )

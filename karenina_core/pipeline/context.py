@@ -1,0 +1,338 @@
+"""The one mutable thing: what is known about one item while its stages run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from attrs import field, frozen
+
+from ..errors import ContractError, ErrorKind, did_you_mean
+from ..model.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
+from ..model.identity import ModelIdentity, TaskIdentity
+from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome_of
+from ..model.question import Question, TemplateSource
+from ..model.result import TrailEntry
+from ..model.rubric import Rubric
+from .keys import VERDICT_VIEWS, ArtifactKeys, Key
+from .stage import Category, Stage, check_result_field
+
+if TYPE_CHECKING:
+    from ..plugin.application import Karenina
+    from ..ports.client import CallRecord, ModelClient
+    from ..templates.handle import TemplateHandle
+
+__all__ = ["CachedAnswer", "ItemError", "VerificationContext"]
+
+T = TypeVar("T")
+MAX_WARNINGS = 50
+
+
+@frozen(kw_only=True)
+class CachedAnswer:
+    """An answer that was generated before, to be judged again without asking the answering model."""
+
+    raw_llm_response: str
+    trace_messages: tuple[Mapping[str, Any], ...] = ()
+    recursion_limit_reached: bool = False
+    answering_mcp_servers: tuple[str, ...] = ()
+    usage_metadata: Mapping[str, Any] = field(factory=dict)
+    agent_metrics: Mapping[str, Any] | None = None
+    conversation_context: tuple[Mapping[str, Any], ...] = ()
+    text_flags: tuple[str, ...] = ()
+    usage_unavailable: bool = False
+    few_shot_example_count: int = 0
+
+
+@frozen
+class ItemError:
+    """The first error of an item: what happened, of which kind, in which stage."""
+
+    message: str
+    kind: ErrorKind
+    stage: str | None
+
+
+class VerificationContext:
+    """Identity, configuration, artifacts, result fields, ledger and error state of one item.
+
+    While a stage runs, reads and writes are checked against its declaration. Outside of any stage everything is
+    allowed, for preparing and inspecting a context.
+    """
+
+    def __init__(
+        self,
+        *,
+        question: Question,
+        task: TaskIdentity | None = None,
+        config: VerificationConfig | None = None,
+        mode: EvaluationMode = "template_only",
+        rubric: Rubric | None = None,
+        answering: ModelClient | None = None,
+        parsing: ModelClient | None = None,
+        app: Karenina | None = None,
+        run_name: str | None = None,
+        cached_answer_data: CachedAnswer | None = None,
+        load_template: Callable[[TemplateSource], Awaitable[TemplateHandle]] | None = None,
+        calls: list[CallRecord] | None = None,
+    ) -> None:
+        unknown = ModelIdentity("none", "none")
+        self.question = question
+        self.task = task or TaskIdentity(question.id, question.template_id, unknown, unknown)
+        self.config = config or VerificationConfig()
+        self.mode = mode
+        self.rubric = rubric
+        self.run_name = run_name
+        self.cached_answer_data = cached_answer_data
+        self.started = datetime.now(UTC).astimezone()
+        self.calls = calls if calls is not None else []
+        """Every model call of this item, in order."""
+        self.warnings: list[str] = []
+        self.trail: list[TrailEntry] = []
+        self._answering = answering
+        self._parsing = parsing
+        self._app = app
+        self._load_template = load_template
+        self._artifacts: dict[str, Any] = {}
+        self._result_fields: dict[str, Any] = {}
+        self._effects: list[Effect] = []
+        self._verdict = Verdict()
+        self._error: ItemError | None = None
+        self._stage: Stage | None = None
+
+    # Identity and configuration
+
+    @property
+    def question_id(self) -> str:
+        return self.question.id
+
+    @property
+    def question_text(self) -> str:
+        return self.question.question
+
+    @property
+    def template_id(self) -> str:
+        return self.task.template_id
+
+    @property
+    def template_code(self) -> str | None:
+        return self.question.answer_template
+
+    @property
+    def replicate(self) -> int:
+        return self.task.replicate
+
+    @property
+    def evaluates_template(self) -> bool:
+        return self.mode != "rubric_only"
+
+    @property
+    def app(self) -> Karenina:
+        """The application, for the registries of strategies, embedders and the like."""
+        return _given(self._app, "an application")
+
+    @property
+    def answering(self) -> ModelClient:
+        """The answering model."""
+        return _given(self._answering, "an answering model")
+
+    @property
+    def parsing(self) -> ModelClient:
+        """The parsing model, the judge."""
+        return _given(self._parsing, "a parsing model")
+
+    @property
+    def answering_model(self) -> ModelConfig:
+        return self.answering.config
+
+    @property
+    def parsing_model(self) -> ModelConfig:
+        return self.parsing.config
+
+    def system_prompt(self, role: Literal["answering", "parsing"]) -> str | None:
+        """The system prompt that the user configured for a model, or the answering model's default."""
+        client = self._answering if role == "answering" else self._parsing
+        configured = client.config.system_prompt if client else None
+        return configured or (DEFAULT_SYSTEM_PROMPT if role == "answering" else None)
+
+    async def load_template(self, source: TemplateSource) -> TemplateHandle:
+        """The handle of a template, made by the runtime that the run's policy allows. Raises TemplateError."""
+        return await _given(self._load_template, "template runtimes")(source)
+
+    # Artifacts
+
+    def set_artifact(self, key: str, value: Any) -> None:
+        """Write an artifact, once. Raises ContractError where the running stage did not declare it."""
+        _refuse_view(key)
+        declared = self._declared("produces", key)
+        if key in self._artifacts:
+            raise ContractError(
+                f"{self._who()} writes {str(key)!r}, which is there already; artifacts are written once"
+            )
+        if isinstance(declared, Key):
+            declared.check(value)
+        self._artifacts[key] = value
+
+    @overload
+    def get_artifact(self, key: Key[T]) -> T: ...
+    @overload
+    def get_artifact(self, key: Key[T], default: T) -> T: ...
+    @overload
+    def get_artifact(self, key: str, default: Any = None) -> Any: ...
+    def get_artifact(self, key: str, default: Any = None) -> Any:
+        """Read an artifact; `default` where it does not exist. Raises ContractError where it was not declared."""
+        self._may_read(key)
+        if key in VERDICT_VIEWS:
+            value = self._view(key)
+            return default if value is None else value
+        return self._artifacts.get(key, default)
+
+    def has_artifact(self, key: str) -> bool:
+        self._may_read(key)
+        return self._view(key) is not None if key in VERDICT_VIEWS else key in self._artifacts
+
+    # Result fields
+
+    def set_result_field(self, name: str, value: Any) -> None:
+        """Set a field of the result, once. Raises ContractError where the running stage did not declare it."""
+        _refuse_view(name)
+        self._declared("result_fields", name)
+        if name in self._result_fields:
+            raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
+        check_result_field(name, value)
+        self._result_fields[name] = value
+
+    def get_result_field(self, name: str, default: Any = None) -> Any:
+        """A field that an earlier stage set. Any stage may read any of them."""
+        return self._result_fields.get(name, default)
+
+    def set_artifact_and_result(self, key: str, value: Any) -> None:
+        """Write an artifact and the result field of the same name; both must be declared."""
+        self.set_artifact(key, value)
+        self.set_result_field(key, value)
+
+    @property
+    def result_fields(self) -> Mapping[str, Any]:
+        return self._result_fields
+
+    # Verdict
+
+    def record(
+        self,
+        *,
+        field: bool | None = None,
+        verdict: bool | None = None,
+        reason: str = "",
+        outcome: OutcomeName | None = None,
+    ) -> None:
+        """Record an effect on the verdict. What is None stays as it was.
+
+        `outcome` names what a False verdict is called: `failed` by default for template stages, `auto_failed` for all
+        others; checks that say `abstained` or `insufficient` give it.
+        """
+        for view, value in ((ArtifactKeys.FIELD_VERIFICATION_RESULT, field), (ArtifactKeys.VERIFY_RESULT, verdict)):
+            if value is not None and not isinstance(value, bool):
+                raise ContractError(f"{self._who()} records {str(view)!r} as {value!r}; it must be True or False")
+        stage = self._stage
+        if outcome is None:
+            outcome = "failed" if stage is None or stage.category is Category.TEMPLATE else "auto_failed"
+        self._effects.append(Effect(stage.name if stage else "", field, verdict, reason, outcome))
+        self._verdict = fold(self._effects)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        return tuple(self._effects)
+
+    @property
+    def verdict(self) -> Verdict:
+        return self._verdict
+
+    @property
+    def outcome(self) -> Outcome:
+        kind = self._error.kind if self._error else None
+        return outcome_of(self._verdict, error_kind=kind, evaluates_template=self.evaluates_template)
+
+    # Errors
+
+    def mark_error(self, message: str, *, kind: ErrorKind = "stage", stage: str | None = None) -> None:
+        """Set the error of this item. The first error stays the cause; later ones become warnings."""
+        if self._error is not None:
+            self.warn(message)
+            return
+        self._error = ItemError(message, kind, stage or (self._stage.name if self._stage else None))
+
+    def warn(self, message: str) -> None:
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(message)
+
+    @property
+    def error(self) -> str | None:
+        return self._error.message if self._error else None
+
+    @property
+    def error_kind(self) -> ErrorKind | None:
+        return self._error.kind if self._error else None
+
+    @property
+    def error_stage(self) -> str | None:
+        return self._error.stage if self._error else None
+
+    @property
+    def completed_without_errors(self) -> bool:
+        return self._error is None
+
+    # The running stage
+
+    @contextmanager
+    def acting(self, stage: Stage) -> Iterator[None]:
+        """Check reads and writes against the declaration of this stage."""
+        previous, self._stage = self._stage, stage
+        try:
+            yield
+        finally:
+            self._stage = previous
+
+    def _declared(self, attribute: str, key: str) -> str:
+        """The declared key, or the key itself outside of stages."""
+        if self._stage is None:
+            return key
+        keys = getattr(self._stage, attribute)
+        for declared in keys:
+            if declared == key:
+                found: str = declared
+                return found
+        raise ContractError(
+            f"{self._stage.name} writes {str(key)!r} without having declared it{did_you_mean(key, keys)}; "
+            f"add it to {type(self._stage).__name__}.{attribute}"
+        )
+
+    def _may_read(self, key: str) -> None:
+        stage = self._stage
+        if stage is None or stage.final or key in stage.requires or key in stage.reads or key in stage.produces:
+            return
+        if key in VERDICT_VIEWS:
+            return
+        hint = did_you_mean(key, [*stage.requires, *stage.reads])
+        raise ContractError(
+            f"{stage.name} reads {str(key)!r} without having declared it{hint}; "
+            f"add it to {type(stage).__name__}.reads (or .requires, where it must exist)"
+        )
+
+    def _view(self, key: str) -> bool | None:
+        return self._verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else self._verdict.field
+
+    def _who(self) -> str:
+        return self._stage.name if self._stage else "the code outside of any stage"
+
+
+def _refuse_view(key: str) -> None:
+    if key in VERDICT_VIEWS:
+        raise ContractError(f"{str(key)!r} is a view of the ledger: call context.record(...) instead of writing it")
+
+
+def _given(value: T | None, what: str) -> T:
+    if value is None:
+        raise ContractError(f"this context was made without {what}")
+    return value

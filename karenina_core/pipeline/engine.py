@@ -1,0 +1,144 @@
+"""Running the stages of one item: never halting early, always with a result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from attrs import evolve, frozen
+
+from ..errors import ContractError, ErrorKind, KareninaError, PluginError, one_line
+from ..log import get_logger
+from ..model.result import TrailEntry, VerificationResult
+from ..plugin.application import Karenina
+from .assemble import bare_result, ending
+from .context import VerificationContext
+from .keys import ArtifactKeys
+from .stage import Skip, Stage
+
+__all__ = ["Engine", "error_kind"]
+
+Step = Callable[[VerificationContext], Awaitable[None]]
+log = get_logger("karenina.pipeline")
+
+
+@frozen
+class _Prepared:
+    stage: Stage
+    step: Step
+
+
+class Engine:
+    """The stages of one plan, wrapped by middleware once, ready to run any number of items."""
+
+    def __init__(self, stages: Sequence[Stage], app: Karenina | None = None) -> None:
+        wrappers = app.implementations("karenina_wrap_stage") if app else []
+        self._prepared = [_Prepared(stage, _compose(stage, wrappers)) for stage in stages]
+        self._app = app if app and app.implementations("karenina_stage_finished") else None
+
+    async def run(self, context: VerificationContext) -> VerificationResult:
+        """Run every stage that wants to run. Only cancellation leaves without a result."""
+        started = time.perf_counter()
+        for prepared in self._prepared:
+            entry = await self._one(prepared, context)
+            context.trail.append(entry)
+            if self._app is not None:
+                self._app.observe("karenina_stage_finished", task=context.task, entry=entry)
+        result = context.get_artifact(ArtifactKeys.FINAL_RESULT)
+        if not isinstance(result, VerificationResult):
+            if context.error is None:
+                context.mark_error("no stage made a result", kind="stage")
+            result = bare_result(context)
+        ended = evolve(result.metadata, execution_time=time.perf_counter() - started, **ending(context))
+        return evolve(result, trail=tuple(context.trail), metadata=ended)
+
+    async def _one(self, prepared: _Prepared, context: VerificationContext) -> TrailEntry:
+        stage = prepared.stage
+        started = time.perf_counter()
+        before = context.error
+        reason = ""
+        with context.acting(stage):
+            try:
+                answer = stage.should_run(context)
+                if not answer:
+                    reason = answer.reason if isinstance(answer, Skip) else "its should_run said no"
+                    return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
+                await prepared.step(context)
+            except BaseException as error:  # also what some extension modules raise instead of an Exception
+                if _is_cancelled(error) or _is_exit(error):
+                    raise
+                self._failed(stage, context, error)
+                return TrailEntry(stage.name, "failed", one_line(error), time.perf_counter() - started)
+        if context.error is not None and context.error != before:
+            return TrailEntry(stage.name, "failed", context.error, time.perf_counter() - started)
+        return TrailEntry(stage.name, "ran", "", time.perf_counter() - started)
+
+    def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> None:
+        kind = error_kind(error)
+        expected = isinstance(error, KareninaError) and not isinstance(error, ContractError)
+        log.debug(
+            "a stage failed", stage=stage.name, item=context.question_id, error=one_line(error), exc_info=not expected
+        )
+        text = str(error) if expected and str(error) else one_line(error)
+        context.mark_error(f"{stage.name}: {text}", kind=kind, stage=stage.name)
+
+
+def error_kind(error: BaseException) -> ErrorKind:
+    """The kind of an error: its own where it is one of karenina's, `stage` for everything else."""
+    if isinstance(error, KareninaError):
+        return error.kind
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else "stage"
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether this item was cancelled; a stage may also let the cancellation of a task of its own through."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _is_exit(error: BaseException) -> bool:
+    """Whether this coroutine is being closed, or the user wants out.
+
+    Signals reach the main thread only: an interrupt elsewhere is the stage's own doing.
+    """
+    interrupt = isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    return interrupt or isinstance(error, GeneratorExit)
+
+
+def _compose(stage: Stage, wrappers: Sequence[tuple[str, Callable[..., object]]]) -> Step:
+    """The stage's work inside the middleware; the first wrapper is the outermost."""
+    step: Step = partial(_execute, stage)
+    for plugin, wrap in reversed(wrappers):
+        try:
+            around = wrap(stage=stage)
+        except Exception as error:
+            raise PluginError(
+                f"karenina_wrap_stage of plugin {plugin!r} failed for {stage.name}: {one_line(error)}"
+            ) from error
+        if around is None:
+            continue
+        if not callable(around):
+            raise PluginError(f"karenina_wrap_stage of plugin {plugin!r} must return a coroutine function or None")
+        step = partial(_around, around, step)
+    return step
+
+
+async def _around(around: Callable[..., Awaitable[None]], step: Step, context: VerificationContext) -> None:
+    await around(context, partial(step, context))
+
+
+async def _execute(stage: Stage, context: VerificationContext) -> None:
+    work = await asyncio.to_thread(_in_thread, stage, context) if stage.blocking else stage.execute(context)
+    if inspect.isawaitable(work):
+        await work
+
+
+def _in_thread(stage: Stage, context: VerificationContext) -> Awaitable[None] | None:
+    try:
+        return stage.execute(context)
+    except StopIteration as error:  # a future cannot carry it: its awaiter would wait for ever
+        raise RuntimeError("StopIteration was raised") from error

@@ -1,0 +1,306 @@
+"""From a request to an ordered list of stages. Knows declarations, no stage by name."""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from ..errors import PlanError, PluginError, did_you_mean, one_line
+from ..model.config import FEATURE_FIELDS, EvaluationMode
+from ..model.fields import names
+from ..model.result import VerificationResult
+from ..model.rubric import Rubric
+from ..plugin.application import Karenina, current
+from .context import VerificationContext
+from .engine import Engine
+from .keys import VERDICT_VIEWS, ArtifactKeys
+from .stage import Condition, PlanRequest, Stage
+
+__all__ = ["Explained", "StageOrchestrator"]
+
+
+@frozen
+class Explained:
+    """Why one stage is in a plan, or why it is not."""
+
+    name: str
+    included: bool
+    reason: str
+    plugin: str
+
+    def __str__(self) -> str:
+        return f"{'in ' if self.included else 'out'} {self.name} ({self.plugin}): {self.reason}"
+
+
+class StageOrchestrator:
+    """An ordered list of stages and the reasons for it."""
+
+    def __init__(
+        self,
+        stages: Iterable[Stage],
+        *,
+        request: PlanRequest | None = None,
+        left_out: Mapping[str, Explained] | None = None,
+        owners: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        app: Karenina | None = None,
+    ) -> None:
+        self.request = request
+        self.app = app
+        self._owners = dict(owners or {})
+        self._left_out = dict(left_out or {})
+        self.stages: tuple[Stage, ...] = tuple(_sorted(list(stages), self._owners, aliases or {}))
+        self._engine: Engine | None = None
+
+    @classmethod
+    def from_config(
+        cls,
+        evaluation_mode: EvaluationMode = "template_only",
+        rubric: Rubric | None = None,
+        abstention_enabled: bool = False,
+        sufficiency_enabled: bool = False,
+        deep_judgment_enabled: bool = False,
+        *,
+        features: Iterable[str] = (),
+        app: Karenina | None = None,
+    ) -> StageOrchestrator:
+        """Choose and order the stages. `features` names more of them than the three switches do.
+
+        Raises PlanError (a ValueError) for a feature that no installed stage serves, an unknown mode, two stages that
+        produce the same artifact, and stages that wait for each other.
+        """
+        switches = {
+            "abstention_enabled": abstention_enabled,
+            "sufficiency_enabled": sufficiency_enabled,
+            "deep_judgment_enabled": deep_judgment_enabled,
+        }
+        wanted = {*names(features), *(FEATURE_FIELDS[name] for name, on in switches.items() if on)}
+        return cls.for_request(PlanRequest(mode=evaluation_mode, features=frozenset(wanted), rubric=rubric), app=app)
+
+    @classmethod
+    def for_request(cls, request: PlanRequest, *, app: Karenina | None = None) -> StageOrchestrator:
+        """Like `from_config`, from a request."""
+        app = current(app)
+        made = {name: _make(app, name) for name in app.stages}
+        _check_features(request, made.values(), app)
+        chosen, left_out = [], {}
+        for name, stage in made.items():
+            condition: Condition = stage.included_when
+            if _includes(stage, condition, request):
+                chosen.append(stage)
+            else:
+                left_out[stage.name] = Explained(stage.name, False, condition.explain(request), app.stages[name].plugin)
+        return cls(
+            chosen,
+            request=request,
+            left_out=left_out,
+            owners={stage.name: app.stages[name].plugin for name, stage in made.items()},
+            aliases={str(e.replaces): made[name].name for name, e in app.stages.items() if e.replaces},
+            app=app,
+        )
+
+    def validate_dependencies(self) -> list[str]:
+        """What is wrong with this plan, in words; an empty list where it can run."""
+        problems = []
+        made: set[str] = set()
+        for stage in self.stages:
+            for key in stage.requires:
+                if key not in made:
+                    owner = f" (plugin {self._owners[stage.name]})" if stage.name in self._owners else ""
+                    problems.append(f"{stage.name}{owner} requires {str(key)!r}, which no earlier stage produces")
+            made |= set(stage.produces)
+        for key, why in self._goals():
+            if key not in made:
+                problems.append(f"no stage produces {key!r}: {why}")
+        missing = self.app.inactive() if self.app is not None and problems else ""
+        return [*problems[:-1], f"{problems[-1]}.{missing}"] if missing else problems
+
+    def explain(self) -> list[Explained]:
+        """Every stage: those that run, in order, then those that do not, by name."""
+        chosen = [Explained(s.name, True, _why(s, self.request), self.owner(s.name)) for s in self.stages]
+        return chosen + [self._left_out[name] for name in sorted(self._left_out)]
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as plain data: `{"mode", "features", "stages": [...], "left_out": [...]}`."""
+        request = self.request or PlanRequest()
+        stages = [
+            {
+                "name": stage.name,
+                "plugin": self.owner(stage.name),
+                "category": stage.category.name.lower(),
+                "requires": list(map(str, stage.requires)),
+                "reads": list(map(str, stage.reads)),
+                "produces": list(map(str, stage.produces)),
+            }
+            for stage in self.stages
+        ]
+        left_out = [{"name": e.name, "reason": e.reason} for e in self.explain() if not e.included]
+        return {"mode": request.mode, "features": sorted(request.features), "stages": stages, "left_out": left_out}
+
+    def owner(self, stage: str) -> str:
+        """The plugin that a stage is from."""
+        return self._owners.get(stage, "in memory")
+
+    async def arun(self, context: VerificationContext) -> VerificationResult:
+        """Run one item.
+
+        Raises PlanError before any work where the plan is invalid, and nothing else but cancellation.
+        """
+        return await self.ready().run(context)
+
+    def ready(self) -> Engine:
+        """What runs items, made once: the plan is checked and its stages are wrapped by middleware.
+
+        Raises PlanError where the plan is invalid, PluginError where middleware fails.
+        """
+        if self._engine is None:
+            if problems := self.validate_dependencies():
+                raise PlanError("\n".join(problems))
+            self._engine = Engine(self.stages, self.app)
+        return self._engine
+
+    def _goals(self) -> list[tuple[str, str]]:
+        """What a plan for this request must produce, and why."""
+        if self.request is None:
+            return []
+        mode = self.request.mode
+        goals = [
+            (ArtifactKeys.FINAL_RESULT, "there would be no result"),
+            (ArtifactKeys.RAW_LLM_RESPONSE, "there would be no answer"),
+        ]
+        if self.request.evaluates_template:
+            goals.append((ArtifactKeys.VERIFY_RESULT, f"the mode {mode} verifies templates"))
+        if self.request.evaluates_rubric:
+            hint = "run with evaluation_mode template_only (--mode template_only), or install the stage"
+            if self.request.traits - {"agentic"}:
+                goals.append((ArtifactKeys.RUBRIC_RESULT, f"the rubric has traits that no stage evaluates; {hint}"))
+            if "agentic" in self.request.traits:
+                goals.append((ArtifactKeys.AGENTIC_TRAIT_SCORES, f"the rubric has agentic traits; {hint}"))
+        elif mode == "rubric_only":
+            goals.append((ArtifactKeys.RUBRIC_RESULT, "the mode rubric_only needs a rubric with traits"))
+        return [(str(key), why) for key, why in goals]
+
+
+def _make(app: Karenina, name: str) -> Stage:
+    """The stage itself, with its plugin's settings where its constructor takes an argument."""
+    entry = app.stages[name]
+    thing = entry.load()
+    if not isinstance(thing, type):
+        stage: Stage = thing
+        return stage
+    settings = app.settings(entry.plugin)
+    takes = [
+        p
+        for p in inspect.signature(thing).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    try:
+        return thing(settings) if settings is not None and takes else thing()  # type: ignore[no-any-return]
+    except Exception as error:
+        raise PluginError(f"stage {name!r} of plugin {entry.plugin!r} cannot be made: {one_line(error)}") from error
+
+
+def _check_features(request: PlanRequest, stages: Iterable[Stage], app: Karenina) -> None:
+    served = {feature for stage in stages for feature in stage.features}
+    for name in sorted(request.features - served):
+        known = ", ".join(sorted(served)) or "none"
+        hint = did_you_mean(name, served)
+        raise PlanError(f"no installed stage serves the feature {name!r}{hint}; there is: {known}.{app.inactive()}")
+
+
+def _includes(stage: Stage, condition: Condition, request: PlanRequest) -> bool:
+    try:
+        return condition(request)
+    except Exception as error:
+        raise PlanError(f"included_when of stage {stage.name} failed: {one_line(error)}") from error
+
+
+def _why(stage: Stage, request: PlanRequest | None) -> str:
+    on = sorted(set(stage.features) & request.features) if request else []
+    return f"feature {', '.join(on)} is on" if on else "always, in this mode"
+
+
+@frozen
+class _Waits:
+    """Who waits for whom."""
+
+    edges: dict[str, set[str]] = field(factory=dict)
+
+    def add(self, name: str, first: str) -> None:
+        if name != first and name in self.edges and first in self.edges:
+            self.edges[name].add(first)
+
+
+def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]) -> list[Stage]:
+    """Kahn's algorithm: data, `after` and `before` decide; then category; then name. The order is unique."""
+    by_name = {stage.name: stage for stage in stages}
+    if len(by_name) < len(stages):
+        twice = sorted({s.name for s in stages if [t.name for t in stages].count(s.name) > 1})
+        raise PlanError(f"two stages are called {', '.join(twice)}")
+    waits = _dependencies(stages, owners, aliases)
+    ready = [(by_name[name].category, name) for name, firsts in waits.items() if not firsts]
+    heapq.heapify(ready)
+    order: list[Stage] = []
+    while ready:
+        _, name = heapq.heappop(ready)
+        order.append(by_name[name])
+        for other, firsts in waits.items():
+            if name in firsts:
+                firsts.remove(name)
+                if not firsts:
+                    heapq.heappush(ready, (by_name[other].category, other))
+    if len(order) < len(stages):
+        raise PlanError(
+            f"these stages wait for each other: {', '.join(_circle(waits))}; look at their requires, reads, after and "
+            "before"
+        )
+    return order
+
+
+def _circle(waits: Mapping[str, set[str]]) -> list[str]:
+    """Those that really wait for each other, without those that only wait for them."""
+    left = {name for name, firsts in waits.items() if firsts}
+    while waiting := {name for name in left if not any(name in waits[other] for other in left)}:
+        left -= waiting
+    return sorted(left)
+
+
+def _dependencies(
+    stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]
+) -> dict[str, set[str]]:
+    waits = _Waits({stage.name: set() for stage in stages})
+    makers = _makers(stages, owners)
+    for stage in stages:
+        for key in (*stage.requires, *stage.reads):
+            if key in makers:
+                waits.add(stage.name, makers[key])
+        for name in stage.after:
+            waits.add(stage.name, aliases.get(name, name))
+        for name in stage.before:
+            waits.add(aliases.get(name, name), stage.name)
+    for last in (s for s in stages if s.final):
+        makes_result = ArtifactKeys.FINAL_RESULT in last.produces
+        for stage in stages:
+            if not stage.final or (makes_result and stage is not last):
+                waits.add(last.name, stage.name)
+    return waits.edges
+
+
+def _makers(stages: Sequence[Stage], owners: Mapping[str, str]) -> dict[str, str]:
+    makers: dict[str, str] = {}
+    for stage in sorted(stages, key=lambda s: s.name):
+        for key in stage.produces:
+            if key in VERDICT_VIEWS and key in (*stage.requires, *stage.reads):
+                continue  # it changes a verdict that another stage gives
+            if key in makers and key not in VERDICT_VIEWS:
+                first = makers[key]
+                raise PlanError(
+                    f"{first} (plugin {owners.get(first, 'in memory')}) and {stage.name} (plugin "
+                    f"{owners.get(stage.name, 'in memory')}) both produce {str(key)!r}; block one of the plugins"
+                )
+            makers.setdefault(key, stage.name)
+    return makers

@@ -1,0 +1,292 @@
+"""What a stage is: a declaration and a coroutine."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from functools import cache
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
+
+from attrs import field, fields, fields_dict, frozen
+
+from ..errors import ContractError
+from ..model.config import EvaluationMode
+from ..model.fields import names
+from ..model.result import PARTS, MetadataPart, VerificationResult
+from ..model.rubric import Rubric
+from .keys import VERDICT_VIEWS, Key, Keys
+
+if TYPE_CHECKING:
+    from .context import VerificationContext
+
+__all__ = [
+    "BaseVerificationStage",
+    "Category",
+    "Condition",
+    "PlanRequest",
+    "Skip",
+    "Stage",
+    "VerificationStage",
+    "always",
+    "feature",
+    "in_mode",
+    "with_traits",
+]
+
+ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
+METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation"})
+
+
+class Category(IntEnum):
+    """Where in the pipeline a stage belongs.
+
+    Stages run in the order of these numbers, unless their data says otherwise.
+    """
+
+    SETUP = 10
+    GENERATION = 20
+    GUARD = 30
+    PRE_PARSE_CHECK = 40
+    TEMPLATE = 50
+    ENHANCEMENT = 60
+    RUBRIC = 70
+    FINALIZATION = 90
+
+
+@frozen(kw_only=True)
+class PlanRequest:
+    """What a plan is made for."""
+
+    mode: EvaluationMode = "template_only"
+    features: frozenset[str] = field(default=frozenset(), converter=names)
+    rubric: Rubric | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.mode not in get_args(EvaluationMode):
+            raise ValueError(f"evaluation_mode must be one of {', '.join(get_args(EvaluationMode))}, not {self.mode!r}")
+
+    @property
+    def evaluates_template(self) -> bool:
+        return self.mode != "rubric_only"
+
+    @property
+    def evaluates_rubric(self) -> bool:
+        return self.mode != "template_only" and bool(self.traits)
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """The kinds of traits of the rubric: `llm`, `regex`, `callable`, `metric`, `agentic`."""
+        if self.rubric is None:
+            return frozenset()
+        return frozenset(trait.list_name.removesuffix("_traits") for trait in self.rubric)
+
+
+@frozen
+class Condition:
+    """A pure function of the plan request, with the words for when it is false. Combine with `&`, `|` and `~`."""
+
+    test: Callable[[PlanRequest], bool]
+    why_not: str
+    features: frozenset[str] = frozenset()
+    parts: tuple[Condition, ...] = ()
+    """The conditions that must all hold, where there are several; only the one that fails is explained."""
+
+    def __call__(self, request: PlanRequest) -> bool:
+        return bool(self.test(request))
+
+    def __and__(self, other: Condition) -> Condition:
+        parts = (*(self.parts or (self,)), *(other.parts or (other,)))
+        words = "; ".join(part.why_not for part in parts)
+        return Condition(lambda r: all(part(r) for part in parts), words, self.features | other.features, parts)
+
+    def __or__(self, other: Condition) -> Condition:
+        words = f"{self.why_not} and {other.why_not}"
+        return Condition(lambda r: self(r) or other(r), words, self.features | other.features)
+
+    def __invert__(self) -> Condition:
+        words = f"feature {', '.join(sorted(self.features))} is on" if self.features else f"not: {self.why_not}"
+        return Condition(lambda r: not self(r), words)
+
+    def explain(self, request: PlanRequest) -> str:
+        """Why the condition is false for this request."""
+        return next((part.why_not for part in self.parts if not part(request)), self.why_not)
+
+
+always = Condition(lambda request: True, "")
+
+
+def feature(name: str) -> Condition:
+    """Included when the feature is switched on."""
+    return Condition(
+        lambda request: name in request.features, f"feature {name} is off (--with {name})", frozenset({name})
+    )
+
+
+def in_mode(*modes: EvaluationMode) -> Condition:
+    """Included in these evaluation modes."""
+    return Condition(lambda request: request.mode in modes, f"only in {' and '.join(modes)}")
+
+
+def with_traits(*kinds: str) -> Condition:
+    """Included when the mode evaluates rubrics and the rubric has a trait of one of these kinds."""
+    return Condition(
+        lambda request: request.evaluates_rubric and bool(request.traits & set(kinds)),
+        f"the mode evaluates no rubric with {', '.join(kinds)} traits",
+    )
+
+
+@frozen
+class Skip:
+    """False, with the reason why a stage does not run for this item."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@runtime_checkable
+class VerificationStage(Protocol):
+    """What the engine needs of a stage."""
+
+    name: str
+
+    @property
+    def requires(self) -> Keys: ...
+
+    @property
+    def produces(self) -> Keys: ...
+
+    def should_run(self, context: VerificationContext) -> bool | Skip: ...
+
+    def execute(self, context: VerificationContext) -> Awaitable[None] | None: ...
+
+
+class Stage:
+    """Base class of stages. A subclass declares what it reads and writes and implements `execute`.
+
+    `execute` may be a coroutine function or a plain one; a plain one that blocks (`blocking = True`) runs in a thread.
+    """
+
+    name: ClassVar[str] = ""
+    """Its name in plans, trails and `after`/`before`; the class's name by default."""
+    category: ClassVar[Category] = Category.ENHANCEMENT
+    requires: ClassVar[Any] = Keys()
+    """Artifacts that must exist: checked before anything runs."""
+    reads: ClassVar[Any] = Keys()
+    """Artifacts that may exist."""
+    produces: ClassVar[Any] = Keys()
+    """Artifacts that this stage writes, once.
+
+    `verify_result` and `field_verification_result` are recorded, not written.
+    """
+    result_fields: ClassVar[Any] = Keys()
+    """Fields of the result that this stage sets, once; those of other packages are called `plugin.key`."""
+    features: ClassVar[Any] = ()
+    """Optional behaviour that it serves; those of `included_when` are added by themselves."""
+    included_when: ClassVar[Any] = always
+    """A `Condition`, or a function of the plan request."""
+    after: ClassVar[Any] = ()
+    before: ClassVar[Any] = ()
+    """Names of stages, where data does not decide the order. Names that are not in the plan are ignored."""
+    final: ClassVar[bool] = False
+    """Runs last, whatever happened, and sees everything."""
+    blocking: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+        for attribute in ("requires", "reads", "produces", "result_fields", "after", "before", "features"):
+            value = getattr(cls, attribute)
+            if isinstance(value, str):
+                raise ContractError(f"{cls.name}.{attribute} is a text; write ({value!r},)")
+            setattr(cls, attribute, Keys(value))
+        if not isinstance(cls.included_when, Condition):
+            test = inspect.unwrap(cls.__dict__.get("included_when", cls.included_when))
+            cls.included_when = Condition(test, "its included_when says no to this plan")
+        cls.features = Keys(sorted({*cls.features, *cls.included_when.features}))
+        _check_declaration(cls)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Whether to run for this item; the default is no once an error is set. A `Skip` says why not."""
+        if context.error is not None:
+            return Skip(f"an error was set by {context.error_stage or 'an earlier stage'}")
+        return True
+
+    def execute(self, context: VerificationContext) -> Awaitable[None] | None:
+        """Do the work: read and write through the context."""
+        raise NotImplementedError(f"{self.name} needs an execute method")
+
+    def __repr__(self) -> str:
+        return f"<stage {self.name}>"
+
+
+BaseVerificationStage = Stage
+
+
+def _check_declaration(cls: type[Stage]) -> None:
+    if inspect.iscoroutinefunction(cls.should_run):
+        raise ContractError(
+            f"{cls.name}.should_run is an async function and would never be awaited; make it a plain one"
+        )
+    if inspect.isgeneratorfunction(cls.execute) or inspect.isasyncgenfunction(cls.execute):
+        raise ContractError(f"{cls.name}.execute is a generator and would never run; take the `yield` out of it")
+    if not isinstance(cls.name, str) or not cls.name.strip():
+        raise ContractError(f"the stage {cls.__name__} needs a name that is a text, not {cls.name!r}")
+    if not isinstance(cls.category, Category):
+        raise ContractError(f"{cls.name}.category must be a Category, such as Category.GUARD, not {cls.category!r}")
+    for attribute in ("requires", "reads", "produces", "result_fields", "after", "before", "features"):
+        for key in getattr(cls, attribute):
+            if not isinstance(key, str) or not key or key.startswith(".") or key.endswith("."):
+                raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is no name")
+    for key in set(cls.produces) & ({*cls.requires, *cls.reads} - VERDICT_VIEWS):
+        raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
+    for name in cls.result_fields:
+        if "." not in name and name not in RESULT_FIELDS:
+            raise ContractError(
+                f"{cls.name}: karenina's results have no field {str(name)!r}; call it 'yourplugin.{name}'"
+            )
+
+
+def _result_fields() -> dict[str, str]:
+    parts = {a.name: part for part, cls in PARTS.items() for a in fields(cls) if not a.name.startswith("_")}
+    root = [name for name in fields_dict(VerificationResult) if name in ROOT_FIELDS]
+    return {**parts, **dict.fromkeys(root, ""), **dict.fromkeys(METADATA_FIELDS, "metadata")}
+
+
+RESULT_FIELDS = _result_fields()
+"""Result field -> part (`""` for the root). Names are unique across parts."""
+
+
+def check_result_field(name: str, value: Any) -> None:
+    """Refuse a value that the result could not be read back with. Raises ContractError."""
+    if name in RESULT_FIELDS:
+        _field_types()[name].check(value)
+        return
+    try:
+        json.dumps(value, default=None)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ContractError(f"{str(name)!r} must be data that JSON can hold: {error}") from None
+
+
+@cache
+def _field_types() -> dict[str, Key[Any]]:
+    """The declared type of every field that a stage may set; where a result keeps a tuple, a list will do."""
+    types: dict[str, Key[Any]] = {}
+    for part in (*PARTS.values(), MetadataPart, VerificationResult):
+        for name, hint in get_type_hints(part).items():
+            if name in RESULT_FIELDS:
+                types.setdefault(name, Key(name, hint | list if get_origin(hint) is tuple else hint))
+    return types

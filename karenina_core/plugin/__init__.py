@@ -1,0 +1,1 @@
+"""Finding, loading and registering plugins; the registries that they fill; the application that holds them."""

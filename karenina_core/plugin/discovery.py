@@ -1,0 +1,109 @@
+"""Which plugins are installed, and loading one of them.
+
+importlib.metadata lists (names, owners, versions; nothing is imported), stevedore loads. stevedore's own listing is
+not used: it caches on disk, where a stale entry would hide a plugin just installed, and it does not say which
+distribution an entry is from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
+from typing import Any
+
+from attrs import field, frozen
+from stevedore.named import NamedExtensionManager
+
+from ..errors import PluginError, one_line
+
+__all__ = ["COMMANDS", "GROUP", "Rank", "Source", "discover", "load"]
+
+GROUP = "karenina.plugins"
+COMMANDS = "karenina.commands"
+CORE = "karenina-core"
+
+
+@frozen
+class Source:
+    """An installed plugin that has not been imported."""
+
+    name: str
+    distribution: str
+    version: str
+    entry_point: EntryPoint = field(eq=False, repr=False)
+
+
+def discover(group: str = GROUP, found: Iterable[EntryPoint] | None = None) -> list[Source]:
+    """The entry points of a group, sorted by name and owner. An entry point that is visible twice is listed once."""
+    sources: dict[tuple[str, str, str], Source] = {}
+    for point in entry_points(group=group) if found is None else found:
+        owner = point.dist
+        name, version = (owner.name, owner.version) if owner else ("unknown", "")
+        sources.setdefault((point.name, name, point.value), Source(point.name, name, version, point))
+    return [sources[key] for key in sorted(sources)]
+
+
+@frozen(slots=False)
+class Rank:
+    """Who keeps a name that two plugins claim: distributions that karenina-core itself recommends, then by name.
+
+    The recommendation is the metadata of karenina-core (its extra `all`), read only when there is a clash.
+    """
+
+    owners: dict[str, str]
+    """Plugin name -> distribution name."""
+
+    @cached_property
+    def recommended(self) -> frozenset[str]:
+        try:
+            listed = requires(CORE) or []
+        except PackageNotFoundError:
+            listed = []
+        names = {_normal(re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0]) for line in listed}
+        return frozenset({*names, CORE})
+
+    def __call__(self, plugin: str) -> tuple[bool, str, str]:
+        owner = _normal(self.owners.get(plugin, ""))
+        return (owner not in self.recommended, owner, plugin)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+class _OneEntryPoint(NamedExtensionManager[Any]):
+    """stevedore, told which entry point to load instead of looking for it."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        self._point = point
+        self.failure: BaseException | None = None
+        super().__init__(point.group, [point.name], on_load_failure_callback=self._remember)
+
+    def list_entry_points(self) -> list[EntryPoint]:
+        return [self._point]
+
+    def _remember(self, _: Any, __: EntryPoint, error: BaseException) -> None:
+        self.failure = error
+
+
+def load(source: Source) -> Any:
+    """Import a plugin. Raises PluginError with the reason, whatever the plugin's module did."""
+    try:
+        manager = _OneEntryPoint(source.entry_point)
+        failure = manager.failure
+    except (Exception, SystemExit) as error:
+        failure = error
+    if failure is not None:
+        missing = getattr(failure, "name", None) if isinstance(failure, ModuleNotFoundError) else None
+        if missing and not f"{source.entry_point.module}.".startswith(f"{missing}."):
+            raise PluginError(f"needs the package {missing!r}, which is not installed") from failure
+        raise PluginError(f"cannot be imported: {_where(failure)}{one_line(failure)}") from failure
+    return manager.extensions[0].plugin
+
+
+def _where(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: "
+    return ""

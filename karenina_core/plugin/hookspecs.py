@@ -1,0 +1,176 @@
+"""Every hook that a plugin may implement, grouped by when it is called.
+
+A plugin is a module, class instance or object with functions marked `@hookimpl`, named by an entry point of the group
+`karenina.plugins`. Hooks are plain functions, never `async def`; an implementation may leave out arguments that it
+does not need. `app` is the application that calls, for its registries and for the plugin's own settings
+(`app.settings("name")`). Everything is called in the order of the plugins' names, and no result depends on that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .markers import hookspec
+
+if TYPE_CHECKING:
+    from ..errors import ErrorKind
+    from ..model.benchmark import BenchmarkData
+    from ..model.config import ModelConfig
+    from ..model.result import TrailEntry, VerificationResult
+    from ..prompts.instructions import AdapterInstruction
+    from .adapters import AdapterRegistry
+    from .application import Karenina
+    from .registries import (
+        EmbedderRegistry,
+        ExecutorRegistry,
+        PrimitiveRegistry,
+        SearchToolRegistry,
+        SettingsRegistry,
+        SinkRegistry,
+        StageRegistry,
+        StrategyRegistry,
+        TemplateRuntimeRegistry,
+        TraitRegistry,
+    )
+
+# Registration: called once per application. Each fills one registry; see `Registry.add`.
+
+
+@hookspec
+def karenina_register_stages(registry: StageRegistry) -> None:
+    """Add stage classes.
+
+    They are made once per plan, with the plugin's settings when the constructor takes one argument.
+    """
+
+
+@hookspec
+def karenina_register_traits(registry: TraitRegistry) -> None:
+    """Add rubric trait evaluators, named by the kind of trait that they score."""
+
+
+@hookspec
+def karenina_register_adapters(registry: AdapterRegistry) -> None:
+    """Register an `AdapterSpec` for every interface: how models are reached."""
+
+
+@hookspec
+def karenina_register_sinks(registry: SinkRegistry) -> None:
+    """Add sinks: where results are written. A sink is made with its target, the part of `--sink name:target` after
+    the colon."""
+
+
+@hookspec
+def karenina_register_embedders(registry: EmbedderRegistry) -> None:
+    """Add embedders: text to vectors."""
+
+
+@hookspec
+def karenina_register_search_tools(registry: SearchToolRegistry) -> None:
+    """Add search tools: a query to documents."""
+
+
+@hookspec
+def karenina_register_template_runtimes(registry: TemplateRuntimeRegistry) -> None:
+    """Add template runtimes: how the text of an answer template becomes a `TemplateHandle`."""
+
+
+@hookspec
+def karenina_register_executors(registry: ExecutorRegistry) -> None:
+    """Add executors: how many items are run."""
+
+
+@hookspec
+def karenina_register_settings(registry: SettingsRegistry) -> None:
+    """Add one frozen attrs class: the settings of this plugin, `[plugins.<name>]` in the configuration file."""
+
+
+@hookspec
+def karenina_register_strategies(registry: StrategyRegistry) -> None:
+    """Add judgment strategies: how a judge gets from an answer to fields or scores."""
+
+
+@hookspec
+def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
+    """Add verification primitives, by class name: how an extracted value is compared with the expected one."""
+
+
+# Reading and writing benchmarks: called once per file; the first answer that is not None counts.
+
+
+@hookspec(firstresult=True)
+def karenina_load_benchmark(path: Path, data: bytes) -> BenchmarkData | None:
+    """Read a benchmark from the content of a file, or return None where the format is not yours. Execute nothing."""
+
+
+@hookspec(firstresult=True)
+def karenina_save_benchmark(benchmark: BenchmarkData, path: Path) -> bytes | None:
+    """The content to write for a benchmark, or None where the file's suffix is not yours. The core writes it."""
+
+
+# Models: called while a run is prepared, once per model.
+
+
+@hookspec(firstresult=True)
+def karenina_resolve_model(model: str) -> str | None:
+    """The interface that serves a model given as `provider/name`, or None."""
+
+
+@hookspec
+def karenina_wrap_port(port: Any, model: ModelConfig, app: Karenina) -> Any | None:
+    """Return a port of the same kind that stands in front of `port`: to record, replay or trace calls.
+
+    None leaves it as it is.
+
+    The port of the plugin with the first name is the outermost one.
+    """
+
+
+@hookspec(firstresult=True)
+def karenina_classify_error(error: BaseException) -> ErrorKind | None:
+    """Name the kind of an exception that an adapter let through, or None."""
+
+
+@hookspec
+def karenina_instruct(
+    task: str, interface: str, context: Mapping[str, Any], app: Karenina
+) -> AdapterInstruction | None:
+    """Text to add to the prompt of a task for models behind an interface. Called once per prompt."""
+
+
+# Stages: called once per plan.
+
+
+@hookspec
+def karenina_wrap_stage(
+    stage: Any, app: Karenina
+) -> Callable[[Any, Callable[[], Awaitable[None]]], Awaitable[None]] | None:
+    """Return a coroutine function `around(context, proceed)` that runs in place of the stage and may await `proceed()`.
+
+    The wrapper of the plugin with the first name is the outermost one.
+    """
+
+
+# Observers: an observer that raises is logged and never fatal.
+
+
+@hookspec
+def karenina_run_started(run: Mapping[str, Any], app: Karenina) -> None:
+    """A run begins: `{"run_name", "run_dir", "benchmark", "items"}`."""
+
+
+@hookspec
+def karenina_stage_finished(task: Any, entry: TrailEntry, app: Karenina) -> None:
+    """A stage was run, skipped or failed, for the item `task` (a `TaskIdentity`)."""
+
+
+@hookspec
+def karenina_item_finished(result: VerificationResult, app: Karenina) -> None:
+    """An item has its result."""
+
+
+@hookspec
+def karenina_run_finished(summary: Mapping[str, Any], app: Karenina) -> None:
+    """A run ended: the JSON document of `karenina verify --json`."""

@@ -1,0 +1,112 @@
+"""One registry for each kind of thing that a plugin can bring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import PluginError
+from .registry import Registry
+
+__all__ = [
+    "EmbedderRegistry",
+    "ExecutorRegistry",
+    "PrimitiveRegistry",
+    "SearchToolRegistry",
+    "SettingsRegistry",
+    "SinkRegistry",
+    "StageRegistry",
+    "StrategyRegistry",
+    "TemplateRuntimeRegistry",
+    "TraitRegistry",
+]
+
+
+STAGE_NAMES = (
+    *("name", "category", "requires", "reads", "produces", "result_fields", "features", "included_when"),
+    *("after", "before", "final", "blocking", "should_run", "execute"),
+)
+"""What planning and running a stage needs of it; `karenina_core.Stage` has all of it."""
+
+
+class StageRegistry(Registry[Any]):
+    """Stage classes."""
+
+    kind = "stage"
+
+    def checked(self, thing: Any) -> Any:
+        if isinstance(thing, str):
+            raise PluginError(f"stages are planned by their declarations: add the class itself, not {thing!r}")
+        missing = [name for name in STAGE_NAMES if not hasattr(thing, name)]
+        if missing:
+            raise PluginError(
+                f"{thing!r} is not a stage: it has no {', '.join(missing)}; derive it from karenina_core.Stage"
+            )
+        return thing
+
+    def add(self, thing: Any, *, name: str | None = None, replaces: str | None = None, hint: str = "") -> None:
+        own = self.name_of(thing)
+        if name is not None and name != own:
+            raise PluginError(f"the stage {own!r} cannot be added as {name!r}: a plan calls stages by their own name")
+        super().add(thing, replaces=replaces, hint=hint)
+
+
+class TraitRegistry(Registry[Any]):
+    """Rubric trait evaluators."""
+
+    kind = "trait evaluator"
+
+
+class SinkRegistry(Registry[Any]):
+    """Sink classes, made with their target."""
+
+    kind = "sink"
+
+
+class EmbedderRegistry(Registry[Any]):
+    """Embedders."""
+
+    kind = "embedder"
+
+
+class SearchToolRegistry(Registry[Any]):
+    """Search tools."""
+
+    kind = "search tool"
+
+
+class TemplateRuntimeRegistry(Registry[Any]):
+    """Template runtimes."""
+
+    kind = "template runtime"
+
+
+class ExecutorRegistry(Registry[Any]):
+    """Executors."""
+
+    kind = "executor"
+
+
+class SettingsRegistry(Registry[type]):
+    """Settings classes, by the name of their plugin."""
+
+    kind = "settings"
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.plugin
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str) and not hasattr(thing, "__attrs_attrs__"):
+            raise PluginError(f"settings of plugin {self.plugin!r}: {thing!r} is not an attrs class")
+        return thing
+
+
+class StrategyRegistry(Registry[Any]):
+    """Judgment strategies."""
+
+    kind = "judgment strategy"
+
+
+class PrimitiveRegistry(Registry[Any]):
+    """Verification primitives."""
+
+    kind = "primitive"

@@ -1,0 +1,165 @@
+"""JSON Schemas in the narrow form that OpenAI's strict mode accepts.
+
+Strict mode wants every object closed, every property required, and only some keywords. Source of the list of keywords:
+https://platform.openai.com/docs/guides/structured-outputs (supported schemas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+__all__ = ["strict_schema"]
+
+ANNOTATIONS = frozenset({"title", "description"})
+DROPPED = frozenset(
+    {"default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "discriminator"}
+)
+KEPT = ANNOTATIONS | frozenset(
+    {"type", "enum", "pattern", "minItems", "maxItems", "multipleOf"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+)
+FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+DEFINITIONS = ("$defs", "definitions")
+MOST_INLINED = 500
+
+
+class _NotStrict(Exception):
+    """The schema means something that strict mode cannot say."""
+
+
+def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The schema in strict form and True, or a copy of it as it was and False.
+
+    Whatever fits the strict form fits the given schema too: objects that say nothing about further properties are
+    closed, and a property that may be left out becomes required only where it may be null. Free dictionaries,
+    properties that are optional but never null, `oneOf`, `allOf`, string lengths and the like have no strict form.
+    """
+    try:
+        found = _Rewriter(schema).whole()
+    except (_NotStrict, RecursionError):
+        return dict(schema), False
+    return found, True
+
+
+class _Rewriter:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.open: list[Any] = []
+        """References that are being replaced by what they name: a recursive one stays a reference."""
+        self.inlined = 0
+
+    def whole(self) -> dict[str, Any]:
+        root = self._dereferenced(self.root) if "$ref" in self.root else self.root
+        if root.get("type") != "object":
+            raise _NotStrict
+        strict = self.rewrite({key: value for key, value in root.items() if key not in DEFINITIONS})
+        for name in DEFINITIONS:
+            if isinstance(definitions := self.root.get(name), Mapping):
+                strict[name] = {key: self.rewrite(value) for key, value in definitions.items()}
+        return strict
+
+    def rewrite(self, schema: Any) -> dict[str, Any]:
+        if not isinstance(schema, Mapping):
+            raise _NotStrict
+        schema = {key: value for key, value in schema.items() if key not in DROPPED}
+        if "$ref" not in schema:
+            return self._keywords(schema)
+        ref = schema["$ref"]
+        target = self._dereferenced(schema)
+        if len(schema) == 1 or ref in self.open:
+            return {"$ref": ref}
+        self.inlined += 1
+        if self.inlined > MOST_INLINED:
+            raise _NotStrict
+        self.open.append(ref)
+        strict = self._keywords({key: value for key, value in target.items() if key not in DROPPED})
+        self.open.pop()
+        return strict
+
+    def _keywords(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        kinds = _types(schema)
+        if not schema.keys() & {"type", "enum", "const", "anyOf"}:
+            raise _NotStrict
+        if ("object" in kinds) != ("properties" in schema) or ("array" in kinds) != ("items" in schema):
+            raise _NotStrict
+        strict: dict[str, Any] = {}
+        for key, value in schema.items():
+            strict.update(self._keyword(key, value, schema))
+        return strict
+
+    def _keyword(self, key: str, value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+        match key:
+            case _ if key in KEPT:
+                return {key: value}
+            case "const" if "enum" not in schema:
+                return {"enum": [value]}
+            case "format" if value in FORMATS:
+                return {key: value}
+            case "anyOf":
+                return {key: [self.rewrite(branch) for branch in value]}
+            case "items":
+                return {key: self.rewrite(value)}
+            case "properties":
+                return self._properties(value, schema)
+            case "required":
+                return {}
+            case "additionalProperties" if value is False:
+                return {}
+        raise _NotStrict
+
+    def _properties(self, properties: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+        required = set(schema.get("required", ()))
+        if not isinstance(properties, Mapping) or required - set(properties):
+            raise _NotStrict
+        if any(name not in required and not self.allows_null(value) for name, value in properties.items()):
+            raise _NotStrict
+        rewritten = {name: self.rewrite(value) for name, value in properties.items()}
+        return {"properties": rewritten, "required": list(rewritten), "additionalProperties": False}
+
+    def allows_null(self, schema: Any, seen: tuple[str, ...] = ()) -> bool:
+        """Whether null fits, judged by the keywords that strict mode knows."""
+        if not isinstance(schema, Mapping):
+            return schema is True
+        if "$ref" in schema:
+            ref = schema["$ref"]
+            if ref in seen or not self.allows_null(self._target(ref), (*seen, ref)):
+                return False
+        if "type" in schema and "null" not in _types(schema):
+            return False
+        if "enum" in schema and None not in schema["enum"]:
+            return False
+        if schema.get("const") is not None:
+            return False
+        return "anyOf" not in schema or any(self.allows_null(branch, seen) for branch in schema["anyOf"])
+
+    def _dereferenced(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema with its reference replaced by what it names; strict mode takes no keyword beside a reference."""
+        for _ in range(32):
+            if "$ref" not in schema:
+                return schema
+            beside = {key: value for key, value in schema.items() if key not in ("$ref", *DEFINITIONS, *DROPPED)}
+            if beside.keys() - ANNOTATIONS:
+                raise _NotStrict
+            schema = {**self._target(schema["$ref"]), **beside}
+        raise _NotStrict
+
+    def _target(self, ref: Any) -> Mapping[str, Any]:
+        """What a reference names: the whole schema or one of its definitions."""
+        found: Any = None
+        if ref == "#":
+            found = self.root
+        elif (
+            isinstance(ref, str) and (parts := ref.split("/"))[0] == "#" and len(parts) == 3 and parts[1] in DEFINITIONS
+        ):
+            name = unquote(parts[2]).replace("~1", "/").replace("~0", "~")
+            found = (self.root.get(parts[1]) or {}).get(name)
+        if not isinstance(found, Mapping):
+            raise _NotStrict
+        return found
+
+
+def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    kinds = schema.get("type", ())
+    return (kinds,) if isinstance(kinds, str) else tuple(kinds)

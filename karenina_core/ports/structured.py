@@ -1,0 +1,188 @@
+"""Getting data out of a language model: the strongest channel that works, and repair by showing the mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from ..errors import FillError, ParseError, PortError
+from ..model.message import Message, UsageMetadata
+from .protocols import LLMPort, ParserPort
+from .text import sanitize_data
+from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
+
+__all__ = ["StructuredParser", "Validate", "json_object", "parse_with_repair"]
+
+Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Turns data into something else, or raises FillError with what is wrong, in words for the judge."""
+BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
+"""A brace that begins an object, well written or not; other braces are prose."""
+STRUCTURE = re.compile(r'[{}"\\]')
+REFUSED_STATUS = (400, 415, 422, 501)
+MAX_SCANNED = 1_000_000
+
+
+class StructuredParser:
+    """A `ParserPort` on top of any `LLMPort`.
+
+    Begins with the strongest channel that the model claims. A channel that the server refuses (HTTP 400 and the like)
+    is given up for the next one; what worked is remembered.
+    """
+
+    def __init__(self, llm: LLMPort) -> None:
+        self._llm = llm
+        self._channels: tuple[Channel, ...] = tuple(llm.capabilities.output_channels) or ("text",)
+        self._first = 0
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        return self._llm.capabilities
+
+    async def aparse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
+    ) -> ParsePortResult:
+        """Ask once. Raises ParseError where the reply holds no JSON object, PortError where the call failed."""
+        refusal: PortError | None = None
+        for position in range(self._first, len(self._channels)):
+            channel = self._channels[position]
+            try:
+                response = await self._llm.ainvoke(
+                    _with_schema(messages, schema), output=OutputFormat(channel, schema), call=call
+                )
+            except PortError as error:
+                if error.kind != "invalid_request" or error.status not in REFUSED_STATUS:
+                    raise
+                refusal = refusal or error
+                continue
+            self._first = position
+            return _result(response, channel)
+        raise refusal or ParseError("the model offers no channel for structured output")
+
+    async def aclose(self) -> None:
+        await self._llm.aclose()
+
+
+def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
+    """The schema goes into the prompt on every channel: some servers enforce it without showing it to the model."""
+    text = (
+        "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
+        f"{json.dumps(schema, ensure_ascii=False)}"
+    )
+    if messages and messages[0].role == "system":
+        return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]
+
+
+def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
+    raw = response.structured if response.structured is not None else response.content
+    try:
+        data = sanitize_data(json_object(raw))
+    except ParseError as error:
+        error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
+        raise
+    return ParsePortResult(data=data, usage=response.usage, channel=channel, raw=raw)
+
+
+def json_object(text: str) -> Mapping[str, Any]:
+    """The JSON object in a reply: the whole text, a fenced block, or the one object embedded in prose.
+
+    Raises ParseError where there is none, or more than one that differ: to guess would be to invent an answer.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return value
+    found = _embedded(text[:MAX_SCANNED])
+    if not found:
+        raise ParseError("the reply holds no JSON object", raw_response=text)
+    if any(other != found[0] for other in found):
+        raise ParseError("the reply holds several different JSON objects; reply with exactly one", raw_response=text)
+    return found[0]
+
+
+def _embedded(text: str) -> list[dict[str, Any]]:
+    """The objects in a text. What stands inside an object that is broken or cut off is a part of it, not an answer."""
+    decoder = json.JSONDecoder()
+    found: list[dict[str, Any]] = []
+    position = text.find("{")
+    tries = 0
+    while position != -1 and tries < 1000:
+        tries += 1
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            end = _end_of(text, position) if BEGUN.match(text, position) else position + 1
+        else:
+            if isinstance(value, dict):
+                found.append(value)
+        position = text.find("{", end)
+    return found
+
+
+def _end_of(text: str, position: int) -> int:
+    """The position after the brace that closes the one at `position`; the end of the text where none does."""
+    depth, quoted, escaped = 0, False, -1
+    for found in STRUCTURE.finditer(text, position):
+        at, character = found.start(), found[0]
+        if at == escaped:
+            continue
+        if character == "\\":
+            escaped = at + 1
+        elif character == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += 1 if character == "{" else -1
+            if depth == 0:
+                return at + 1
+    return len(text)
+
+
+async def parse_with_repair(
+    parser: ParserPort,
+    messages: Sequence[Message],
+    schema: Mapping[str, Any],
+    *,
+    validate: Validate | None = None,
+    max_repairs: int = 2,
+    call: CallContext | None = None,
+) -> ParsePortResult:
+    """Parse, and on a useless reply show the judge what is wrong and ask again, at most `max_repairs` times.
+
+    `validate` may refuse data for reasons beyond the schema (FillError); what it returns is the result's `parsed`.
+    Raises ParseError when the repairs are used up. The usage is that of all calls together.
+    """
+    asked = list(messages)
+    usage: UsageMetadata | None = None
+    for repairs in range(max_repairs + 1):
+        try:
+            result = await parser.aparse(asked, schema, call=call)
+            usage = result.usage if usage is None else usage + result.usage
+            parsed = await validate(result.data) if validate else None
+        except ParseError as error:
+            reply, problem, failure = error.raw_response, str(error), error
+            if isinstance(error.usage, UsageMetadata):
+                usage = error.usage if usage is None else usage + error.usage
+        except FillError as error:
+            reply, problem, failure = result.raw, str(error), ParseError(f"the judge's reply does not fit: {error}")
+            failure.channel = result.channel
+        else:
+            return evolve(result, usage=usage, repairs=repairs, parsed=parsed)
+        if not reply:
+            break  # nothing that a judge could correct: the data was recorded, not asked for
+        asked = [*messages, Message.assistant(reply[:20_000]), Message.user(_correction(problem))]
+    failure.usage, failure.repairs = usage, repairs
+    raise failure
+
+
+def _correction(problem: str) -> str:
+    return (
+        f"That reply cannot be used:\n{problem}\n\nReply again with one corrected JSON object that fits the "
+        "schema, and with nothing else. Do not invent values: use null where the schema allows it and the response "
+        "does not say."
+    )

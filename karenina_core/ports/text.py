@@ -1,0 +1,39 @@
+"""Text from models is untrusted data: make it safe to write, and say what was odd about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["sanitize", "sanitize_data"]
+
+BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def sanitize(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with every lone surrogate replaced by U+FFFD, and flags for what is in it.
+
+    Flags: `lone_surrogate` (replaced, because no UTF-8 file can hold one), `nul` and `bidi_control` (kept as they are).
+    """
+    flags = []
+    if not text.isascii():
+        if SURROGATES.search(text):
+            text = SURROGATES.sub("\ufffd", text)
+            flags.append("lone_surrogate")
+        if BIDI_CONTROLS.search(text):
+            flags.append("bidi_control")
+    if "\0" in text:
+        flags.append("nul")
+    return text, tuple(flags)
+
+
+def sanitize_data(value: Any) -> Any:
+    """JSON data with `sanitize` applied to every text in it, keys included."""
+    if isinstance(value, str):
+        return sanitize(value)[0]
+    if isinstance(value, dict):
+        return {sanitize(key)[0]: sanitize_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [sanitize_data(item) for item in value]
+    return value

@@ -1,0 +1,128 @@
+"""`Benchmark`: a benchmark that can load, save and run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, fields, frozen
+
+from ..errors import BenchmarkError, one_line
+from ..model.benchmark import BenchmarkData
+from ..model.config import VerificationConfig
+from ..model.question import Question
+from ..model.rubric import Rubric
+from ..plugin.application import Karenina, current
+from .directory import write_atomically
+from .prepare import prepare
+from .results import VerificationResultSet
+from .runner import Destination, execute
+
+__all__ = ["Benchmark"]
+
+MAX_BYTES = 256 * 1024 * 1024
+
+
+@frozen(kw_only=True)
+class Benchmark(BenchmarkData):
+    """Questions with their templates and rubrics. Immutable: methods that change something return a new benchmark."""
+
+    @classmethod
+    def create(cls, name: str, **facts: Any) -> Benchmark:
+        """A benchmark without questions. `facts` are fields such as `description`, `version` and `creator`."""
+        return cls(name=name, **facts)
+
+    @classmethod
+    def load(cls, path: str | Path, *, app: Karenina | None = None) -> Benchmark:
+        """Read a benchmark file with the loader that knows its format. Executes nothing. Raises BenchmarkError."""
+        app, path = current(app), Path(path)
+        try:
+            size = path.stat().st_size
+            if size > MAX_BYTES:
+                raise BenchmarkError(
+                    f"{path} has {size / 2**20:.0f} MB; benchmark files may have {MAX_BYTES // 2**20} MB"
+                )
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise BenchmarkError(f"there is no file {path}; check the path") from None
+        except OSError as error:
+            raise BenchmarkError(f"{path} cannot be read: {error.strerror}") from error
+        try:
+            loaded = app.hooks.karenina_load_benchmark(path=path, data=data)
+        except BenchmarkError:
+            raise
+        except Exception as error:
+            raise BenchmarkError(f"{path} cannot be read as a benchmark: {one_line(error)}") from error
+        if loaded is None:
+            raise BenchmarkError(
+                f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files.{app.inactive()}"
+            )
+        return cls(**{f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)})
+
+    def save(self, path: str | Path, *, app: Karenina | None = None) -> Path:
+        """Write the benchmark with the writer that knows the suffix, as a whole or not at all.
+
+        Raises BenchmarkError.
+        """
+        app, path = current(app), Path(path)
+        data = app.hooks.karenina_save_benchmark(benchmark=self, path=path)
+        if data is None:
+            raise BenchmarkError(f"no installed writer knows the suffix of {path.name}; use .jsonld")
+        try:
+            write_atomically(path, data)
+        except OSError as error:
+            raise BenchmarkError(f"{path} cannot be written: {error.strerror}") from error
+        return path
+
+    def with_questions(self, questions: Iterable[Question]) -> Benchmark:
+        """The same benchmark with more questions; one of a known id takes the place of the old one."""
+        new = {question.id: question for question in questions}
+        kept = [new.pop(question.id, question) for question in self.questions]
+        return evolve(self, questions=(*kept, *new.values()))
+
+    def without_questions(self, question_ids: Iterable[str]) -> Benchmark:
+        """The same benchmark with fewer questions."""
+        gone = set(question_ids)
+        return evolve(self, questions=tuple(q for q in self.questions if q.id not in gone))
+
+    def with_rubric(self, rubric: Rubric | None) -> Benchmark:
+        """The same benchmark with another rubric for all questions."""
+        return evolve(self, rubric=rubric)
+
+    async def arun_verification(
+        self,
+        config: VerificationConfig,
+        *,
+        question_ids: Sequence[str] | None = None,
+        run_name: str | None = None,
+        run_dir: str | Path | None = None,
+        sinks: Sequence[str] = (),
+        app: Karenina | None = None,
+    ) -> VerificationResultSet:
+        """Verify the benchmark. Every item that is begun has a result.
+
+        `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. Raises ConfigError,
+        PlanError, TemplateRefused and RunDirectoryError before the first model call.
+        """
+        prepared = prepare(self, config, app=current(app), question_ids=question_ids, run_name=run_name)
+        destination = Destination(run_dir=Path(run_dir) if run_dir else None, sinks=sinks)
+        return await execute(prepared, destination)
+
+    def run_verification(
+        self,
+        config: VerificationConfig,
+        *,
+        question_ids: Sequence[str] | None = None,
+        run_name: str | None = None,
+        run_dir: str | Path | None = None,
+        sinks: Sequence[str] = (),
+        app: Karenina | None = None,
+    ) -> VerificationResultSet:
+        """The same for synchronous callers; works inside notebooks. See `arun_verification`."""
+        app = current(app)
+        return app.run(
+            self.arun_verification(
+                config, question_ids=question_ids, run_name=run_name, run_dir=run_dir, sinks=sinks, app=app
+            )
+        )

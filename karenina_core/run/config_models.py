@@ -1,0 +1,188 @@
+"""The models of a run, from the tables of the configuration file and the flags of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from attrs import field, frozen
+
+from ..errors import ConfigError, Problem, did_you_mean
+from ..model.config import MANUAL, ManualAnswer, ModelConfig
+from ..model.convert import structure
+from ..model.fields import texts
+
+__all__ = ["ModelFlags", "Tables", "configured_models", "structure_fields"]
+
+T = TypeVar("T")
+FIELDS = {
+    "interface": "interface",
+    "provider": "model_provider",
+    "base_url": "endpoint_base_url",
+    "api_key_env": "api_key_env",
+}
+"""Flags of a role and the fields of ModelConfig that they set."""
+
+
+@frozen(kw_only=True)
+class ModelFlags:
+    """What the command line says about the models of one role. Whatever is empty or None was not said."""
+
+    role: Literal["answering", "parsing"]
+    models: tuple[str, ...] = field(default=(), converter=texts)
+    """Names of `[models.NAME]` tables or of models; they replace the list of the configuration file."""
+    interface: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The given flags as fields of ModelConfig."""
+        return {name: value for flag, name in FIELDS.items() if (value := getattr(self, flag)) is not None}
+
+
+@frozen
+class Tables:
+    """The `[models.NAME]` tables, and the names that `[run]` lists by role."""
+
+    models: Mapping[str, Any]
+    listed: Mapping[str, Any]
+
+
+@frozen
+class _Entry:
+    """The data of one model before it is checked, and where its problems are reported."""
+
+    path: str
+    table: dict[str, Any]
+
+    @property
+    def is_manual(self) -> bool:
+        return self.table.get("interface") == MANUAL
+
+
+def configured_models(
+    tables: Tables,
+    roles: Sequence[ModelFlags],
+    resolve_model: Callable[[str], str | None],
+    traces: Mapping[str, ManualAnswer] | None,
+) -> tuple[dict[str, tuple[ModelConfig, ...]], list[Problem]]:
+    """The models by field of VerificationConfig, and everything that is wrong with them."""
+    problems: list[Problem] = []
+    entries = {flags.role: _entries(flags, tables, problems) for flags in roles}
+    entries["parsing"] = entries["parsing"] or _recorded_judge(entries["answering"])
+    every = [entry for role in entries.values() for entry in role]
+    if traces is not None and not any(entry.is_manual for entry in every):
+        problems.append(Problem("--manual-traces", "no model reads them; add --answering-interface manual"))
+    made = {}
+    for role, listed in entries.items():
+        ready = [_completed(entry, resolve_model, traces) for entry in listed]
+        made[f"{role}_models"] = tuple(model for entry in ready if (model := _made(entry, problems)) is not None)
+    problems += _unused(tables, {entry.path for entry in every})
+    return made, problems
+
+
+def structure_fields(table: Mapping[str, Any], cls: type[T], path: str, together: Sequence[str] = ()) -> T:
+    """Like `structure`, with the mistakes of every field: a constructor stops at the first value that it refuses.
+
+    `together` are fields that make sense only with each other. Raises ConfigError.
+    """
+    try:
+        return structure(table, cls, path)
+    except ConfigError as error:
+        problems = list(error.problems)
+    base = {name: table[name] for name in together if name in table}
+    single = [] if together and _mistakes(base, cls, path) else [name for name in table if name not in base]
+    found = [
+        Problem(f"{path}.{name}", problem.message) if problem.path == path else problem
+        for name in single
+        for problem in _mistakes({**base, name: table[name]}, cls, path)
+    ]
+    told = {problem.message for problem in found}
+    found += [problem for problem in problems if problem.path != path or problem.message not in told]
+    raise ConfigError(dict.fromkeys(found))
+
+
+def _mistakes(table: Mapping[str, Any], cls: type, path: str) -> Sequence[Problem]:
+    try:
+        structure(table, cls, path)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list[_Entry]:
+    """The models of one role: those named by flags, else those that the file lists, with the role's flags applied."""
+    before = len(problems)
+    if flags.models:
+        entries = [_named(name, tables, f"--{flags.role}-model {name}") for name in flags.models]
+    elif flags.interface == MANUAL:
+        entries = [_Entry(f"--{flags.role}-interface manual", {})]
+    else:
+        entries = _listed(flags.role, tables, problems)
+    given: dict[str, Any] = flags.fields()
+    if given and not entries and len(problems) == before:
+        first = next(flag for flag, name in FIELDS.items() if name in given).replace("_", "-")
+        what = f"there is no model to apply it to; name one with --{flags.role}-model"
+        problems.append(Problem(f"--{flags.role}-{first}", what))
+    if "api_key_env" in given:  # the flag wins over a key that the file holds
+        given["endpoint_api_key"] = None
+    return [_Entry(entry.path, {**entry.table, **given}) for entry in entries]
+
+
+def _listed(role: str, tables: Tables, problems: list[Problem]) -> list[_Entry]:
+    names, path = tables.listed.get(role, ()), f"run.{role}_models"
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        problems.append(Problem(path, f"expected a list of names of [models.NAME] tables, got {names!r}"))
+        return []
+    for position, name in enumerate(names):
+        if name not in tables.models:
+            hint = did_you_mean(name, tables.models)
+            problems.append(Problem(f"{path}[{position}]", f"there is no table [models.{name}]{hint}"))
+    return [_named(name, tables, "") for name in names if name in tables.models]
+
+
+def _named(name: str, tables: Tables, path: str) -> _Entry:
+    table = tables.models.get(name)
+    if isinstance(table, Mapping):
+        return _Entry(f"models.{name}", {"id": name, **table})
+    return _Entry(path or f"models.{name}", {"model_name": name})
+
+
+def _recorded_judge(answering: Sequence[_Entry]) -> list[_Entry]:
+    """Recorded answers can bring the judge's fields along: then nobody needs to be asked."""
+    if len(answering) == 1 and answering[0].is_manual:
+        return [_Entry(f"{answering[0].path} (as judge)", dict(answering[0].table))]
+    return []
+
+
+def _completed(
+    entry: _Entry, resolve_model: Callable[[str], str | None], traces: Mapping[str, ManualAnswer] | None
+) -> _Entry:
+    """With the interface of a model `provider/name` that has none, and with the recorded answers."""
+    table = dict(entry.table)
+    name = table.get("model_name")
+    if "interface" not in table and isinstance(name, str) and "/" in name and (interface := resolve_model(name)):
+        table["interface"] = interface
+    if entry.is_manual and traces is not None:
+        table["manual_traces"] = traces
+    return _Entry(entry.path, table)
+
+
+def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:
+    try:
+        return structure_fields(
+            entry.table, ModelConfig, entry.path, together=("interface", "model_name", "manual_traces")
+        )
+    except ConfigError as error:
+        problems += error.problems
+        return None
+
+
+def _unused(tables: Tables, used: set[str]) -> list[Problem]:
+    """Mistakes in tables that this run does not need. Recorded answers are only missed where they are used."""
+    problems: list[Problem] = []
+    for name, table in tables.models.items():
+        if isinstance(table, Mapping) and f"models.{name}" not in used:
+            _made(_Entry(f"models.{name}", {"id": name, **table}), problems)
+    return [problem for problem in problems if not problem.path.endswith(".manual_traces")]

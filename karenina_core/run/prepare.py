@@ -1,0 +1,216 @@
+"""From a benchmark and a configuration to a list of items: everything that can be checked before a model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import uuid4
+
+from attrs import field, frozen
+
+from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean
+from ..model.benchmark import BenchmarkData
+from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
+from ..model.identity import TaskIdentity
+from ..model.question import Question
+from ..model.rubric import Rubric
+from ..pipeline.orchestrator import StageOrchestrator
+from ..pipeline.stage import PlanRequest
+from ..plugin.adapters import Resolution
+from ..plugin.application import Karenina
+from .models import check_models
+from .templates import TemplateLoader
+
+__all__ = ["Generation", "Item", "LeftOut", "Prepared", "default_mode", "prepare", "rubric_of", "why_left_out"]
+
+
+@frozen
+class Item:
+    """One piece of work with one result."""
+
+    question: Question
+    answering: ModelConfig
+    parsing: ModelConfig
+    replicate: int
+    rubric: Rubric | None
+    orchestrator: StageOrchestrator = field(eq=False, repr=False)
+
+    @property
+    def task(self) -> TaskIdentity:
+        return TaskIdentity(
+            self.question.id,
+            self.question.template_id,
+            self.answering.identity,
+            self.parsing.identity,
+            self.replicate,
+        )
+
+
+@frozen
+class Generation:
+    """Items that share one answer: the same question, answering model and replicate, one item per judge."""
+
+    items: tuple[Item, ...]
+
+
+@frozen
+class LeftOut:
+    """A question that is not run, and why."""
+
+    question_id: str
+    reason: str
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """A run that has passed every check."""
+
+    app: Karenina = field(repr=False)
+    benchmark: BenchmarkData = field(repr=False)
+    config: VerificationConfig
+    mode: EvaluationMode
+    run_name: str
+    questions: tuple[Question, ...] = field(repr=False)
+    left_out: tuple[LeftOut, ...]
+    rubrics: Mapping[str, Rubric | None] = field(repr=False)
+    plans: Mapping[frozenset[str], StageOrchestrator] = field(repr=False)
+    resolutions: Mapping[str, Resolution]
+    templates: TemplateLoader = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        models = len(self.config.answering_models) * len(self.config.parsing_models)
+        return len(self.questions) * models * self.config.replicate_count
+
+    def generations(self) -> Iterator[Generation]:
+        """The work, lazily, question by question within each answering model."""
+        for answering in self.config.answering_models:
+            for question in self.questions:
+                rubric = self.rubrics[question.id]
+                plan = self.plans[_kinds(rubric)]
+                for replicate in range(1, self.config.replicate_count + 1):
+                    judges = self.config.parsing_models
+                    yield Generation(tuple(Item(question, answering, j, replicate, rubric, plan) for j in judges))
+
+
+def prepare(
+    benchmark: BenchmarkData,
+    config: VerificationConfig,
+    *,
+    app: Karenina,
+    question_ids: Sequence[str] | None = None,
+    run_name: str | None = None,
+) -> Prepared:
+    """Check everything.
+
+    Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
+    """
+    resolutions = check_models(app, config)
+    if config.executor not in app.executors:
+        raise ConfigError(
+            [Problem("executor", f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}")]
+        )
+    mode = config.evaluation_mode or default_mode(benchmark)
+    questions, left_out = _select(benchmark, mode, question_ids)
+    rubrics = {q.id: rubric_of(benchmark, q, mode) for q in questions}
+    kinds = {_kinds(rubric): rubric for rubric in rubrics.values()}
+    plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
+    templates = TemplateLoader(app, config.code_policy)
+    if mode != "rubric_only":
+        _check_policy(templates, questions)
+    return Prepared(
+        app=app,
+        benchmark=benchmark,
+        config=config,
+        mode=mode,
+        run_name=run_name or f"run_{uuid4().hex[:8]}",
+        questions=tuple(questions),
+        left_out=tuple(left_out),
+        rubrics=rubrics,
+        plans=plans,
+        resolutions=resolutions,
+        templates=templates,
+        notes=tuple(dict.fromkeys(r.note for r in resolutions.values() if r.note)),
+    )
+
+
+def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
+    """Rubrics too where some trait can be scored."""
+    rubrics = [benchmark.rubric, *(q.question_rubric for q in benchmark.questions)]
+    usable = any(rubric is not None and len(rubric.usable) for rubric in rubrics)
+    return "template_and_rubric" if usable else "template_only"
+
+
+def _select(
+    benchmark: BenchmarkData, mode: EvaluationMode, question_ids: Sequence[str] | None
+) -> tuple[list[Question], list[LeftOut]]:
+    """The questions to run and those that are left out. Raises ConfigError for unknown ids and for nothing to do."""
+    known = {q.id for q in benchmark.questions}
+    unknown = [i for i in question_ids or () if i not in known]
+    if unknown:
+        raise ConfigError(
+            [Problem("questions", f"there is no question {i!r}{did_you_mean(i, known)}") for i in unknown]
+        )
+    wanted = known if question_ids is None else set(question_ids)
+    chosen: list[Question] = []
+    left_out: list[LeftOut] = []
+    for question in (q for q in benchmark.questions if q.id in wanted):
+        reason = why_left_out(benchmark, question, mode)
+        if reason:
+            left_out.append(LeftOut(question.id, reason))
+        else:
+            chosen.append(question)
+    if not chosen:
+        reasons = "; ".join(f"{q.question_id}: {q.reason}" for q in left_out[:5]) or "the benchmark has no questions"
+        raise ConfigError([Problem("questions", f"nothing to verify ({reasons})")])
+    return chosen, left_out
+
+
+def why_left_out(benchmark: BenchmarkData, question: Question, mode: EvaluationMode) -> str:
+    """The reason why a question is not run in this mode, or nothing. Raises ConfigError as `rubric_of` does."""
+    if question.finished is False:
+        return "not finished"
+    if mode != "rubric_only" and question.template is None:
+        return "has no answer template"
+    if mode == "rubric_only" and not rubric_of(benchmark, question, mode):
+        return "has no rubric traits that can be scored"
+    return ""
+
+
+def rubric_of(benchmark: BenchmarkData, question: Question, mode: EvaluationMode) -> Rubric | None:
+    """The traits for one question. Raises ConfigError where the benchmark's and the question's clash."""
+    if mode == "template_only":
+        return None
+    both = [rubric for rubric in (benchmark.rubric, question.question_rubric) if rubric is not None]
+    try:
+        merged = both[0] if len(both) == 1 else both[0].merge(both[1]) if both else None
+    except ValueError as error:
+        raise ConfigError([Problem(f"question {question.id}", str(error))]) from None
+    return merged.usable if merged is not None and len(merged.usable) else None
+
+
+def _kinds(rubric: Rubric | None) -> frozenset[str]:
+    return PlanRequest(rubric=rubric).traits
+
+
+def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
+    request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
+    orchestrator = StageOrchestrator.for_request(request, app=app)
+    orchestrator.ready()
+    return orchestrator
+
+
+def _check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
+    """Refuse the run, not every single item, where its templates may not run. Other trouble is the item's own."""
+    refused: list[tuple[str, TemplateRefused]] = []
+    for question in questions:
+        if question.template is None:
+            continue
+        try:
+            templates.runtime_for(question.template)
+        except TemplateRefused as error:
+            refused.append((question.id, error))
+        except TemplateError:
+            continue  # an unknown language: that item's ValidateTemplate says so
+    if refused:
+        first, reason = refused[0]
+        raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")

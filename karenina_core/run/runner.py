@@ -1,0 +1,169 @@
+"""A whole run: every item through its pipeline, every result to every sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from ..model.identity import ModelIdentity
+from ..model.result import VerificationResult
+from ..pipeline.context import CachedAnswer
+from ..ports.client import Model
+from ..prompts.tasks import PromptTask
+from .directory import RunDirectory, secrets_of
+from .models import open_models
+from .prepare import Generation, Prepared
+from .results import VerificationResultSet
+from .single import run_item
+from .sinks import RunInfo, Sinks, make_sink
+from .summary import summarize
+
+__all__ = ["Destination", "execute"]
+
+
+@frozen(kw_only=True)
+class Destination:
+    """Where a run's results go. Without a directory they are only returned."""
+
+    run_dir: Path | None = None
+    sinks: Sequence[str] = ()
+    """`name:target` of sinks beside the run directory's own."""
+    source: Path | None = None
+    """The benchmark's file, for the manifest."""
+
+
+@define(eq=False)
+class _Running:
+    """One run while it goes on."""
+
+    prepared: Prepared
+    answerers: Mapping[ModelIdentity, Model]
+    judges: Mapping[ModelIdentity, Model]
+    sinks: Sinks
+    on_result: Callable[[VerificationResult], None] | None
+    results: list[VerificationResult] = field(factory=list)
+
+    async def generation(self, generation: Generation) -> None:
+        """The items of one answer: the first generates it, the other judges read it."""
+        cached: CachedAnswer | None = None
+        for item in generation.items:
+            result = await run_item(
+                item,
+                app=self.prepared.app,
+                config=self.prepared.config,
+                mode=self.prepared.mode,
+                answering=self.answerers[item.answering.identity],
+                parsing=self.judges[item.parsing.identity],
+                templates=self.prepared.templates,
+                run_name=self.prepared.run_name,
+                cached=cached,
+            )
+            cached = cached or _answer_of(result)
+            await self._finished(result)
+
+    async def _finished(self, result: VerificationResult) -> None:
+        self.results.append(result)
+        await self.sinks.write(result)
+        self.prepared.app.observe("karenina_item_finished", result=result)
+        if self.on_result is not None:
+            self.on_result(result)
+
+
+async def execute(
+    prepared: Prepared,
+    destination: Destination | None = None,
+    *,
+    on_result: Callable[[VerificationResult], None] | None = None,
+) -> VerificationResultSet:
+    """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
+
+    Raises RunDirectoryError and PluginError before the first call, where the results could not be kept or a model's
+    adapter does not work.
+    """
+    destination = destination or Destination()
+    app, config = prepared.app, prepared.config
+    async with (
+        open_models(app, config, config.answering_models) as answerers,
+        open_models(app, config, config.parsing_models) as judges,
+    ):
+        uris = [*([] if destination.run_dir is None else ["jsonl"]), *destination.sinks]
+        sinks = Sinks(
+            {uri: make_sink(app, uri) for uri in uris}, essential=None if destination.run_dir is None else "jsonl"
+        )
+        directory = None
+        if destination.run_dir is not None:
+            directory = RunDirectory.create(destination.run_dir, prepared, destination.source)
+        run = _Running(prepared, answerers, judges, sinks, on_result)
+        await _carry_out(run, directory)
+    return VerificationResultSet(
+        run.results, destination.run_dir, prepared.left_out, prepared.notes, dict(sinks.failures)
+    )
+
+
+async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
+    """Open the sinks, run every generation, and leave the run directory in a state that says how it ended."""
+    app, prepared = run.prepared.app, run.prepared
+    run_dir = directory.path if directory else None
+    status = "failed"
+    try:
+        await run.sinks.open(_info(prepared, run_dir))
+        app.observe("karenina_run_started", run=_started(prepared, run_dir))
+        executor = app.executors.make(prepared.config.executor)
+        await executor.execute(prepared.generations(), run.generation, concurrency=prepared.config.concurrency)
+        status = "completed"
+    except asyncio.CancelledError:
+        status = "interrupted"
+        raise
+    except BaseExceptionGroup as group:
+        raise (group.exceptions[0] if len(group.exceptions) == 1 else group) from None
+    finally:
+        summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=prepared.notes)
+        try:
+            await asyncio.shield(run.sinks.close(summary))
+        finally:  # also when a second interrupt does not wait for the sinks
+            if directory is not None:
+                directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
+            app.observe("karenina_run_finished", summary=summary)
+
+
+def _answer_of(result: VerificationResult) -> CachedAnswer | None:
+    """The answer of a finished item, for other judges; None where there is none worth sharing."""
+    generation = result.generation
+    if not (generation.raw_llm_response or generation.trace_messages):
+        return None
+    answer_calls = {task: row for task, row in generation.usage_metadata.items() if task == PromptTask.GENERATION}
+    return CachedAnswer(
+        raw_llm_response=generation.raw_llm_response,
+        trace_messages=tuple(generation.trace_messages),
+        recursion_limit_reached=generation.recursion_limit_reached,
+        answering_mcp_servers=tuple(generation.answering_mcp_servers),
+        usage_metadata=answer_calls,
+        agent_metrics=generation.agent_metrics,
+        conversation_context=tuple(generation.conversation_context),
+        text_flags=tuple(generation.text_flags),
+        usage_unavailable=generation.usage_unavailable,
+        few_shot_example_count=result.metadata.few_shot_example_count,
+    )
+
+
+def _info(prepared: Prepared, run_dir: Path | None) -> RunInfo:
+    return RunInfo(
+        run_name=prepared.run_name,
+        run_dir=run_dir,
+        benchmark=prepared.benchmark.name,
+        items=len(prepared),
+        secrets=secrets_of(prepared.config),
+    )
+
+
+def _started(prepared: Prepared, run_dir: Path | None) -> dict[str, Any]:
+    return {
+        "run_name": prepared.run_name,
+        "run_dir": str(run_dir) if run_dir else None,
+        "benchmark": prepared.benchmark.name,
+        "items": len(prepared),
+    }

@@ -1,0 +1,99 @@
+"""Where results go. A sink that fails is closed and reported; the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from ..errors import PluginError, RunDirectoryError, one_line
+from ..log import get_logger
+from ..model.result import VerificationResult
+from ..plugin.application import Karenina
+
+__all__ = ["RunInfo", "Sink", "Sinks", "make_sink"]
+
+log = get_logger("karenina.run")
+
+
+@frozen(kw_only=True)
+class RunInfo:
+    """What a sink is told about the run."""
+
+    run_name: str
+    run_dir: Path | None
+    benchmark: str
+    items: int
+    secrets: frozenset[str] = frozenset()
+    """Values that must not be written."""
+
+
+class Sink(Protocol):
+    """Receives every result at least once. Writing the same `result_id` again must change nothing."""
+
+    async def open(self, run: RunInfo) -> None: ...
+
+    async def write(self, result: VerificationResult) -> None: ...
+
+    async def close(self, summary: Mapping[str, Any]) -> None: ...
+
+
+def make_sink(app: Karenina, uri: str) -> Sink:
+    """A sink from `name` or `name:target`. Raises UnknownName and PluginError."""
+    name, _, target = uri.partition(":")
+    factory = app.sinks.load(name)
+    try:
+        sink: Sink = factory(target)
+    except Exception as error:
+        raise PluginError(f"sink {uri!r} cannot be made: {one_line(error)}") from error
+    return sink
+
+
+class Sinks:
+    """Several sinks, each on its own."""
+
+    def __init__(self, sinks: Mapping[str, Sink], essential: str | None = None) -> None:
+        self._open: dict[str, Sink] = dict(sinks)
+        self._essential = essential
+        """The sink without which nothing should be paid for: that of the run directory."""
+        self.failures: dict[str, str] = {}
+        """Name -> what went wrong."""
+
+    async def open(self, run: RunInfo) -> None:
+        """Open all. A sink that cannot be opened raises: nothing has been paid for yet."""
+        for name, sink in self._open.items():
+            try:
+                await sink.open(run)
+            except Exception as error:
+                raise PluginError(f"sink {name!r} cannot be opened: {one_line(error)}") from error
+
+    async def write(self, result: VerificationResult) -> None:
+        for name, sink in list(self._open.items()):
+            try:
+                await sink.write(result)
+            except (Exception, SystemExit) as error:
+                await self._give_up(name, sink, error)
+                if name == self._essential:
+                    raise RunDirectoryError(
+                        f"results can no longer be written to the run directory ({one_line(error)}); the run stopped"
+                    ) from error
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        for name, sink in list(self._open.items()):
+            del self._open[name]
+            try:
+                await sink.close(summary)
+            except Exception as error:
+                self.failures[name] = one_line(error)
+
+    async def _give_up(self, name: str, sink: Sink, error: BaseException) -> None:
+        if self._open.pop(name, None) is None:
+            return  # another item's write failed at the same time
+        self.failures[name] = one_line(error)
+        log.warning("a sink failed and was closed", sink=name, error=one_line(error))
+        try:
+            await sink.close({})
+        except Exception as second:
+            log.debug("closing the failed sink failed too", sink=name, error=one_line(second))

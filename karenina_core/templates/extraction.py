@@ -1,0 +1,175 @@
+"""Filling a template with what a judge extracted.
+
+The judge fills a relaxed subclass of the template: every verified field may be null, which means that the answer
+does not say. One question without an answer then does not spoil the record. Everything else is as the author
+declared it, and because it is a subclass, the filled object is an instance of the author's class and need not be
+converted.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from ..errors import FillError, TemplateError
+from .answer import BaseAnswer
+from .author_code import author_code
+from .verification import Verification
+
+__all__ = ["extraction_class", "fill", "keys_of"]
+
+A = TypeVar("A", bound=BaseAnswer)
+
+_MOST = 20
+
+_KEPT = (
+    "alias",
+    "alias_priority",
+    "validation_alias",
+    "serialization_alias",
+    "title",
+    "description",
+    "examples",
+    "json_schema_extra",
+)
+
+
+def extraction_class(cls: type[A]) -> type[A]:
+    """The relaxed subclass that a judge's data is read into. Made once per class."""
+    if "__extraction__" not in cls.__dict__:
+        if not cls.__pydantic_complete__:
+            cls.model_rebuild()
+        relaxed = _relax(cls)
+        for made in (cls, relaxed):
+            type.__setattr__(made, "__extraction__", relaxed)
+    return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
+
+
+def _relax(cls: type[A]) -> type[A]:
+    def model_post_init(self: A, context: Any, /) -> None:
+        # Inside validation a ValueError from the hook would look like a fault of the data.
+        with author_code("the hook that sets self.correct", cls.__module__):
+            cls.model_post_init(self, context)
+
+    fields = {name: _relaxed_field(cls.model_fields[name], found) for name, found in cls.__verified__.items()}
+    body = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__annotations__": {name: _nullable(cls.model_fields[name]) for name in fields},
+        "model_config": ConfigDict(allow_inf_nan=False),  # JSON has no such numbers
+        "model_post_init": model_post_init,
+        **fields,
+    }
+    return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
+
+
+def _relaxed_field(info: FieldInfo, verification: Verification) -> Any:
+    kept = {name: value for name in _KEPT if (value := getattr(info, name)) is not None}
+    relaxed = Field(default=None, **kept)
+    relaxed.metadata.append(verification)
+    return relaxed
+
+
+def _nullable(info: FieldInfo) -> Any:
+    """The declared type with its constraints inside, so that they stay in the schema, or null."""
+    constraints = [item for item in info.metadata if not isinstance(item, Verification)]
+    if info.discriminator is not None:
+        constraints.append(Field(discriminator=info.discriminator))
+    declared: Any = info.annotation
+    inner = operator.getitem(Annotated, (declared, *constraints)) if constraints else declared
+    return inner if _allows_null(declared) else operator.getitem(Union, (inner, None))
+
+
+def _allows_null(annotation: Any) -> bool:
+    if annotation is Any or annotation is None or annotation is type(None):
+        return True
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _allows_null(get_args(annotation)[0])
+    if origin is Literal:
+        return None in get_args(annotation)
+    return origin in (Union, types.UnionType) and any(_allows_null(member) for member in get_args(annotation))
+
+
+def keys_of(cls: type[BaseAnswer]) -> dict[str, str]:
+    """The key of every field in the judge's schema, by field name. Raises TemplateError where there are several."""
+    names: dict[str, str] = {}
+    for name, info in cls.model_fields.items():
+        alias = name if info.validation_alias is None else info.validation_alias
+        if not isinstance(alias, str):
+            raise TemplateError(
+                f"field {name!r}: a judge can only be given one key; write alias='...' with a plain text"
+            )
+        if name == "id":
+            continue
+        if alias == "id":
+            raise TemplateError(f"field {name!r}: the alias 'id' is reserved for the question's id; choose another")
+        names[name] = alias
+    return names
+
+
+def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
+    """An instance of `cls` from a judge's data.
+
+    Keys that the template does not know are dropped. Raises FillError where the data does not fit, TemplateError
+    where the template's own code fails.
+    """
+    known = _known_part(cls, data)
+    with author_code("building the answer", cls.__module__):
+        try:
+            return extraction_class(cls).model_validate(known)
+        except ValidationError as error:
+            raise FillError(_explain(error)) from None
+
+
+def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[str, Any]:
+    keys = keys_of(cls)
+    if not keys:
+        return {}
+    expected = ", ".join(keys.values())
+    if not isinstance(data, Mapping):
+        raise FillError(f"Expected a JSON object with the keys {expected}; got {_shown(data)}")
+    given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
+    known = {key: _copied(data[word]) for key, word in given.items()}
+    if not known:
+        raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {_shown(list(data))}")
+    for name in cls.__verified__:
+        if keys[name] in known and known[keys[name]] is None:
+            del known[keys[name]]  # the author's validators were not written for null
+    return known
+
+
+def _copied(value: Any) -> Any:
+    """Template code may change what it was given; the data stays the caller's."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def _explain(error: ValidationError) -> str:
+    lines = ["The data does not fit:"]
+    problems = error.errors(include_url=False, include_context=False)
+    for problem in problems[:_MOST]:
+        got = "" if problem["type"] == "missing" else f" (got {_shown(problem['input'])})"
+        lines.append(f"- {_path(problem['loc'])}: {problem['msg']}{got}")
+    if len(problems) > _MOST:
+        lines.append(f"- and {len(problems) - _MOST} more")
+    return "\n".join(lines)
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return path.lstrip(".") or "the object"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,158 @@
+"""How the rest of karenina reaches a template: three protocols and the values that pass through them.
+
+A runtime turns the text of a template into a handle. A handle is shared by every item of a run and keeps no state
+of any item; what it builds from one judge's reply is a filled template and belongs to that item alone. Where code
+runs, or whether there is any, is the runtime's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from attrs import field, frozen
+
+__all__ = [
+    "FieldVerdict",
+    "FilledTemplate",
+    "RegexVerdict",
+    "TemplateField",
+    "TemplateHandle",
+    "TemplateRuntime",
+]
+
+
+@frozen
+class TemplateField:
+    """One fact that the judge extracts."""
+
+    name: str
+    type: str
+    """The declared type as a template author writes it: `int`, `list[str]`, `Literal['a', 'b']`."""
+    description: str
+    verified: bool
+    """Whether a primitive compares it with a ground truth; other fields only serve the template's own code."""
+    hint: str | None = None
+    """Advice for the judge that is not part of the schema."""
+    weight: float = 1.0
+
+
+@frozen
+class FieldVerdict:
+    """What the comparison of the extracted fields with the ground truth said."""
+
+    result: bool
+    field_results: Mapping[str, bool | None] = field(factory=dict)
+    """Per verified field: True, False, or None where the judge found nothing to extract."""
+    field_scores: Mapping[str, float | None] = field(factory=dict)
+    """Per verified field: a number from 0 to 1, or None as above."""
+    composition_strategy: str | None = None
+
+
+@frozen
+class RegexVerdict:
+    """What the template's patterns found in the raw trace."""
+
+    performed: bool
+    """False where the template has no patterns."""
+    success: bool
+    """Whether every check passed; True where there is none."""
+    results: Mapping[str, bool] = field(factory=dict)
+    details: Mapping[str, Any] = field(factory=dict)
+    """Per check: pattern, expected, match_type, matches_found, match_count; one of success_reason, failure_reason,
+    error.
+    """
+    extractions: Mapping[str, Any] = field(factory=dict)
+    """Per check: the list of what matched."""
+
+
+@runtime_checkable
+class FilledTemplate(Protocol):
+    """A template filled with one item's extracted values."""
+
+    @property
+    def nulls(self) -> frozenset[str]:
+        """Verified fields for which the judge found nothing."""
+        ...
+
+    def values(self) -> Mapping[str, Any]:
+        """The extracted fields as JSON data; without `id`, `correct` and `regex`."""
+        ...
+
+    async def verify(self, trace: str) -> FieldVerdict:
+        """Decide whether the extracted fields are right. `trace` is the raw trace, for checks that read it.
+
+        Raises TemplateError where the template's code fails or does not answer True or False: that is no verdict.
+        """
+        ...
+
+    async def granular(self) -> float | None:
+        """The template's partial credit, or None where it defines none.
+
+        Raises TemplateError where the template's code fails. The verdict does not depend on it, so a caller reports
+        this as a warning and leaves the number out.
+        """
+        ...
+
+    async def regex(self, trace: str) -> RegexVerdict:
+        """Run the template's patterns over the raw trace. Raises TemplateError as `verify` does."""
+        ...
+
+
+@runtime_checkable
+class TemplateHandle(Protocol):
+    """A loaded template, ready to be filled any number of times, also at the same time."""
+
+    @property
+    def isolation(self) -> str:
+        """How far the template's code is kept from this process: `no-code`, `in-process`, ..."""
+        ...
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of what the judge has to fill in. It never holds ground truth, and belongs to the caller."""
+        ...
+
+    def fields(self) -> tuple[TemplateField, ...]:
+        """What the judge extracts; empty where nothing is to be extracted and no judge is needed."""
+        ...
+
+    def ground_truth(self) -> Mapping[str, Any]:
+        """The expected values per field as JSON data, as far as the template states them."""
+        ...
+
+    async def build(self, data: Mapping[str, Any] | None) -> FilledTemplate:
+        """Fill the template. Unknown keys are dropped; a verified field that is missing or null counts as not
+        found.
+
+        Raises FillError where the data does not fit, naming every problem in words that a judge can act on, and
+        TemplateError where the template's own code fails.
+        """
+        ...
+
+
+@runtime_checkable
+class TemplateRuntime(Protocol):
+    """Loads templates of some languages."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """Values of a template's language that it understands: `python`, `karenina-template`."""
+        ...
+
+    @property
+    def executes_code(self) -> bool:
+        """Whether loading or using a template runs code that came with the benchmark."""
+        ...
+
+    @property
+    def isolation(self) -> str: ...
+
+    async def load(self, text: str, primitives: Mapping[str, type]) -> TemplateHandle:
+        """Load a template. `primitives` are the verification primitives that it may use, by name.
+
+        Raises TemplateError with the reason and, for code, the line.
+        """
+        ...

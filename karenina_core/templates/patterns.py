@@ -1,0 +1,101 @@
+"""Regular expressions that a template runs over the raw trace (`self.regex`).
+
+Each check is `{"pattern": ..., "expected": ..., "match_type": ...}`; what matched is what `re.findall` returns. A
+capture group changes that: with one group it is the group's text, with several a list of the groups' texts. Write
+`(?:...)` for a group that is only there to hold a part of the pattern together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import did_you_mean, one_line
+from .handle import RegexVerdict
+
+__all__ = ["MATCH_TYPES", "pattern_problems", "run_patterns"]
+
+MATCH_TYPES: Mapping[str, tuple[type, ...]] = {
+    "exact": (str,),
+    "contains": (str,),
+    "count": (int,),
+    "all": (list, tuple),
+}
+"""Each kind of check and the types that its `expected` may have."""
+
+
+def run_patterns(checks: Mapping[str, Mapping[str, Any]], text: str) -> RegexVerdict:
+    """Run every check over the text. One that cannot be run fails with an `error`; the others are not affected."""
+    results: dict[str, bool] = {}
+    details: dict[str, Any] = {}
+    extractions: dict[str, Any] = {}
+    for name, check in checks.items():
+        results[name], details[name] = _run(check, text)
+        extractions[name] = details[name].get("matches_found", [])
+    return RegexVerdict(bool(checks), all(results.values()), results, details, extractions)
+
+
+def _run(check: Mapping[str, Any], text: str) -> tuple[bool, dict[str, Any]]:
+    detail: dict[str, Any] = {}
+    try:
+        detail = {key: check.get(key) for key in ("pattern", "expected")}
+        detail["match_type"] = kind = check.get("match_type", "exact")
+        found = re.findall(check["pattern"], text)
+        detail["matches_found"] = [list(match) if isinstance(match, tuple) else match for match in found]
+        detail["match_count"] = len(found)
+        passed, reason = _judge(kind, found, check["expected"])
+    except (re.error, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        return False, {**detail, "error": one_line(error)}
+    detail["success_reason" if passed else "failure_reason"] = reason
+    return passed, detail
+
+
+def _judge(kind: str, found: list[Any], expected: Any) -> tuple[bool, str]:
+    if kind == "exact":
+        passed = len(found) == 1 and found[0] == expected
+        return passed, f"{len(found)} matches, exactly one equal to {expected!r} is due"
+    if kind == "contains":
+        passed = expected in found
+        return passed, f"{expected!r} is {'' if passed else 'not '}among the {len(found)} matches"
+    if kind == "count":
+        return len(found) == expected, f"{len(found)} matches, {expected!r} are due"
+    if kind == "all":
+        missing = [item for item in expected if item not in found]
+        return not missing, f"missing: {missing!r}" if missing else f"all {len(expected)} expected matches were found"
+    return False, f"unknown match_type {kind!r}; there are {', '.join(MATCH_TYPES)}"
+
+
+def pattern_problems(checks: Any) -> list[str]:
+    """What would keep these checks from ever being run, in words for the template's author."""
+    if not isinstance(checks, Mapping):
+        return [f"self.regex must be a dict of checks by name, not {type(checks).__name__}"]
+    return [f"self.regex[{name!r}]: {problem}" for name, check in checks.items() for problem in _problems(check)]
+
+
+def _problems(check: Any) -> list[str]:
+    if not isinstance(check, Mapping):
+        return [f"must be a dict with pattern, expected and match_type, not {type(check).__name__}"]
+    missing = [f"{key!r} is missing" for key in ("pattern", "expected") if key not in check]
+    return missing or [*_pattern_problems(check), *_expected_problems(check)]
+
+
+def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
+    try:
+        pattern = re.compile(check["pattern"])
+    except (re.error, TypeError) as error:
+        return [f"the pattern is not a regular expression: {error}"]
+    if pattern.groups > 1 and isinstance(check["expected"], str):
+        return [f"with {pattern.groups} capture groups no match is a text, so it can never pass; write (?:...) instead"]
+    return []
+
+
+def _expected_problems(check: Mapping[str, Any]) -> list[str]:
+    kind, expected = check.get("match_type", "exact"), check["expected"]
+    if not isinstance(kind, str) or kind not in MATCH_TYPES:
+        hint = did_you_mean(kind, MATCH_TYPES) if isinstance(kind, str) else ""
+        return [f"unknown match_type {kind!r}{hint}; there are {', '.join(MATCH_TYPES)}"]
+    if not isinstance(expected, MATCH_TYPES[kind]):
+        wanted = " or ".join(type_.__name__ for type_ in MATCH_TYPES[kind])
+        return [f"expected must be of type {wanted} for match_type {kind!r}, not {expected!r}"]
+    return []

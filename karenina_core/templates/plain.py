@@ -1,0 +1,34 @@
+"""Python values as JSON data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+__all__ = ["plain"]
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON data: dates as ISO text, models as objects, sets as sorted lists, NaN and infinities as
+    text.
+
+    Sets are sorted because their own order differs from one process to the next.
+    """
+    if value is None or isinstance(value, bool) or type(value) in (str, int):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name, None)) for name in type(value).model_fields}
+    return to_jsonable_python(value, serialize_unknown=True, bytes_mode="base64")

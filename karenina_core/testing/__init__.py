@@ -1,0 +1,77 @@
+"""Tools for testing plugins and benchmarks without a provider. Every name is imported at its first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adapters import adapter_checks, check_adapter
+    from .apps import application
+    from .checks import BrokenPromise, Check, Fault, run_checks
+    from .fakes import FakeFilled, FakeHandle, ScriptedCall, ScriptedLLM
+    from .plugins import plugin_checks
+    from .replies import Reply, ServedRequest
+    from .runtimes import runtime_checks
+    from .server import ScriptedServer
+    from .sinks import sink_checks
+    from .stage_inputs import StageInput
+    from .stages import check_stage, stage_checks
+
+_HOMES = {
+    "BrokenPromise": "checks",
+    "Check": "checks",
+    "FakeFilled": "fakes",
+    "FakeHandle": "fakes",
+    "Fault": "checks",
+    "Reply": "replies",
+    "ScriptedCall": "fakes",
+    "ScriptedLLM": "fakes",
+    "ScriptedServer": "server",
+    "ServedRequest": "replies",
+    "StageInput": "stage_inputs",
+    "adapter_checks": "adapters",
+    "application": "apps",
+    "check_adapter": "adapters",
+    "check_stage": "stages",
+    "plugin_checks": "plugins",
+    "run_checks": "checks",
+    "runtime_checks": "runtimes",
+    "sink_checks": "sinks",
+    "stage_checks": "stages",
+}
+
+__all__ = [
+    "BrokenPromise",
+    "Check",
+    "FakeFilled",
+    "FakeHandle",
+    "Fault",
+    "Reply",
+    "ScriptedCall",
+    "ScriptedLLM",
+    "ScriptedServer",
+    "ServedRequest",
+    "StageInput",
+    "adapter_checks",
+    "application",
+    "check_adapter",
+    "check_stage",
+    "plugin_checks",
+    "run_checks",
+    "runtime_checks",
+    "sink_checks",
+    "stage_checks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if home := _HOMES.get(name):
+        value = getattr(importlib.import_module(f".{home}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,157 @@
+"""What an adapter promises about calls, looked at with a scripted server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ..errors import ParseError, PortError, one_line
+from ..ports.structured import json_object
+from ..ports.values import LLMResponse, ParsePortResult
+from .adapter_ports import ASK, SAID, Ports
+from .checks import Fault
+from .lines import line_of_error
+from .replies import Reply, ServedRequest
+
+__all__ = ["LLM_CALLS", "PARSER_CALLS", "replies_or_refuses"]
+
+ODD = "a\ud800b\0c\u202ed"
+ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
+
+
+def success(ports: Ports) -> Fault | None:
+    """Text and usage arrive."""
+    with ports.serve(Reply("Paris", usage=(7, 2))) as server:
+        reply = ports.use(ports.configured(server.url), ports.ask, "llm")
+        asked = server.requests[0].text
+    if not isinstance(reply, LLMResponse):
+        return Fault(f"ainvoke returned {reply!r}", ports.line_of_asking(), "return an LLMResponse")
+    if missing := [message.text for message in ASK if message.text not in asked]:
+        return Fault(f"the message {missing[0]!r} did not arrive", ports.line_of_asking(), "send every message")
+    if reply.content != "Paris":
+        return Fault(f"the server said 'Paris', the reply's content is {reply.content!r}", ports.line_of_asking())
+    used = reply.usage
+    if (used.input_tokens, used.output_tokens, used.total_tokens) != (7, 2, 9) or reply.usage_unavailable:
+        return Fault(
+            f"the server reported 7 and 2 tokens, the usage is {used}",
+            ports.line_of_asking(),
+            "fill usage=UsageMetadata(...) from the reply",
+        )
+    if used.cost_usd == 0:
+        return Fault("its cost is 0", ports.line_of_asking(), "a price that is not known is None")
+    return None
+
+
+def unknown_usage(ports: Ports) -> Fault | None:
+    """Without numbers from the server, the usage is unknown."""
+    with ports.serve(Reply("Paris", usage=None)) as server:
+        reply = ports.use(ports.configured(server.url), ports.ask, "llm")
+    if reply.usage_unavailable:
+        return None
+    return Fault(
+        "the server reported no tokens, and usage_unavailable is False", ports.line_of_asking(), "set it to True"
+    )
+
+
+def temperature(ports: Ports) -> Fault | None:
+    """The temperature of a call wins over that of the configuration."""
+    with ports.serve("Paris") as server:
+        ports.use(ports.configured(server.url, temperature=0.7), ports.asking(temperature=0.0), "llm")
+        ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
+        given, none = (request.body.get("temperature") for request in server.requests)
+    if given != 0.0:
+        return Fault(
+            f"asked with temperature 0.0, it sent {given!r}", ports.line_of_asking(), "send what the call was given"
+        )
+    if none is not None:
+        return Fault(f"configured with temperature None, it sent {none!r}", ports.line_of_asking(), "send none at all")
+    return None
+
+
+def odd_text(ports: Ports) -> Fault | None:
+    """Odd text can be sent, and arrives safe to write and flagged."""
+    with ports.serve(Reply(ODD)) as server:
+        config = ports.configured(server.url)
+        try:
+            reply = ports.use(config, ports.asking(messages=(*ASK[:1], type(ASK[1]).user(ODD))), "llm")
+        except UnicodeError as error:
+            return Fault(one_line(error), line_of_error(error, None), "pass what is sent through ports.text.sanitize")
+    wanted = ODD.replace("\ud800", "\ufffd")
+    if reply.content != wanted:
+        return Fault(f"the content is {reply.content!r}, not {wanted!r}", ports.line_of_asking(), SANITIZE)
+    if missing := [flag for flag in ODD_FLAGS if flag not in reply.flags]:
+        return Fault(f"its flags are {reply.flags}, without {', '.join(missing)}", ports.line_of_asking(), SANITIZE)
+    return None
+
+
+def channels(ports: Ports) -> Fault | None:
+    """Every channel that is offered carries the schema, and the data comes back."""
+    offered = ports.make("llm", ports.configured()).capabilities.output_channels
+    for channel in offered:
+        with ports.serve(Reply(SAID)) as server:
+            reply = ports.use(ports.configured(server.url), partial(ports.ask_on, channel), "llm")
+            request = server.requests[-1]
+        if problem := _channel_problem(channel, request, reply):
+            remedy = f"send it, or take {channel!r} out of output_channels"
+            return Fault(f"on the channel {channel!r} {problem}", ports.line_of_asking(), remedy)
+    return None
+
+
+def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -> str | None:
+    if request.channel != channel:
+        return f"the request asks for {request.channel!r}"
+    if channel in ("json_schema", "tool_call") and "capital" not in (request.schema or {}).get("properties", {}):
+        return "the request holds no schema"
+    raw = reply.structured if reply.structured is not None else reply.content
+    try:
+        return None if json_object(raw) == SAID else f"the server said {dict(SAID)!r}, the reply holds {raw!r}"
+    except ParseError:
+        return f"the server said {dict(SAID)!r}, the reply holds {raw!r}"
+
+
+def parsed(ports: Ports) -> Fault | None:
+    """A parser returns the data, and says so where there is none."""
+    with ports.serve(lambda request: Reply(SAID) if request.number == 1 else Reply("no data", in_tool=False)) as server:
+        config = ports.configured(server.url)
+        result = ports.use(config, ports.asking(kind="parser"), "parser")
+        if not isinstance(result, ParsePortResult) or dict(result.data) != SAID:
+            return Fault(f"the server said {dict(SAID)!r}, aparse returned {result!r}", ports.line_of("aparse"))
+        try:
+            result = ports.use(config, ports.asking(kind="parser"), "parser")
+        except ParseError:
+            return None
+        except Exception as error:  # an adapter may raise anything; that is what is looked for
+            return Fault(
+                f"for a reply without data it raised {one_line(error)}", line_of_error(error, None), RAISE_PARSE
+            )
+    return Fault(f"for a reply without data it returned {result!r}", ports.line_of("aparse"), RAISE_PARSE)
+
+
+def replies_or_refuses(ports: Ports) -> Fault | None:
+    """Without a server: a call returns a reply or raises PortError."""
+    for kind in ports.kinds:
+        try:
+            reply = ports.use(ports.configured(), ports.asking(kind=kind), kind)
+        except PortError:
+            continue
+        except Exception as error:  # an adapter may raise anything; that is what is looked for
+            return Fault(f"the {kind} port raised {one_line(error)}", line_of_error(error, None), "raise PortError")
+        wanted = {"llm": LLMResponse, "parser": ParsePortResult}.get(kind)
+        if wanted is not None and not isinstance(reply, wanted):
+            return Fault(f"the {kind} port returned {reply!r}", ports.line_of_asking(), f"return {wanted.__name__}")
+    return None
+
+
+SANITIZE = "pass the text through karenina_core.ports.text.sanitize and its flags into the response"
+RAISE_PARSE = "raise ParseError(..., raw_response=text)"
+Look = Callable[[Ports], Fault | None]
+LLM_CALLS: Mapping[str, tuple[str, Look]] = {
+    "success": ("A reply has the text and the usage that the server sent.", success),
+    "unknown_usage": ("Tokens that the server does not report are unknown, not zero.", unknown_usage),
+    "temperature": ("The temperature of a call wins; None sends none.", temperature),
+    "odd_text": ("Odd text can be sent, and what comes back is safe to write and flagged.", odd_text),
+    "channels": ("Every output channel that it offers carries the schema.", channels),
+}
+PARSER_CALLS: Mapping[str, tuple[str, Look]] = {
+    "parsed": ("A parser returns the data of a reply, and raises ParseError where there is none.", parsed),
+}

@@ -1,0 +1,88 @@
+"""Applications for tests: made of what a test brings, untouched by the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import ModuleType
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..errors import PluginError
+from ..plugin.adapters import AdapterRegistry, AdapterSpec
+from ..plugin.application import Karenina, PluginInfo
+from ..plugin.discovery import discover, load
+from ..plugin.markers import hookimpl
+from ..plugin.registries import StageRegistry
+from .fakes import ScriptedLLM
+
+__all__ = ["application"]
+
+
+@frozen(eq=False)
+class _OneStage:
+    stage: Any
+
+    @hookimpl
+    def karenina_register_stages(self, registry: StageRegistry) -> None:
+        registry.add(self.stage)
+
+
+@frozen(eq=False)
+class _OneAdapter:
+    spec: AdapterSpec
+
+    @hookimpl
+    def karenina_register_adapters(self, registry: AdapterRegistry) -> None:
+        registry.register(self.spec)
+
+
+def application(
+    *plugins: Any,
+    installed: bool | Collection[str] = False,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Karenina:
+    """A `Karenina` of the given plugins, and of the installed ones: all of them, or those named by `installed`.
+
+    A plugin is a module or an object with `@hookimpl` functions; a stage class, an `AdapterSpec` and a `ScriptedLLM`
+    are taken as plugins that bring just that. Plugins are called like their module, class, stage or interface; a
+    second one of the same name gets `-2` and so on. `KARENINA_DISABLE` and `KARENINA_PLUGINS` are not read. `settings`
+    holds tables by plugin name. Raises ConfigError where they do not fit.
+    """
+    found, infos = _installed(installed) if installed else ({}, {})
+    for thing in plugins:
+        name, plugin = _as_plugin(thing)
+        found[_free(name, found.keys() | infos.keys())] = plugin
+    return Karenina(found, infos=infos.values(), settings=settings)
+
+
+def _installed(wanted: bool | Collection[str]) -> tuple[dict[str, Any], dict[str, PluginInfo]]:
+    plugins: dict[str, Any] = {}
+    infos: dict[str, PluginInfo] = {}
+    for source in discover():
+        if not isinstance(wanted, bool) and source.name not in wanted:
+            continue
+        info = PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
+        infos[source.name] = info
+        try:
+            plugins[source.name] = load(source)
+        except PluginError as error:
+            infos[source.name] = evolve(info, state="failed", reason=str(error))
+    return plugins, infos
+
+
+def _as_plugin(thing: Any) -> tuple[str, Any]:
+    if isinstance(thing, ScriptedLLM):
+        thing = thing.adapter()
+    if isinstance(thing, AdapterSpec):
+        return thing.interface, _OneAdapter(thing)
+    if hasattr(thing, "execute") and hasattr(thing, "should_run"):
+        return str(thing.name), _OneStage(thing)
+    if isinstance(thing, ModuleType):
+        return thing.__name__.rpartition(".")[2], thing
+    return getattr(thing, "__name__", type(thing).__name__), thing
+
+
+def _free(name: str, taken: Any) -> str:
+    names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
+    return next(candidate for candidate in names if candidate not in taken)

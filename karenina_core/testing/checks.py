@@ -1,0 +1,97 @@
+"""What a check is, and running many of them.
+
+import pytest
+from karenina_core.testing import stage_checks
+
+@pytest.mark.parametrize("check", stage_checks(MyStage))
+def test_my_stage_keeps_its_promises(check):
+    check.run()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import evolve, field, frozen
+
+from ..errors import did_you_mean, one_line
+
+__all__ = ["BrokenPromise", "Check", "Fault", "expecting", "run_checks"]
+
+
+class BrokenPromise(AssertionError):
+    """A check failed; the message says whose, which promise, what happened, where, and what to change."""
+
+
+@frozen
+class Fault:
+    """What is wrong."""
+
+    problem: str
+    line: str = ""
+    """`path:number: source`: where to look, or nothing where no line can be named."""
+    remedy: str = ""
+    """What to change."""
+    cause: BaseException | None = field(default=None, eq=False, repr=False)
+    """The exception that showed it; its traceback is shown too."""
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.problem, f"  {self.line}" if self.line else "", self.remedy) if part)
+
+
+@frozen
+class Check:
+    """One promise about one subject, and how to find out whether it is kept."""
+
+    subject: str
+    """What is examined, as it is called in messages: `stage WordCount`."""
+    name: str
+    promise: str
+    """One sentence."""
+    look: Callable[[], Fault | None] = field(eq=False, repr=False)
+    expected_failure: str | None = None
+    """Why the promise is known to be broken. A check that is expected to fail must fail."""
+
+    @property
+    def __name__(self) -> str:
+        """pytest calls parametrized cases by it."""
+        return self.name
+
+    def run(self) -> None:
+        """Raises BrokenPromise (an AssertionError), also where an expected failure does not happen."""
+        fault = self.look()
+        if self.expected_failure is None and fault is not None:
+            raise BrokenPromise(f"{self.subject} breaks {self.name}: {self.promise}\n{fault}") from fault.cause
+        if self.expected_failure is not None and fault is None:
+            raise BrokenPromise(
+                f"{self.subject} keeps {self.name}, which was expected to fail ({self.expected_failure}); remove "
+                f"{self.name!r} from expected_failures"
+            )
+
+
+def expecting(checks: Iterable[Check], expected_failures: Mapping[str, str] | None) -> list[Check]:
+    """The checks, some of them marked as expected to fail: `{name: reason}`. Raises ValueError for unknown names."""
+    checks = list(checks)
+    expected = dict(expected_failures or {})
+    known = [check.name for check in checks]
+    for name in expected:
+        if name not in known:
+            raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+    return [evolve(check, expected_failure=expected.get(check.name)) for check in checks]
+
+
+def run_checks(checks: Sequence[Check]) -> None:
+    """Run all of them. Raises one ExceptionGroup with everything that failed."""
+    failures: list[Exception] = []
+    for check in checks:
+        try:
+            check.run()
+        except BrokenPromise as broken:
+            failures.append(broken)
+        except Exception as error:  # a stranger's code went wrong where no check looks for it; the others still run
+            error.add_note(f"{check.subject}: while checking {check.name}: {check.promise}")
+            failures.append(error)
+    if failures:
+        subject = checks[0].subject
+        first = one_line(failures[0], 200)
+        raise ExceptionGroup(f"{subject}: {len(failures)} of {len(checks)} checks failed; first: {first}", failures)

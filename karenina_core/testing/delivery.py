@@ -1,0 +1,200 @@
+"""HTTP/1.1 for the scripted server: reading requests, writing responses, and breaking off in every way a server can."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from attrs import evolve
+
+from .replies import Reply, ServedRequest, payload, stream_events
+
+__all__ = ["Arrived", "WatchedReader", "deliver", "read_request", "write_response"]
+
+MOST_HEAD_BYTES = 65536
+MOST_BODY_BYTES = 64_000_000
+FILLING = "@filling@"
+MEGABYTE = b"x" * 1_000_000
+
+
+class Arrived(NamedTuple):
+    """An HTTP request as it was read."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    keep_alive: bool
+
+
+class WatchedReader(asyncio.StreamReader):
+    """A stream reader that says when its client has gone."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=MOST_HEAD_BYTES)
+        self.gone = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.gone.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self.gone.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep. Raises ConnectionResetError as soon as the client has gone."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.gone.wait()
+        except TimeoutError:
+            return
+        raise ConnectionResetError("the client has gone")
+
+
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Arrived | None:
+    """The next request of a connection; None where the client has closed it. Raises ValueError for what is not HTTP."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, path, version = first.split(" ")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body = await _chunked_body(reader)
+    else:
+        length = int(headers.get("content-length", "0"))
+        if not 0 <= length <= MOST_BODY_BYTES:
+            raise ValueError(f"a body of {length} bytes")
+        body = await reader.readexactly(length)
+    asked = headers.get("connection", "").lower()
+    return Arrived(method, path, headers, body, asked != "close" and (version != "HTTP/1.0" or asked == "keep-alive"))
+
+
+async def _chunked_body(reader: asyncio.StreamReader) -> bytes:
+    body = bytearray()
+    while length := int((await reader.readline()).split(b";")[0], 16):
+        if not 0 < length <= MOST_BODY_BYTES - len(body):
+            raise ValueError("a chunk of a wrong size")
+        body += await reader.readexactly(length)
+        await reader.readline()
+    while (await reader.readline()).strip():
+        pass
+    return bytes(body)
+
+
+async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter) -> bool:
+    """Send a reply. True where the connection can serve another request, False where it must be closed.
+
+    Raises ConnectionError where the client has gone.
+    """
+    if reply.latency > 0:
+        await reader.pause(reply.latency)
+    match reply.delivery:
+        case "whole" if request.stream and reply.body is None:
+            await _write_events(writer, reply, stream_events(request, reply))
+            writer.write(b"0\r\n\r\n")
+            return True
+        case "whole":
+            await write_response(writer, reply, *payload(request, reply))
+            return True
+        case "reset":
+            # No lingering: the kernel answers with RST instead of a tidy close.
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+        case "hang":
+            await reader.pause(reply.amount)
+        case "stream_cut" if request.stream:
+            events = stream_events(request, reply)
+            await _write_events(writer, reply, events[: len(events) // 2])
+        case "truncated" | "stream_cut":
+            content_type, body = payload(request, reply)
+            writer.write(_head(reply, content_type, len(body)) + body[: len(body) // 2])
+            await writer.drain()
+        case "drip":
+            await _drip(request, reply, reader, writer)
+            return True
+        case "huge" | "gzip_bomb":
+            await _fill(request, reply, writer)
+            return True
+    return False
+
+
+async def write_response(
+    writer: asyncio.StreamWriter, reply: Reply, content_type: str = "application/json", body: bytes | None = None
+) -> None:
+    """Send the status, the headers and the body (by default the reply's own) in one piece."""
+    whole = (reply.body or b"") if body is None else body
+    writer.write(_head(reply, content_type, len(whole)) + whole)
+    await writer.drain()
+
+
+async def _write_events(writer: asyncio.StreamWriter, reply: Reply, events: list[bytes]) -> None:
+    writer.write(_head(reply, "text/event-stream", None))
+    for event in events:
+        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+        await writer.drain()
+
+
+async def _drip(request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter) -> None:
+    content_type, body = payload(request, reply)
+    writer.write(_head(reply, content_type, len(body)))
+    for byte in body:
+        await reader.pause(reply.amount)
+        writer.write(bytes((byte,)))
+        await writer.drain()
+
+
+async def _fill(request: ServedRequest, reply: Reply, writer: asyncio.StreamWriter) -> None:
+    """Send a body whose text has `reply.amount` megabytes, a megabyte at a time."""
+    content_type, framed = payload(request, evolve(reply, content=FILLING))
+    before, _, after = framed.partition(FILLING.encode())
+    total = int(reply.amount * 1_000_000)
+    if reply.delivery == "huge":
+        writer.write(_head(reply, content_type, len(before) + total + len(after)))
+        for piece in _pieces(before, total, after):
+            writer.write(piece)
+            await writer.drain()
+        return
+    zipped = evolve(reply, headers={"Content-Encoding": "gzip", **reply.headers})
+    writer.write(_head(zipped, content_type, None))
+    packer = zlib.compressobj(level=1, wbits=31)
+    for piece in _pieces(before, total, after):
+        if packed := packer.compress(piece):
+            writer.write(b"%x\r\n%b\r\n" % (len(packed), packed))
+            await writer.drain()
+    rest = packer.flush()
+    writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(rest), rest))
+    await writer.drain()
+
+
+def _pieces(before: bytes, total: int, after: bytes) -> Iterator[bytes]:
+    yield before
+    for start in range(0, total, len(MEGABYTE)):
+        yield MEGABYTE[: total - start]
+    yield after
+
+
+def _head(reply: Reply, content_type: str, length: int | None) -> bytes:
+    """The status line and the headers; `length` None: the body comes in chunks."""
+    framing: dict[str, Any] = {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": length}
+    given = {name.lower() for name in reply.headers}
+    own = {"Content-Type": content_type, **framing}
+    headers = {**{name: value for name, value in own.items() if name.lower() not in given}, **reply.headers}
+    try:
+        phrase = HTTPStatus(reply.status).phrase
+    except ValueError:
+        phrase = "Scripted"
+    lines = [f"HTTP/1.1 {reply.status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,0 +1,67 @@
+"""Random examples that are the same ones each time. hypothesis is the extra `karenina-core[testing]`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar
+
+try:
+    import hypothesis
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "random examples are made by hypothesis; install it with: pip install 'karenina-core[testing]'", name=error.name
+    ) from error
+from hypothesis.strategies import SearchStrategy
+
+__all__ = ["every", "smallest"]
+
+T = TypeVar("T")
+
+
+def every(strategy: SearchStrategy[T], count: int) -> list[T]:
+    """At most `count` examples; fewer where there are no more."""
+    found: list[T] = []
+
+    @_settings(count, hypothesis.Phase.generate)
+    @hypothesis.given(strategy)
+    def collect(example: T) -> None:
+        found.append(example)
+
+    collect()
+    return found
+
+
+class _Enough(BaseException):
+    """Ends a search. hypothesis lets through what is no Exception."""
+
+
+def smallest(strategy: SearchStrategy[T], holds: Callable[[T], bool], known: T, tries: int = 150) -> T:
+    """The simplest example for which `holds` that can be found in so many tries; `known` where none is found."""
+    best = [known]
+    left = iter(range(tries))
+
+    def noted(example: T) -> bool:
+        if next(left, None) is None:
+            raise _Enough
+        if not holds(example):
+            return False
+        best[:] = [example]
+        return True
+
+    with contextlib.suppress(_Enough, hypothesis.errors.NoSuchExample, hypothesis.errors.Flaky):
+        hypothesis.find(strategy, noted, settings=_settings(tries, hypothesis.Phase.generate, hypothesis.Phase.shrink))
+    return best[0]
+
+
+def _settings(count: int, *phases: hypothesis.Phase) -> hypothesis.settings:
+    """Independent of the profile of the test suite that the examples are used in."""
+    return hypothesis.settings(
+        max_examples=count,
+        phases=phases,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )

@@ -1,0 +1,136 @@
+"""Naming the line of a stranger's source that has to change: `path:number: source`."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+__all__ = [
+    "Executed",
+    "executing",
+    "file_of",
+    "line_at",
+    "line_of_attribute",
+    "line_of_caller",
+    "line_of_error",
+    "line_of_function",
+    "line_of_waiting",
+]
+
+STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
+OWN = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def line_at(path: str, number: int) -> str:
+    """A line as it is shown; the path is relative where it is inside of the working directory."""
+    source = linecache.getline(path, number).strip()
+    shown = path
+    if Path(path).is_relative_to(Path.cwd()):
+        shown = str(Path(path).relative_to(Path.cwd()))
+    return f"{shown}:{number}: {source}" if source else f"{shown}:{number}"
+
+
+def file_of(thing: Any) -> str | None:
+    """The file that a class, function or module is written in; None where there is none."""
+    try:
+        return inspect.getsourcefile(thing if inspect.ismodule(thing) or callable(thing) else type(thing))
+    except TypeError:
+        return None
+
+
+def line_of_function(function: Callable[..., Any]) -> str:
+    """Where a function or method begins; nothing where it has no Python source."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return line_at(code.co_filename, code.co_firstlineno) if code else ""
+
+
+def line_of_attribute(cls: type, name: str) -> str:
+    """Where a class, or the first of its bases that does, assigns an attribute; else where the class begins."""
+    for base in cls.__mro__:
+        if name in base.__dict__ and not str(file_of(base)).startswith(OWN):
+            path, lines, start = _source(base)
+            for offset, text in enumerate(lines):
+                if re.match(rf"\s+(?:(?:async )?def )?{re.escape(name)}\s*[:=(]", text):
+                    return line_at(path, start + offset)
+    path, _, start = _source(cls)
+    return line_at(path, start) if path else ""
+
+
+def _source(cls: type) -> tuple[str, list[str], int]:
+    try:
+        lines, start = inspect.getsourcelines(cls)
+    except (OSError, TypeError):
+        return "", [], 0
+    return file_of(cls) or "", lines, start
+
+
+def _is_stdlib(path: str) -> bool:
+    return path.startswith(STDLIB) and "site-packages" not in path
+
+
+def line_of_error(error: BaseException, file: str | None) -> str:
+    """The innermost line of `file` that an exception came through, else the innermost line of code that is not ours."""
+    steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    in_file = [step for step in steps if step[0] == file]
+    strange = [step for step in steps if not step[0].startswith((OWN, "<")) and not _is_stdlib(step[0])]
+    for found in (in_file, strange):
+        if found:
+            return line_at(*found[-1])
+    return ""
+
+
+def line_of_caller() -> str:
+    """The line outside of karenina's core that the current call comes from."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return line_at(frame.f_code.co_filename, frame.f_lineno) if frame else ""
+
+
+def line_of_waiting(coroutine: Any, file: str | None) -> str:
+    """The line of `file` at which a suspended coroutine waits."""
+    found = ""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None)
+        if frame is not None and frame.f_code.co_filename == file:
+            found = line_at(frame.f_code.co_filename, frame.f_lineno)
+        coroutine = getattr(coroutine, "cr_await", None)
+    return found
+
+
+Executed = Callable[[str, str], None]
+"""Called with the name of a function and a line of it that has just been executed."""
+
+
+@contextmanager
+def executing(file: str | None, executed: Executed) -> Iterator[None]:
+    """Call `executed` after every line of `file` that this thread executes. Slow: for looking closer at a failure."""
+    last: dict[FrameType, int] = {}
+
+    def step(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        if frame in last and event in ("line", "return"):
+            executed(frame.f_code.co_name, line_at(frame.f_code.co_filename, last[frame]))
+        if event == "line":
+            last[frame] = frame.f_lineno
+        elif event == "return":
+            last.pop(frame, None)
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

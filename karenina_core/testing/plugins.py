@@ -1,0 +1,233 @@
+"""Does a whole plugin load cleanly beside others, and does everything that it brings keep its promises?"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any
+
+from attrs import evolve
+
+from ..errors import ConfigError, PluginError, did_you_mean, one_line
+from ..plugin.application import REGISTRIES, Karenina, PluginInfo
+from ..plugin.discovery import Source, discover, load
+from ..plugin.registry import Registry
+from .adapters import adapter_checks
+from .checks import Check, Fault, expecting
+from .lines import file_of, line_of_function
+from .probes import heavy_imports
+from .runtimes import runtime_checks
+from .sinks import sink_checks
+from .stages import stage_checks
+
+__all__ = ["plugin_checks"]
+
+Options = Mapping[str, Mapping[str, Any]]
+
+
+def plugin_checks(
+    plugin: Any, *, options: Options | None = None, expected_failures: Mapping[str, str] | None = None
+) -> list[Check]:
+    """The checks of a plugin and of every stage, adapter, sink and template runtime that it brings.
+
+    `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
+    `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
+    checks of a thing are called `thing.check`. Raises ValueError for names that the plugin does not bring.
+    """
+    brought = _Plugin(plugin)
+    given = dict(options or {})
+    checks = [
+        Check(f"plugin {brought.name}", name, promise, partial(look, brought))
+        for name, (promise, look) in LOOKS.items()
+    ]
+    for registry, name, thing in brought.things():
+        if make := KINDS.get(registry):
+            checks += _checks_of(name, partial(make, thing, **given.pop(name, {})))
+    if given:
+        known = [name for _, name, _ in brought.things()]
+        name = next(iter(given))
+        raise ValueError(f"plugin {brought.name} brings no {name!r} to check{did_you_mean(name, known)}")
+    return expecting(checks, expected_failures)
+
+
+def _checks_of(name: str, make: Callable[[], list[Check]]) -> list[Check]:
+    try:
+        return [evolve(check, name=f"{name}.{check.name}") for check in make()]
+    except (ConfigError, ValueError, TypeError) as error:
+        fault = Fault(
+            one_line(error), remedy=f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
+        )
+        return [Check(name, f"{name}.options", "Its checks can be made.", lambda: fault)]
+
+
+class _Plugin:
+    """A plugin and how it comes to be loaded."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.entry_point = plugin if isinstance(plugin, str) else None
+        self._object = plugin
+
+    @property
+    def name(self) -> str:
+        if self.entry_point is not None:
+            return self.entry_point
+        if isinstance(self._object, ModuleType):
+            return self._object.__name__.rpartition(".")[2]
+        return str(getattr(self._object, "__name__", type(self._object).__name__))
+
+    @property
+    def sources(self) -> list[Source]:
+        """The installed entry points of its name."""
+        return [source for source in discover() if source.name == self.entry_point]
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The plugin object. Raises PluginError."""
+        if self.entry_point is None:
+            return self._object
+        if not self.sources:
+            close = did_you_mean(self.entry_point, [source.name for source in discover()])
+            raise PluginError(f"no installed plugin is called {self.entry_point!r}{close}; install its package first")
+        return load(self.sources[0])
+
+    @cached_property
+    def alone(self) -> Karenina:
+        """An application of this plugin and no other. Raises PluginError where the plugin cannot be imported."""
+        return Karenina({self.name: self.loaded})
+
+    @property
+    def state(self) -> PluginInfo:
+        return self.alone.plugin(self.name)
+
+    @property
+    def module(self) -> ModuleType | None:
+        return self.loaded if isinstance(self.loaded, ModuleType) else inspect.getmodule(type(self.loaded))
+
+    def things(self) -> Iterator[tuple[str, str, Any]]:
+        """`(registry, name, thing)` of what it brings and can be loaded; stages are made with their settings."""
+        try:
+            app = self.alone
+        except PluginError:
+            return
+        for registry, name in self.registered(app):
+            try:
+                yield registry, name, self._made(app, registry, name)
+            except PluginError:
+                continue  # the check of what it registers says so
+
+    def registered(self, app: Karenina) -> Iterator[tuple[str, str]]:
+        """`(registry, name)` of what an application has from this plugin."""
+        for registry, _ in REGISTRIES.values():
+            entries: Registry[Any] = getattr(app, registry)
+            yield from ((registry, name) for name, entry in entries.items() if entry.plugin == self.name)
+
+    def _made(self, app: Karenina, registry: str, name: str) -> Any:
+        thing = getattr(app, registry).load(name)
+        settings = app.settings(self.name)
+        if registry != "stages" or not isinstance(thing, type) or settings is None:
+            return thing
+        return thing(settings) if inspect.signature(thing).parameters else thing()
+
+
+def _loads(plugin: _Plugin) -> Fault | None:
+    if len(plugin.sources) > 1:
+        owners = " and ".join(source.distribution for source in plugin.sources)
+        return Fault(f"{owners} both provide a plugin called {plugin.name!r}", remedy="uninstall or rename one of them")
+    try:
+        state = plugin.state
+    except PluginError as error:
+        return Fault(str(error), remedy="correct the module that the entry point names")
+    if state.state != "active":
+        return Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
+    return None if state.kinds else Fault("it brings nothing", _first_line(plugin), "register something in a hook")
+
+
+def _marked(plugin: _Plugin) -> Fault | None:
+    for name in dir(plugin.loaded):
+        thing = getattr(plugin.loaded, name)
+        if not name.startswith("karenina_") or not callable(thing):
+            continue
+        if not (hasattr(thing, "karenina_impl") or hasattr(thing, "karenina_spec")):
+            return Fault(
+                f"{name} is not marked and will never be called", line_of_function(thing), "put @hookimpl above"
+            )
+    return None
+
+
+def _light(plugin: _Plugin) -> Fault | None:
+    module = plugin.module
+    if module is None or file_of(module) is None:
+        return None
+    for what, line in heavy_imports(module.__name__, file_of(module)).items():
+        return Fault(f"importing its entry module {what}", line, "import it inside a function, or use an import string")
+    return None
+
+
+def _again(plugin: _Plugin) -> Fault | None:
+    first = list(plugin.registered(plugin.alone))
+    second = list(plugin.registered(Karenina({plugin.name: plugin.loaded})))
+    if first == second:
+        return None
+    return Fault(
+        f"in a second application it registers {second}, not {first}",
+        _first_line(plugin),
+        "let the hooks depend on nothing but their arguments",
+    )
+
+
+def _beside_others(plugin: _Plugin) -> Fault | None:
+    others, infos = {}, {}
+    for source in discover():
+        if source.name == plugin.name:
+            continue
+        infos[source.name] = PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
+        try:
+            others[source.name] = load(source)
+        except PluginError:
+            del infos[source.name]
+    own = [
+        PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
+        for source in plugin.sources
+    ]
+    before = Karenina(others, infos=infos.values())
+    after = Karenina({**others, plugin.name: plugin.loaded}, infos=[*infos.values(), *own])
+    for info in after.plugins:
+        if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
+            return Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
+    return None
+
+
+def _registered(plugin: _Plugin) -> Fault | None:
+    for registry, name in plugin.registered(plugin.alone):
+        try:
+            getattr(plugin.alone, registry).load(name)
+        except PluginError as error:
+            return Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
+    return None
+
+
+def _first_line(plugin: _Plugin) -> str:
+    """Where the first of its hooks begins."""
+    hooks = [getattr(plugin.loaded, name) for name in dir(plugin.loaded) if name.startswith("karenina_")]
+    functions = [inspect.unwrap(hook) for hook in hooks if callable(hook) and hasattr(hook, "karenina_impl")]
+    functions.sort(key=lambda function: function.__code__.co_firstlineno)
+    return line_of_function(functions[0]) if functions else ""
+
+
+KINDS: Mapping[str, Callable[..., list[Check]]] = {
+    "stages": stage_checks,
+    "adapters": adapter_checks,
+    "sinks": sink_checks,
+    "template_runtimes": runtime_checks,
+}
+"""Registry -> the checks for what is in it."""
+LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {
+    "loads": ("It can be imported, and every hook that it implements exists.", _loads),
+    "marked": ("Every function that is called like a hook is one.", _marked),
+    "light_import": ("Its entry module imports nothing heavy and does nothing.", _light),
+    "again": ("It registers the same in every application.", _again),
+    "beside_others": ("Its names clash with no installed plugin.", _beside_others),
+    "registered": ("Everything that it registers can be imported.", _registered),
+}

@@ -1,0 +1,49 @@
+"""Does a runtime that claims to execute nothing keep its word?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import TemplateError
+from .audit import CANARY, watching
+from .checks import Fault
+from .lines import line_at
+from .loops import in_loop
+from .runtime_looks import Loaded, Looks, told_by
+from .template_sources import Spec
+
+__all__ = ["INERT"]
+
+PAYLOAD = f"__import__('sys').audit('{CANARY}')"
+
+
+def _inert(loaded: Loaded) -> Fault | None:
+    """Load texts that would raise an audit event if anything in them were executed."""
+    texts = [PAYLOAD, f"import sys\nsys.audit({CANARY!r})\nclass Answer(BaseAnswer):\n    x: int = {PAYLOAD}\n"]
+    for spec in loaded.specs[:5]:
+        texts += [loaded.write(hostile) for hostile in _hostile(spec)]
+    for text in texts:
+        with watching(threads=False) as seen, contextlib.suppress(TemplateError):
+            handle = loaded.load_text(text)
+            in_loop(told_by(handle, dict.fromkeys((field.name for field in handle.fields()), PAYLOAD)))
+        for what, where in seen.items():
+            remedy = (
+                "read the text as data; or set executes_code to True, so that it runs only where the user allows it"
+            )
+            return Fault(f"loading {text[:60]!r}... {what}", line_at(*where), remedy)
+    return None
+
+
+def _hostile(spec: Spec) -> Iterator[dict[str, Any]]:
+    """The template with code in place of one of its texts."""
+    yield {**spec, "class_name": PAYLOAD}
+    first, *others = spec["fields"]
+    for key in ("name", "type", "description", "ground_truth", "extraction_hint"):
+        yield {**spec, "fields": [{**first, key: PAYLOAD}, *others]}
+    yield {**spec, "fields": [{**first, "type": "literal", "literal_values": [PAYLOAD, "up"]}, *others]}
+    yield {**spec, "fields": [{**first, "verify_with": {"type": PAYLOAD}}, *others]}
+
+
+INERT: Looks = {"inert": ("Nothing in a template's text is executed.", _inert)}

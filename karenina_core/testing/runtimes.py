@@ -1,0 +1,51 @@
+"""Does a template runtime hide the truth, share nothing and refuse what it cannot read?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..errors import one_line
+from .checks import Check, Fault, expecting
+from .lines import line_of_error
+from .runtime_inert import INERT
+from .runtime_looks import LOOKS, Loaded
+from .template_sources import SOURCES, Source
+
+__all__ = ["runtime_checks"]
+
+
+def runtime_checks(
+    runtime: Any,
+    *,
+    sources: Source | None = None,
+    expected_failures: Mapping[str, str] | None = None,
+    max_examples: int = 15,
+) -> list[Check]:
+    """One check for every promise of a template runtime (a class or an instance).
+
+    Templates are made by `strategies.template_specs()` and written in the runtime's language by `sources(spec)`; for
+    the languages `python` and `karenina-template` it need not be given. Raises ValueError where it is missing.
+    """
+    made = runtime() if isinstance(runtime, type) else runtime
+    name = str(getattr(made, "name", type(made).__name__))
+    write = sources or next((SOURCES[known] for known in SOURCES if known in getattr(made, "languages", ())), None)
+    if write is None:
+        raise ValueError(f"runtime {name}: say with sources=function how a spec is written in its language")
+    loaded = Loaded(made, write, max_examples)
+    looks = dict(LOOKS) if getattr(made, "executes_code", True) else {**LOOKS, **INERT}
+    checks = [
+        Check(f"runtime {name}", check, promise, partial(_look, loaded, look))
+        for check, (promise, look) in looks.items()
+    ]
+    return expecting(checks, expected_failures)
+
+
+def _look(loaded: Loaded, look: Callable[[Loaded], Fault | None]) -> Fault | None:
+    try:
+        return look(loaded)
+    except Exception as error:  # a runtime may raise anything; that is what is looked for
+        return Fault(
+            f"it raised {one_line(error)}", line_of_error(error, None), "raise TemplateError or FillError", error
+        )

@@ -1,0 +1,104 @@
+"""Where a sink that is checked writes to, what it is given, and what is there afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..errors import one_line
+from ..model.result import VerificationResult
+from ..run.sinks import RunInfo
+from .checks import Fault
+from .examples import every
+from .lines import line_of_attribute, line_of_error
+from .loops import in_loop
+from .strategies import results
+
+__all__ = ["MANY", "Factory", "ReadBack", "SinkSubject", "Target", "examples", "id_of"]
+
+Factory = Callable[[str], Any]
+ReadBack = Callable[[str], Iterable[VerificationResult | str]]
+MANY = 12
+
+
+@cache
+def examples() -> tuple[VerificationResult, ...]:
+    """Random results, no two of them with the same id."""
+    found = every(results(), MANY)
+    return tuple(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in enumerate(found, 1))
+
+
+@frozen
+class Target:
+    """One place to write to."""
+
+    factory: Factory
+    reader: ReadBack | None
+    path: Path
+    secrets: frozenset[str] = frozenset()
+
+    def sink(self) -> Any:
+        return self.factory(str(self.path))
+
+    def info(self) -> RunInfo:
+        return RunInfo(
+            run_name="conformance", run_dir=self.path.parent, benchmark="b", items=MANY, secrets=self.secrets
+        )
+
+    def write(self, written: Sequence[VerificationResult], sink: Any = None) -> None:
+        """Open a sink, write the results one after the other, close it."""
+
+        async def run() -> None:
+            used = sink or self.sink()
+            await used.open(self.info())
+            for result in written:
+                await used.write(result)
+            await used.close({"outcomes": {"passed": len(written)}})
+
+        in_loop(run())
+
+    def stored(self) -> list[VerificationResult | str]:
+        return list(self.reader(str(self.path))) if self.reader else []
+
+    def count(self, result: VerificationResult) -> int:
+        """How many records there are of a result."""
+        identifier = result.metadata.result_id
+        if self.reader is None:
+            return self.everything().count(identifier.encode())
+        return [id_of(record) for record in self.stored()].count(identifier)
+
+    def everything(self) -> bytes:
+        """The content of every file."""
+        return b"\n".join(file.read_bytes() for file in sorted(self.path.parent.rglob("*")) if file.is_file())
+
+
+def id_of(record: VerificationResult | str) -> str:
+    return record if isinstance(record, str) else record.metadata.result_id
+
+
+@frozen
+class SinkSubject:
+    factory: Factory
+    reader: ReadBack | None
+
+    def look(self, look: Callable[[SinkSubject], Fault | None]) -> Fault | None:
+        try:
+            return look(self)
+        except Exception as error:  # a sink may raise anything; that is what is looked for
+            return Fault(f"it raised {one_line(error)}", line_of_error(error, None), cause=error)
+
+    @contextmanager
+    def target(self, *secrets: str) -> Iterator[Target]:
+        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
+            yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
+
+    def line(self, method: str) -> str:
+        """Where a method of the sink begins."""
+        with self.target() as target:
+            return line_of_attribute(type(target.sink()), method)

@@ -1,0 +1,226 @@
+"""Does a sink keep every result, once, whole, and without secrets?"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import evolve
+
+from ..errors import one_line
+from ..model.convert import unstructure
+from ..model.result import VerificationResult
+from ..run.sinks import RunInfo, Sinks
+from .checks import Check, Fault, expecting
+from .compare import difference
+from .loops import in_loop
+from .sink_targets import MANY, Factory, ReadBack, SinkSubject, Target, examples, id_of
+
+__all__ = ["sink_checks"]
+
+SUMMARY: Mapping[str, Any] = {"outcomes": {"passed": MANY}}
+SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
+
+
+def sink_checks(
+    factory: Factory, read_back: ReadBack | None = None, *, expected_failures: Mapping[str, str] | None = None
+) -> list[Check]:
+    """One check for every promise of a sink.
+
+    `factory` makes a sink for a target, the path of a file that does not exist yet in a folder of its own; it may
+    ignore it. `read_back` gives what is stored at a target: the results, or the `result_id` of each record where whole
+    results are not kept. Without it, records are counted by looking for their ids in the files of the folder.
+    """
+    name = getattr(factory, "name", None) or getattr(factory, "__name__", "sink")
+    subject = SinkSubject(factory, read_back)
+    checks = [
+        Check(f"sink {name}", check, promise, partial(subject.look, look)) for check, (promise, look) in LOOKS.items()
+    ]
+    return expecting(checks, expected_failures)
+
+
+def _methods(subject: SinkSubject) -> Fault | None:
+    with subject.target() as target:
+        sink = target.sink()
+    for method in ("open", "write", "close"):
+        if not inspect.iscoroutinefunction(getattr(sink, method, None)):
+            return Fault(
+                f"it has no `async def {method}`", subject.line(method), "add it; see karenina_core.run.sinks.Sink"
+            )
+    return None
+
+
+def _keeps(subject: SinkSubject) -> Fault | None:
+    with subject.target() as target:
+        target.write(examples())
+        for result in examples():
+            if not target.count(result):
+                return Fault(
+                    f"result {result.metadata.result_id} was written and is not there", subject.line("write"), FLUSH
+                )
+    return None
+
+
+def _idempotent(subject: SinkSubject) -> Fault | None:
+    first, *others = examples()
+    with subject.target() as once, subject.target() as twice:
+        once.write([first, *others])
+        twice.write([first, first, *others])
+        if (counted := twice.count(first)) != once.count(first):
+            problem = f"a result was written twice in a row, and there are {counted} records of it"
+            return Fault(problem, subject.line("write"), REMEMBER)
+        twice.write([first])
+        if (counted := twice.count(first)) != once.count(first):
+            problem = f"a result was written again after a new start, and there are {counted} records of it"
+            return Fault(problem, subject.line("open"), REMEMBER)
+        if lost := [other for other in others if not twice.count(other)]:
+            problem = f"after a new start result {lost[0].metadata.result_id} was gone"
+            return Fault(problem, subject.line("open"), "append to what is there")
+    return None
+
+
+def _odd_text(subject: SinkSubject) -> Fault | None:
+    broken = evolve(examples()[0], generation=evolve(examples()[0].generation, raw_llm_response="a\ud800b"))
+    with subject.target() as target:
+        target.write([broken])
+        if not target.count(broken):
+            return Fault("a result with a lone surrogate is not there", subject.line("write"), FLUSH)
+    with subject.target() as target:
+        target.write(examples())
+        stored = {id_of(record): record for record in target.stored()}
+    for result in examples():
+        record = stored.get(result.metadata.result_id)
+        if isinstance(record, VerificationResult) and (differs := difference(result, record)):
+            return Fault(f"a result was read back changed: {differs}", subject.line("write"), "store text as it is")
+    return None
+
+
+def _closes_twice(subject: SinkSubject) -> Fault | None:
+    async def run(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        await sink.write(examples()[0])
+        await sink.close(SUMMARY)
+        await sink.close({})
+
+    with subject.target() as once, subject.target() as twice:
+        once.write(examples()[:1])
+        in_loop(run(twice.sink(), twice.info()))
+        if twice.count(examples()[0]) != once.count(examples()[0]):
+            return Fault("closing it twice changed what is stored", subject.line("close"), "do nothing the second time")
+    return None
+
+
+def _nothing_written(subject: SinkSubject) -> Fault | None:
+    with subject.target() as target:
+        target.write([])
+        if records := target.stored():
+            return Fault(f"nothing was written, and {records[0]!r} is there", subject.line("close"))
+    return None
+
+
+def _secrets(subject: SinkSubject) -> Fault | None:
+    first, second = examples()[:2]
+    said = [
+        evolve(first, generation=evolve(first.generation, raw_llm_response=f"the key is {secret}."))
+        for secret in SECRETS
+    ]
+    said[1] = evolve(said[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}})
+    with subject.target(*SECRETS) as target:
+        target.write(said)
+        content = target.everything()
+        told = [text for record in target.stored() for text in _texts(_data(record))]
+    for secret in SECRETS:
+        written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
+        if any(form.encode() in content for form in written) or any(secret in text for text in told):
+            return Fault(f"the secret {secret!r} was written", subject.line("write"), REDACT)
+    return None
+
+
+def _data(record: VerificationResult | str) -> Any:
+    return record if isinstance(record, str) else unstructure(record)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield str(key)
+            yield from _texts(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _texts(value)
+
+
+def _concurrent(subject: SinkSubject) -> Fault | None:
+    async def run(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        await asyncio.gather(*(sink.write(result) for result in examples()))
+        await sink.close(SUMMARY)
+
+    with subject.target() as alone, subject.target() as together:
+        alone.write(examples())
+        in_loop(run(together.sink(), together.info()))
+        try:
+            together.stored()
+        except Exception as error:  # a torn record is unreadable in any way
+            problem = f"results written at the same time cannot be read back: {one_line(error)}"
+            return Fault(problem, subject.line("write"), "write a record in one piece, or take an asyncio.Lock")
+        for result in examples():
+            if together.count(result) != alone.count(result):
+                problem = f"of {MANY} results written at the same time, {result.metadata.result_id} was not stored once"
+                return Fault(problem, subject.line("write"), "write a record in one piece, or take an asyncio.Lock")
+        if len(together.stored()) != len(alone.stored()):
+            return Fault("results written at the same time are not the same records", subject.line("write"))
+    return None
+
+
+class _Failing:
+    """A sink that fails at every write."""
+
+    async def open(self, run: RunInfo) -> None: ...
+
+    async def write(self, result: VerificationResult) -> None:
+        raise OSError("no space left on device")
+
+    async def close(self, summary: Mapping[str, Any]) -> None: ...
+
+
+def _beside_another(subject: SinkSubject) -> Fault | None:
+    async def run(target: Target) -> Sinks:
+        sinks = Sinks({"failing": _Failing(), "subject": target.sink()})
+        await sinks.open(target.info())
+        for result in examples():
+            await sinks.write(result)
+        await sinks.close(SUMMARY)
+        return sinks
+
+    with subject.target() as target:
+        sinks = in_loop(run(target))
+        if "subject" in sinks.failures:
+            return Fault(
+                f"another sink failed, and so did this one: {sinks.failures['subject']}", subject.line("write")
+            )
+        if lost := [result for result in examples() if not target.count(result)]:
+            return Fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", subject.line("write"))
+    return None
+
+
+FLUSH = "write it to disk in `write`, or at the latest in `close`"
+REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.log.redactor"
+LOOKS: Mapping[str, tuple[str, Callable[[SinkSubject], Fault | None]]] = {
+    "methods": ("It has open, write and close as coroutine functions.", _methods),
+    "keeps": ("What is written is there after close.", _keeps),
+    "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),
+    "odd_text": ("Odd text is stored, and read back as it was.", _odd_text),
+    "closes_twice": ("Closing it twice is harmless.", _closes_twice),
+    "nothing_written": ("A run without results leaves no record.", _nothing_written),
+    "secrets": ("No secret of the run is written.", _secrets),
+    "concurrent": ("Results written at the same time stay whole.", _concurrent),
+    "beside_another": ("The failure of another sink does not touch it.", _beside_another),
+}

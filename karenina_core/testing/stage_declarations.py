@@ -1,0 +1,98 @@
+"""What can be said about a stage without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import did_you_mean, one_line
+from ..pipeline.keys import VERDICT_VIEWS, Key
+from ..pipeline.stage import RESULT_FIELDS, Category, PlanRequest, Stage
+from .checks import Fault
+from .compare import difference, snapshot
+from .examples import every
+from .lines import file_of, line_of_attribute, line_of_error
+from .stage_examples import KNOWN_KEYS
+from .strategies import plan_requests
+
+__all__ = ["declaration_fault", "impure_condition"]
+
+LISTS = ("requires", "reads", "produces", "result_fields", "features", "after", "before")
+
+
+def declaration_fault(stage: Stage) -> Fault | None:
+    """The first thing that is wrong with a stage's declaration."""
+    for attribute, problem, remedy in _problems(stage):
+        return Fault(problem, line_of_attribute(type(stage), attribute), remedy)
+    return None
+
+
+def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
+    """`(attribute, what is wrong, what to change)`."""
+    name: Any = stage.name
+    category: Any = stage.category
+    if not isinstance(name, str) or not name.strip():
+        yield "name", f"its name is {name!r}", "give it a name that plans and trails can show"
+    if not isinstance(category, Category):
+        yield "category", f"its category is {category!r}", "use a member of karenina_core.Category"
+    for attribute in LISTS:
+        listed: Any = getattr(stage, attribute)
+        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
+            yield attribute, f"{attribute} is {listed!r}", "write a tuple of names or keys"
+        elif len(set(listed)) < len(listed):
+            yield attribute, f"{attribute} names something twice: {list(map(str, listed))}", "remove the second one"
+    for attribute in ("requires", "reads", "produces"):
+        for key in getattr(stage, attribute):
+            yield from _key_problems(attribute, key)
+    if both := set(stage.requires) & set(stage.reads):
+        yield "reads", f"{', '.join(map(str, sorted(both)))} is required and read", "requires is enough; remove it"
+    for name in stage.result_fields:
+        if "." not in name and name not in RESULT_FIELDS:
+            yield "result_fields", f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'"
+        if name in VERDICT_VIEWS:
+            yield "result_fields", f"{str(name)!r} is a view of the ledger", "call context.record(...) instead"
+    for name in (*stage.after, *stage.before):
+        if name == stage.name:
+            yield "after", "it waits for itself", "remove its own name from after and before"
+
+
+def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:
+    name, known = str(key), KNOWN_KEYS.get(str(key))
+    if known is not None:
+        member = f"use ArtifactKeys.{known.upper()}"
+        if attribute == "produces" and not isinstance(key, Key):
+            yield attribute, f"{name!r} has no type, so nothing checks what is written", member
+        elif isinstance(key, Key) and key.type != known.type:
+            yield attribute, f"{name!r} is declared with the type {key.type!r}, not {known.type!r}", member
+        return
+    plugin, dot, rest = name.partition(".")
+    if not (plugin and dot and rest):
+        hint = did_you_mean(name, KNOWN_KEYS)
+        yield attribute, f"karenina has no artifact {name!r}{hint}", f"call one of your own 'yourplugin.{name}'"
+    elif attribute == "produces" and not isinstance(key, Key):
+        yield attribute, f"{name!r} has no type, so nothing checks what is written", f"write Key({name!r}, type)"
+
+
+def impure_condition(stage: Stage, max_examples: int) -> Fault | None:
+    """What keeps included_when from being a pure function of the plan request."""
+    line = line_of_attribute(type(stage), "included_when")
+    for request in (PlanRequest(), *every(plan_requests(stage.features), max_examples)):
+        before = snapshot(request)
+        try:
+            first, second = stage.included_when(request), stage.included_when(request)
+        except Exception as error:  # whatever a stranger's function raises is what is looked for
+            found = line_of_error(error, file_of(type(stage))) or line
+            return Fault(
+                f"included_when raised {one_line(error)} for {request}", found, "let it answer for every request"
+            )
+        if first not in (True, False):
+            return Fault(f"included_when answered {first!r}", line, "return True or False")
+        if first is not second:
+            return Fault(
+                f"asked twice about {request}, included_when said {first} and then {second}",
+                line,
+                "let it depend on the mode, the features and the rubric of the request alone",
+            )
+        if changed := difference(before, request):
+            return Fault(f"included_when changed the request: {changed}", line, "let it only read")
+    return None

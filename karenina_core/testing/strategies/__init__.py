@@ -1,0 +1,73 @@
+"""hypothesis strategies for the values of karenina. Everything that they make is valid, and much of it is odd.
+
+They are part of the extra `karenina-core[testing]`.
+"""
+
+from __future__ import annotations
+
+try:
+    import hypothesis  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "random examples are made by hypothesis; install it with: pip install 'karenina-core[testing]'", name=error.name
+    ) from error
+
+from .benchmarks import (
+    agentic_traits,
+    benchmarks,
+    callable_traits,
+    llm_traits,
+    metric_traits,
+    questions,
+    regex_traits,
+    rubrics,
+    traits,
+)
+from .models import (
+    effects,
+    llm_responses,
+    manual_answers,
+    messages,
+    model_configs,
+    plan_requests,
+    retry_policies,
+    usage,
+    verification_configs,
+)
+from .results import cached_answers, identities, results, traces
+from .templates import filled_templates, fillings_of, template_handles, template_specs
+from .values import json_objects, json_values, names, of_type, texts
+
+__all__ = [
+    "agentic_traits",
+    "benchmarks",
+    "cached_answers",
+    "callable_traits",
+    "effects",
+    "filled_templates",
+    "fillings_of",
+    "identities",
+    "json_objects",
+    "json_values",
+    "llm_responses",
+    "llm_traits",
+    "manual_answers",
+    "messages",
+    "metric_traits",
+    "model_configs",
+    "names",
+    "of_type",
+    "plan_requests",
+    "questions",
+    "regex_traits",
+    "results",
+    "retry_policies",
+    "rubrics",
+    "template_handles",
+    "template_specs",
+    "texts",
+    "traces",
+    "traits",
+    "usage",
+    "verification_configs",
+]

@@ -1,0 +1,68 @@
+"""What the demo is made of: a benchmark, recorded calls, and the configuration that they were recorded with."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib.metadata import requires
+from pathlib import Path
+
+from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
+from karenina_core.errors import PluginError, TemplateRefused
+from karenina_core.plugin.discovery import discover
+from karenina_core.run.prepare import Prepared, prepare
+
+__all__ = ["ADDRESS", "ANSWERING", "BENCHMARK", "CALLS", "DIGEST", "FAILING", "JUDGE", "application", "prepared"]
+
+DATA = Path(__file__).with_name("data")
+BENCHMARK = DATA / "demo.jsonld"
+CALLS = DATA / "demo-calls.jsonl"
+DIGEST = "6e1ab5b95199cfb4ae805f5b01118ce92575cbea97344be2229259d23f090526"
+"""SHA-256 of the benchmark. Its Python templates run in this process, so nobody else's may."""
+ANSWERING = ("atlas-large", "birch-small")
+JUDGE = "cedar-judge"
+ADDRESS = "https://models.invalid/v1"
+"""Where the recorded models seem to be: a name that is reserved for having no address (RFC 2606)."""
+FAILING = frozenset({("rasburicase-g6pd", "birch-small")})
+"""Question and answering model of the calls that were recorded as failures of the provider."""
+RUN_NAME = "demo"
+
+
+def application(**replay: str) -> Karenina:
+    """The plugins that the demo needs and no others, with the settings of the replay plugin.
+
+    A plugin of somebody else could ask the models something that was not recorded. Raises PluginError where the replay
+    plugin is missing, because then real models would be asked.
+    """
+    needed = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in requires("karenina-demo") or ()}
+    app = Karenina.installed(
+        only=[source.name for source in discover() if source.distribution in needed], settings={"replay": replay}
+    )
+    if app.settings("replay") is None:
+        raise PluginError(f"the demo needs the plugin replay; allow it, or install karenina-replay.{app.inactive()}")
+    return app
+
+
+def _configuration(address: str) -> VerificationConfig:
+    """Nothing in the environment changes it."""
+
+    def model(name: str) -> ModelConfig:
+        return ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url=address)
+
+    return VerificationConfig(
+        answering_models=map(model, ANSWERING), parsing_models=[model(JUDGE)], code_policy="trusted"
+    )
+
+
+def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
+    """The demo's run after every check, with the models at `address`.
+
+    Raises TemplateRefused where the benchmark is not the one that this package came with.
+    """
+    digest = hashlib.sha256(BENCHMARK.read_bytes()).hexdigest()
+    if digest != DIGEST:
+        raise TemplateRefused(
+            f"{BENCHMARK} has been changed (SHA-256 {digest}), so its Python templates are not run; install "
+            "karenina-demo again, or run the file with karenina verify, which asks whom you trust"
+        )
+    return prepare(Benchmark.load(BENCHMARK, app=app), _configuration(address), app=app, run_name=RUN_NAME)

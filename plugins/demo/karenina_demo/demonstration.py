@@ -1,0 +1,65 @@
+"""What `karenina demo` does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import evolve
+
+from karenina_core.cli.exits import OK, SOME_FAILED
+from karenina_core.cli.output import note, own_stdout, print_json, print_parts
+from karenina_core.cli.progress import Progress
+from karenina_core.log import configure
+from karenina_core.model.result import VerificationResult
+from karenina_core.run.directory import default_directory
+from karenina_core.run.prepare import Prepared
+from karenina_core.run.results import VerificationResultSet
+from karenina_core.run.runner import Destination, execute
+
+from .bundle import BENCHMARK, CALLS, FAILING, application, prepared
+from .narration import narrated
+
+__all__ = ["demonstrate"]
+
+
+def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = False) -> int:
+    """Run the bundled benchmark and print what came out. Returns the exit code."""
+    with own_stdout() as out:
+        configure()
+        run = prepared(application(replay=str(CALLS)))
+        directory = directory or default_directory("demo")
+        results = _executed(run, Destination(run_dir=directory, source=BENCHMARK), quiet=quiet)
+        if as_json:
+            print_json(results.get_summary(), out)
+        else:
+            print_parts(narrated(run, results, directory), out)
+        problems = list(_problems(results))
+        for problem in problems:
+            note(f"Error: {problem}")
+    return SOME_FAILED if problems else OK
+
+
+def _executed(run: Prepared, destination: Destination, *, quiet: bool) -> VerificationResultSet:
+    """The results in the order of the models and questions, so that two demos print the same."""
+    with Progress(len(run), quiet=quiet) as progress, asyncio.Runner() as runner:
+        results = runner.run(execute(run, destination, on_result=progress.advance))
+    models = [model.identity for model in run.config.answering_models]
+    questions = [question.id for question in run.questions]
+
+    def place(result: VerificationResult) -> tuple[int, int]:
+        return models.index(result.metadata.answering), questions.index(result.metadata.question_id)
+
+    return evolve(results, results=sorted(results, key=place))
+
+
+def _problems(results: VerificationResultSet) -> Iterator[str]:
+    failed = {(r.metadata.question_id, r.metadata.answering.model_name) for r in results if r.outcome.name == "error"}
+    if unexpected := failed - FAILING:
+        yield (
+            f"{len(unexpected)} items ended in an error that was not recorded. The recording does not fit the packages "
+            "that are installed: install the same version of karenina-core and of every other karenina package."
+        )
+    for sink, failure in results.sink_failures.items():
+        yield f"the sink {sink!r} failed, so results are missing in the run directory: {failure}"

@@ -1,0 +1,52 @@
+"""What the demo tells its reader: who did how well, what failed and why, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from karenina_core.cli.output import Part
+from karenina_core.cli.summary import model_parts, not_passed
+from karenina_core.model.result import VerificationResult
+from karenina_core.run.prepare import Prepared
+from karenina_core.run.results import VerificationResultSet
+
+from .bundle import BENCHMARK, FAILING, JUDGE
+
+__all__ = ["narrated"]
+
+INTERESTING = ("osimertinib-resistance", "--model", "birch-small")
+"""The wrong answer contains the right one."""
+LIVE = ("--answering-model", "openai/gpt-4.1-mini", "--parsing-model", "openai/gpt-4.1")
+
+
+def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> list[Part]:
+    """Everything that is printed about a demo whose results are in `directory`."""
+    return [
+        f"{run.benchmark.name}: {len(run.questions)} questions, {len(run.config.answering_models)} answering models, "
+        "1 judge. Every call is replayed from a recording: no key, no network.",
+        f"The judge ({JUDGE}) extracts facts from an answer without seeing the truth; code compares them with it.",
+        "",
+        *model_parts(results),
+        *not_passed(results, len(results)),
+        *_remarks(results),
+        "",
+        f"Results: {directory}",
+        "One item explained, where the wrong answer contains the right one:",
+        f"  {shlex.join(['karenina', 'show', str(directory), *INTERESTING])}",
+        "The same benchmark against live models (with OPENAI_API_KEY set, or other models and providers):",
+        f"  {shlex.join(['karenina', 'verify', str(BENCHMARK), '--trust', *LIVE])}",
+    ]
+
+
+def _remarks(results: VerificationResultSet) -> Iterator[str]:
+    if any(_key(r) in FAILING and r.outcome.name == "error" for r in results):
+        yield "The error is part of the recording: a provider failed. There is no verdict, and no pass rate counts it."
+        yield "After an error karenina verify exits with code 3; the demo exits with 0, because this one is meant."
+    repairs = sum(r.template.judge_repairs for r in results if r.template)
+    yield f"Replies of the judge that did not fit their template and were corrected by it: {repairs}."
+
+
+def _key(result: VerificationResult) -> tuple[str, str]:
+    return result.metadata.question_id, result.metadata.answering.model_name

@@ -1,0 +1,141 @@
+"""Every recorded answer ends as its author meant, and the recording is what the script says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import requires
+from pathlib import Path
+from typing import Any
+
+import pytest
+from karenina_demo.bundle import ANSWERING, BENCHMARK, CALLS, DIGEST, FAILING, application, prepared
+
+from karenina_core import Benchmark, VerificationResult, VerificationResultSet
+from karenina_core.run.runner import Destination, execute
+
+Script = Mapping[str, Mapping[str, Any]]
+TIMES = ("seconds", "timestamp", "execution_time")
+
+
+@pytest.fixture(scope="module")
+def results() -> VerificationResultSet:
+    return asyncio.run(execute(prepared(application(replay=str(CALLS)))))
+
+
+def _of(results: VerificationResultSet, question: str, model: str) -> VerificationResult:
+    (found,) = (r for r in results if r.metadata.question_id == question and r.metadata.answering.model_name == model)
+    return found
+
+
+def test_the_script_has_every_question_and_every_model(script: Script) -> None:
+    assert list(script) == [question.id for question in Benchmark.load(BENCHMARK)]
+    assert {tuple(said) for said in script.values()} == {ANSWERING}
+
+
+def test_every_item_ends_as_meant_and_for_the_reason_that_was_meant(
+    script: Script, results: VerificationResultSet
+) -> None:
+    meant = {(q, m): (e["outcome"], e.get("reason", "")) for q, said in script.items() for m, e in said.items()}
+    found = {}
+    for question, model in meant:
+        result = _of(results, question, model)
+        found[question, model] = (str(result.outcome), result.ledger[-1].reason if result.ledger else "")
+    assert found == meant
+
+
+def test_every_question_has_a_right_answer_and_every_other_one_teaches_something(script: Script) -> None:
+    for said in script.values():
+        assert "passed" in {entry["outcome"] for entry in said.values()}
+        assert all(("lesson" in entry) == (entry["outcome"] != "passed") for entry in said.values())
+    failing = {(q, m) for q, said in script.items() for m, e in said.items() if e["outcome"].startswith("error")}
+    assert failing == FAILING
+
+
+def test_the_judge_s_last_reply_is_what_was_extracted(script: Script, results: VerificationResultSet) -> None:
+    for question, said in script.items():
+        for model, entry in said.items():
+            template = _of(results, question, model).template
+            assert template is not None
+            extracted = template.parsed_llm_response
+            assert extracted == (entry["judge"][-1] if "judge" in entry else None)
+            assert template.judge_repairs == len(entry.get("judge", [0])) - 1
+    assert sum(result.template.judge_repairs for result in results if result.template) == 1
+
+
+def test_the_benchmark_shows_what_templates_can_do() -> None:
+    benchmark = Benchmark.load(BENCHMARK)
+    assert len(benchmark) >= 12
+    assert not benchmark.warnings
+    assert all(question.raw_answer and question.keywords and question.finished for question in benchmark)
+    languages = Counter(question.template_language for question in benchmark)
+    assert languages["karenina-template"] > languages["python"] == 3
+    declared = [
+        field
+        for question in benchmark
+        if question.template_language == "karenina-template"
+        for field in json.loads(question.answer_template or "")["fields"]
+    ]
+    assert {field["type"] for field in declared} == {"str", "bool", "int", "float", "literal", "list_str"}
+    assert {"RegexMatch", "NumericTolerance", "SetContainment"} <= {field["verify_with"]["type"] for field in declared}
+
+
+def test_no_template_shows_the_judge_what_is_expected(results: VerificationResultSet) -> None:
+    assert not [warning for result in results for warning in result.metadata.warnings]
+
+
+def test_the_digest_is_that_of_the_benchmark() -> None:
+    """Change DIGEST in bundle.py when you change the benchmark on purpose, and record again."""
+    assert hashlib.sha256(BENCHMARK.read_bytes()).hexdigest() == DIGEST
+
+
+def test_recording_again_gives_the_same_calls_and_the_same_results(project: Path, tmp_path: Path) -> None:
+    """Fails where a prompt, a schema, the benchmark or the script has changed: `python plugins/demo/record.py`."""
+    again = tmp_path / "calls.jsonl"
+    command = [sys.executable, project / "record.py", "--out", again]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert _calls(again) == _calls(CALLS)
+    assert _replayed(again, tmp_path / "new") == _replayed(CALLS, tmp_path / "old")
+
+
+def _calls(recording: Path) -> list[Any]:
+    return [json.loads(line) for line in recording.read_text("utf-8").splitlines()]
+
+
+def _replayed(recording: Path, directory: Path) -> list[Any]:
+    """The results file without times, in the order of the results' ids."""
+    asyncio.run(execute(prepared(application(replay=str(recording))), Destination(run_dir=directory)))
+    lines = (directory / "results.jsonl").read_text("utf-8").splitlines()
+    return sorted((_timeless(json.loads(line)) for line in lines), key=lambda row: str(row["metadata"]["result_id"]))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if key not in TIMES}
+    return [_timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_plugins_of_the_demo_are_those_that_it_depends_on(project: Path) -> None:
+    declared = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    assert len(requires("karenina-demo") or ()) == len(declared)  # else install it again
+    active = {plugin.distribution for plugin in application().plugins if plugin.state == "active"}
+    assert active == {line.partition(">")[0] for line in declared}
+
+
+def test_the_wheel_holds_the_benchmark_and_the_recording_and_not_how_it_was_made(project: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path]
+    subprocess.run(command, cwd=project, check=True, timeout=60, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        assert hashlib.sha256(archive.read("karenina_demo/data/demo.jsonld")).hexdigest() == DIGEST
+        assert archive.read("karenina_demo/data/demo-calls.jsonl") == CALLS.read_bytes()
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"karenina_demo"}
+    assert not [name for name in names if name.endswith(("record.py", "script.json"))]

@@ -1,0 +1,1 @@
+"""Stages that obtain an answer and guard it."""

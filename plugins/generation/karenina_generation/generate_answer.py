@@ -1,0 +1,97 @@
+"""GenerateAnswer: the question goes to the answering model, or an answer generated before is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
+from karenina_core.errors import PortError
+from karenina_core.model.message import Message, TextBlock, ThinkingBlock, trace_dicts
+from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.trace import render_trace
+from karenina_core.ports.values import LLMResponse
+from karenina_core.prompts import PromptTask
+
+from .few_shot import examples_for, with_examples
+
+
+class GenerateAnswer(Stage):
+    """Asks the answering model, unless the context carries an answer for another judge to read."""
+
+    category = Category.GENERATION
+    produces = (
+        ArtifactKeys.RAW_LLM_RESPONSE,
+        ArtifactKeys.RECURSION_LIMIT_REACHED,
+        ArtifactKeys.ANSWERING_MODEL_STR,
+        ArtifactKeys.ANSWERING_MCP_SERVERS,
+    )
+    result_fields = (
+        "raw_llm_response",
+        "recursion_limit_reached",
+        "answering_mcp_servers",
+        "trace_messages",
+        "conversation_context",
+        "usage_metadata",
+        "usage_unavailable",
+        "agent_metrics",
+        "text_flags",
+        "few_shot_example_count",
+    )
+
+    async def execute(self, context: VerificationContext) -> None:
+        context.set_artifact(ArtifactKeys.ANSWERING_MODEL_STR, str(context.task.answering))
+        cached = context.cached_answer_data
+        _keep(context, cached if cached is not None else await _asked(context))
+        if cached is not None:
+            context.set_result_field("usage_metadata", cached.usage_metadata)
+
+
+async def _asked(context: VerificationContext) -> CachedAnswer:
+    """One direct call. Raises PortError where there is no usable answer."""
+    examples = examples_for(context.config.few_shot_config, context.question)
+    context.set_result_field("few_shot_example_count", len(examples))
+    messages = context.answering.prompt(
+        PromptTask.GENERATION, context.system_prompt("answering") or "", with_examples(examples, context.question_text)
+    )
+    response = await context.answering.invoke(PromptTask.GENERATION, messages)
+    trace = _trace(response)
+    text = render_trace(trace) if len(trace) > 1 else response.content
+    if response.finish_reason == "content_filter":
+        raise PortError("the provider's content filter cut the answer off", kind="content_filter")
+    if not text.strip():
+        raise PortError(_empty(response), kind="bad_response")
+    return CachedAnswer(
+        raw_llm_response=text,
+        trace_messages=tuple(trace_dicts(trace)),
+        conversation_context=tuple(message.to_dict() for message in messages),
+        text_flags=(*response.flags, *(("truncated",) if response.finish_reason == "length" else ())),
+        usage_unavailable=response.usage_unavailable,
+    )
+
+
+def _trace(response: LLMResponse) -> list[Message]:
+    """The messages of an answer: those that were recorded with it, else one message of the model."""
+    if isinstance(response.raw, tuple) and response.raw and all(isinstance(m, Message) for m in response.raw):
+        return list(response.raw)
+    thinking = (ThinkingBlock(response.thinking),) if response.thinking else ()
+    return [Message("assistant", (*thinking, TextBlock(response.content)), response.usage)]
+
+
+def _empty(response: LLMResponse) -> str:
+    if response.finish_reason == "length":
+        return "the answer is empty because the model used all its tokens before answering; raise max_tokens"
+    return f"the answering model gave an empty answer (finish reason: {response.finish_reason or 'not given'})"
+
+
+def _keep(context: VerificationContext, answer: CachedAnswer) -> None:
+    context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
+    context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
+    context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))
+    for name in ("trace_messages", "conversation_context", "agent_metrics", "text_flags", "usage_unavailable"):
+        value = getattr(answer, name)
+        context.set_result_field(name, list(value) if isinstance(value, tuple) else value)
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(GenerateAnswer)

@@ -1,0 +1,28 @@
+"""RecursionLimitAutoFail: an answer that was cut off by an agent's limit is no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+
+
+class RecursionLimitAutoFail(Stage):
+    """Fails the verdict when the answering agent ran into its limit. The trace and its cost are kept."""
+
+    category = Category.GUARD
+    requires = (ArtifactKeys.RECURSION_LIMIT_REACHED,)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if allowed and context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False) is not True:
+            return Skip("no limit was reached")
+        return allowed
+
+    def execute(self, context: VerificationContext) -> None:
+        context.record(field=False, verdict=False, reason="the answering agent reached its limit before it was done")
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(RecursionLimitAutoFail)

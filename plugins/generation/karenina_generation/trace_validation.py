@@ -1,0 +1,48 @@
+"""TraceValidationAutoFail: the trace of an agent with tools must end with a message of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_core.pipeline.trace import evaluation_input
+
+
+class TraceValidationAutoFail(Stage):
+    """Fails the verdict when an MCP agent's trace does not end with an answer. Other answers are always valid."""
+
+    category = Category.GUARD
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    reads = (ArtifactKeys.ANSWERING_MCP_SERVERS,)
+    produces = (
+        ArtifactKeys.TRACE_VALIDATION_FAILED,
+        ArtifactKeys.TRACE_VALIDATION_ERROR,
+        ArtifactKeys.MCP_ENABLED,
+    )
+    result_fields = ("trace_validation_failed", "trace_validation_error", "mcp_enabled")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if allowed and not context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE):
+            return Skip("there is no answer")
+        return allowed
+
+    def execute(self, context: VerificationContext) -> None:
+        enabled = bool(context.get_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, []))
+        error = _error(context) if enabled else None
+        context.set_artifact_and_result(ArtifactKeys.MCP_ENABLED, enabled)
+        context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_FAILED, error is not None)
+        context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_ERROR, error)
+        if error is not None:
+            context.record(field=False, verdict=False, reason=error)
+
+
+def _error(context: VerificationContext) -> str | None:
+    rows = context.get_result_field("trace_messages", [])
+    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    return evaluation_input(rows, raw, full_trace=False).error
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(TraceValidationAutoFail)

@@ -1,0 +1,202 @@
+"""Questions as items of a data feed, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core.model.identity import question_urn
+from karenina_core.model.question import Question
+from karenina_core.model.rubric import Trait
+
+from . import values
+from .nodes import Findings, merged, objects, plain, properties, property_value, with_list
+from .placeholder import is_placeholder
+from .ratings import read_ratings, rubric_of
+from .traits import encode_rating, merged_ratings
+from .vocabulary import CUSTOM, DECLARATIVE
+
+__all__ = ["Entry", "assign_ids", "given_id", "merged_item", "new_item", "read_item"]
+
+PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
+    "finished": values.boolean,
+    "author": values.object_or_text,
+    "sources": values.texts_or_text,
+    "few_shot_examples": values.examples,
+    "answer_notes": values.text,
+    "workspace_path": values.text,
+    "placeholder_template": values.boolean,
+}
+TITLE_LENGTH = 30
+
+
+@frozen
+class Entry:
+    """An item of the feed, its question, and the traits of its ratings, None for those that are not used."""
+
+    node: dict[str, Any]
+    question: Question
+    traits: tuple[Trait | None, ...] = ()
+
+
+def given_id(node: Any) -> str | None:
+    """The item's own id, or one derived from the question's text; None where there is neither."""
+    if not isinstance(node, dict):
+        return None
+    if node.get("@id"):
+        return node["@id"] if isinstance(node["@id"], str) else None
+    item = node.get("item")
+    text = item.get("text") if isinstance(item, dict) else None
+    return question_urn(text) if isinstance(text, str) else None
+
+
+def assign_ids(given: Sequence[str | None]) -> list[str]:
+    """One id for every item: the first with an id keeps it, later ones get the suffix -1, -2, ... that is free."""
+    taken = {name for name in given if name is not None}
+    repeats: dict[str, int] = {}
+    ids = []
+    for name in given:
+        if name is None or name not in repeats:
+            ids.append(name or "")
+            repeats[name or ""] = 0
+            continue
+        candidate = name
+        while candidate in taken:
+            repeats[name] += 1
+            candidate = f"{name}-{repeats[name]}"
+        taken.add(candidate)
+        ids.append(candidate)
+    return ids
+
+
+def read_item(node: Any, question_id: str, where: str, findings: Findings) -> Entry | None:
+    """The question of an item, or None and problems."""
+    before = len(findings.problems)
+    if not isinstance(node, dict) or not isinstance(node.get("item"), dict):
+        findings.problems.append(
+            f'{where}: the question is missing: add "item": {{"@type": "Question", "text": "...", ...}}'
+        )
+        return None
+    if node.get("@id") and not isinstance(node["@id"], str):
+        findings.problems.append(f"{where}: @id must be a text")
+    item = node["item"]
+    fields = _required(item, where, findings)
+    found = findings.attempt(where, properties, item) or {}
+    for name, read in PROPERTIES.items():
+        if found.get(name) is not None:
+            fields[name] = findings.attempt(where, read, name, found[name])
+    for key, name in (("dateCreated", "date_created"), ("dateModified", "date_modified")):
+        if node.get(key) is not None:
+            fields[name] = findings.attempt(where, values.text, key, node[key])
+    fields["keywords"] = findings.attempt(where, _keywords, item, node)
+    traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings)
+    fields["question_rubric"] = findings.attempt(where, rubric_of, traits)
+    if len(findings.problems) > before:
+        return None
+    fields["custom_metadata"] = {name.removeprefix(CUSTOM): v for name, v in found.items() if name.startswith(CUSTOM)}
+    if fields.get("placeholder_template") is None:
+        fields["placeholder_template"] = _detected(fields["answer_template"], fields["template_language"])
+    question = findings.attempt(where, lambda: Question(id=question_id, **fields))
+    return None if question is None else Entry(node, question, tuple(traits))
+
+
+def _detected(source: str | None, language: str) -> bool:
+    return source is not None and language != DECLARATIVE and is_placeholder(source)
+
+
+def _required(item: Mapping[str, Any], where: str, findings: Findings) -> dict[str, Any]:
+    """The parts that every question has: text, reference answer, template."""
+    text = item.get("text")
+    if not isinstance(text, str) or not text.strip():
+        findings.problems.append(f'{where}: the question has no text: add "text": "..." to its item')
+    answer = _part(item, "acceptedAnswer", '{"@type": "Answer", "text": "..."}', where, findings)
+    code = _part(item, "hasPart", '{"@type": "SoftwareSourceCode", "text": "class Answer..."}', where, findings)
+    language = DECLARATIVE if code.get("programmingLanguage") == DECLARATIVE else "python"
+    return {
+        "question": text,
+        "raw_answer": answer.get("text"),
+        "answer_template": code.get("text") or None,
+        "template_language": language,
+    }
+
+
+def _part(item: Mapping[str, Any], key: str, example: str, where: str, findings: Findings) -> Mapping[str, Any]:
+    part = item.get(key)
+    name = {"acceptedAnswer": "the reference answer", "hasPart": "the answer template"}[key]
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return part
+    findings.problems.append(f'{where}: {name} is missing or has no text: add "{key}": {example} to its item')
+    return {}
+
+
+def _keywords(item: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Older files keep them at the item of the feed; those of the question count where it has any."""
+    found = item.get("keywords") or node.get("keywords") or []
+    if not isinstance(found, list):
+        raise ValueError("keywords must be a list of texts")
+    return values.texts("keywords", [word for word in found if word is not None])
+
+
+def encode_item(question: Question, title: str, now: str | None = None) -> dict[str, Any]:
+    """The item of a question without its ratings. `title` names the template, `now` stands for missing dates."""
+    language = question.template_language
+    if language not in ("python", DECLARATIVE):
+        raise ValueError(f"the template's language must be python or {DECLARATIVE}, not {language!r}")
+    item: dict[str, Any] = {
+        "@type": "Question",
+        "text": question.question,
+        "acceptedAnswer": {"@type": "Answer", "text": question.raw_answer},
+        "hasPart": {
+            "@type": "SoftwareSourceCode",
+            "name": title,
+            "text": question.answer_template or "",
+            "programmingLanguage": "Python" if language == "python" else DECLARATIVE,
+        },
+        "additionalProperty": _written_properties(question),
+    }
+    if question.keywords:
+        item["keywords"] = list(question.keywords)
+    dates = {"dateCreated": question.date_created or now, "dateModified": question.date_modified or now}
+    dates = {key: date for key, date in dates.items() if date is not None}
+    return {"@type": "DataFeedItem", "@id": question.id, **dates, "item": item}
+
+
+def _written_properties(question: Question) -> list[dict[str, Any]]:
+    detected = _detected(question.answer_template, question.template_language)
+    found = {
+        "finished": question.finished,
+        "author": None if question.author is None else values.written_text(question.author),
+        "sources": None if question.sources is None else values.written_text(question.sources),
+        "few_shot_examples": values.written_text(question.few_shot_examples) if question.few_shot_examples else None,
+        "answer_notes": question.answer_notes,
+        "workspace_path": question.workspace_path,
+        "placeholder_template": None if question.placeholder_template == detected else question.placeholder_template,
+    }
+    written = [property_value(name, value) for name, value in found.items() if value is not None]
+    return written + [property_value(CUSTOM + key, plain(value)) for key, value in question.custom_metadata.items()]
+
+
+def new_item(question: Question, now: str) -> dict[str, Any]:
+    """The item of a question that is not in the file yet, in canonical form."""
+    node = encode_item(question, f"{question.question[:TITLE_LENGTH]}... Answer Template", now)
+    item = node["item"]
+    if ratings := [encode_rating(trait, "QuestionSpecific") for trait in question.question_rubric or ()]:
+        item["rating"] = ratings
+    # The order in which existing files have them.
+    for key in ("additionalProperty", "keywords"):
+        if value := item.pop(key, None):
+            item[key] = value
+    return node
+
+
+def merged_item(entry: Entry, new: Question) -> dict[str, Any]:
+    """The item of a question that has changed; what karenina does not know stays as it is."""
+    old = entry.question
+    node = merged(entry.node, encode_item(old, ""), encode_item(new, ""))
+    if list(old.keywords) != list(new.keywords):
+        node.pop("keywords", None)
+    item = node["item"]
+    ratings = merged_ratings(objects(item, "rating"), entry.traits, new.question_rubric, "QuestionSpecific")
+    return node | {"item": with_list(item, "rating", ratings)}

@@ -1,0 +1,150 @@
+"""From the content of a file to a benchmark. Nothing in it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from karenina_core.errors import BenchmarkError
+from karenina_core.model.benchmark import BenchmarkData
+from karenina_core.model.rubric import Trait
+
+from . import values
+from .legacy import legacy_traits
+from .nodes import Findings, properties
+from .questions import Entry, assign_ids, given_id, read_item
+from .ratings import read_ratings, rubric_of
+from .secrets import stored_secrets
+from .syntax import Document, decode, parse
+from .vocabulary import LEGACY_LISTS
+
+__all__ = ["Content", "load", "read"]
+
+FEED = "dataFeedElement"
+
+
+@frozen
+class Content:
+    """A document, taken apart: what the writer compares a benchmark with."""
+
+    root: dict[str, Any]
+    text: str = field(repr=False)
+    benchmark: BenchmarkData
+    entries: tuple[Entry, ...]
+    traits: tuple[Trait | None, ...]
+    """The trait of each global rating."""
+    legacy: Mapping[str, list[Trait | None]]
+    """The global traits of each legacy property."""
+
+
+def load(path: Path, data: bytes) -> BenchmarkData | None:
+    """The benchmark in a file's content; None when it is another kind of JSON.
+
+    Raises BenchmarkError with every problem of the file.
+    """
+    try:
+        text = decode(data)
+        root = parse(text)
+    except ValueError as error:
+        raise BenchmarkError(f"{path}: cannot be read: {error}") from error
+    if not _is_feed(root):
+        if path.suffix.lower() != ".jsonld":
+            return None
+        raise BenchmarkError(
+            f'{path}: not a benchmark: the outermost object needs "@type": "DataFeed" and "{FEED}": [...]'
+        )
+    findings = Findings()
+    content = read(root, text, findings)
+    if content is None:
+        count = len(findings.problems)
+        intro = "cannot be used" if count == 1 else f"cannot be used, {count} problems"
+        raise BenchmarkError(f"{path}: {intro}:\n" + "\n".join(f"- {problem}" for problem in findings.problems))
+    return content.benchmark
+
+
+def _is_feed(root: Any) -> bool:
+    if not isinstance(root, dict):
+        return False
+    types = root.get("@type")
+    names = types if isinstance(types, list) else [types]
+    is_feed = any(isinstance(name, str) and name.rpartition("/")[2].rpartition(":")[2] == "DataFeed" for name in names)
+    return is_feed or (types is None and FEED in root)
+
+
+def read(root: dict[str, Any], text: str, findings: Findings) -> Content | None:
+    """Take a document apart. None, and problems in `findings`, when it is no valid benchmark."""
+    fields = _root_fields(root, findings)
+    found = findings.attempt("the benchmark", properties, root) or {}
+    traits = read_ratings(root, "Global", "the benchmark", findings)
+    legacy = legacy_traits(found, {trait.name for trait in traits if trait is not None}, findings)
+    rubric = findings.attempt("the benchmark", rubric_of, [*traits, *(t for listed in legacy.values() for t in listed)])
+    entries = _entries(root, findings)
+    _notice(root, text, findings)
+    if findings.problems:
+        return None
+    benchmark = findings.attempt(
+        "the benchmark",
+        lambda: BenchmarkData(
+            **fields,
+            questions=[entry.question for entry in entries],
+            rubric=rubric,
+            metadata={name: value for name, value in found.items() if name not in LEGACY_LISTS},
+            document=Document(text),
+            warnings=findings.warnings,
+        ),
+    )
+    return None if benchmark is None else Content(root, text, benchmark, tuple(entries), tuple(traits), legacy)
+
+
+def _root_fields(root: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
+    names = {
+        "name": "name",
+        "description": "description",
+        "version": "version",
+        "@id": "id",
+        "dateCreated": "date_created",
+        "dateModified": "date_modified",
+    }
+    fields = {
+        name: findings.attempt("the benchmark", values.text, key, root[key])
+        for key, name in names.items()
+        if root.get(key) is not None
+    }
+    if not str(root.get("name") or "").strip():
+        findings.problems.append('the benchmark has no name: add "name": "..." to the outermost object')
+    if root.get("creator") is not None:
+        fields["creator"] = root["creator"]
+    return fields
+
+
+def _entries(root: Mapping[str, Any], findings: Findings) -> list[Entry]:
+    nodes = root.get(FEED)
+    if not isinstance(nodes, list):
+        findings.problems.append(f'the list of questions is missing: add "{FEED}": [...] to the outermost object')
+        return []
+    given = [given_id(node) for node in nodes]
+    entries = []
+    for index, (node, own, question_id) in enumerate(zip(nodes, given, assign_ids(given), strict=True)):
+        where = f"{FEED}[{index}] ({question_id})" if question_id else f"{FEED}[{index}]"
+        if own is not None and own != question_id:
+            findings.warnings.append(
+                f"{FEED}[{index}]: the id {own!r} occurs before; this question is called {question_id!r}"
+            )
+        entry = read_item(node, question_id, where, findings)
+        if entry is not None:
+            entries.append(entry)
+    return entries
+
+
+def _notice(root: Mapping[str, Any], text: str, findings: Findings) -> None:
+    if scenarios := root.get("hasPart"):
+        count = len(scenarios) if isinstance(scenarios, list) else 1
+        findings.warnings.append(f"{count} scenario(s) are kept in the file but cannot be run; only questions are used")
+    if secrets := stored_secrets(root, text):
+        findings.warnings.append(
+            f"{secrets} API key(s) stand in the file in the clear and will be left out when it is saved; "
+            "put the key into an environment variable and name it in api_key_env"
+        )

@@ -1,0 +1,95 @@
+"""The names of the format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from karenina_core.model.rubric import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+    TemplateKind,
+    Trait,
+)
+
+__all__ = [
+    "CONTEXT",
+    "CUSTOM",
+    "DECLARATIVE",
+    "DYNAMIC",
+    "FORMAT_VERSION",
+    "LEGACY_LISTS",
+    "PREFIX",
+    "SECRET_KEYS",
+    "TRAIT_TYPES",
+    "Scope",
+    "completed_context",
+    "rating_type",
+]
+
+Scope = Literal["Global", "QuestionSpecific"]
+PREFIX = "karenina:"
+CUSTOM = "custom_"
+DECLARATIVE = "karenina-template"
+FORMAT_VERSION = ("benchmark_format_version", "3.0.0-jsonld")
+SECRET_KEYS = ("endpoint_api_key", "anthropic_api_key")
+DYNAMIC = "DynamicRubricTrait"
+
+TRAIT_TYPES: Mapping[str, type[Trait]] = {
+    "RubricTrait": LLMRubricTrait,
+    "LLMRubricTrait": LLMRubricTrait,
+    "RegexTrait": RegexRubricTrait,
+    "CallableTrait": CallableRubricTrait,
+    "MetricRubricTrait": MetricRubricTrait,
+    "AgenticRubricTrait": AgenticRubricTrait,
+}
+"""What follows the scope in a rating's `additionalType`."""
+
+LEGACY_LISTS: Mapping[str, type[Trait]] = {
+    "global_regex_rubric_traits": RegexRubricTrait,
+    "global_callable_rubric_traits": CallableRubricTrait,
+    "global_metric_rubric_traits": MetricRubricTrait,
+}
+"""Root properties in which older files keep global traits."""
+
+
+def _set(name: str) -> dict[str, str]:
+    return {"@id": name, "@container": "@set"}
+
+
+CONTEXT: Mapping[str, Any] = {
+    "@version": 1.1,
+    "@vocab": "https://schema.org/",
+    "karenina": "urn:karenina:vocab:",
+    "dataFeedElement": _set("dataFeedElement"),
+    "item": {"@id": "item", "@type": "@id"},
+    "acceptedAnswer": {"@id": "acceptedAnswer", "@type": "@id"},
+    "rating": _set("contentRating"),
+    "additionalProperty": _set("additionalProperty"),
+    "hasPart": _set("hasPart"),
+    "keywords": _set("keywords"),
+}
+
+# Files from before scenarios do not define it, and `@vocab` gives it the same meaning.
+OPTIONAL_TERMS = {"hasPart"}
+
+
+def completed_context(context: Any) -> Any:
+    """The context to write: the file's own, with the terms that it lacks. A context given by address stays as it is."""
+    if context is None:
+        return dict(CONTEXT)
+    if not isinstance(context, dict) or not (set(CONTEXT) - OPTIONAL_TERMS - set(context)):
+        return context
+    return context | {term: value for term, value in CONTEXT.items() if term not in context}
+
+
+def rating_type(trait: Trait, scope: Scope) -> str:
+    """The `additionalType` of a trait's rating."""
+    if isinstance(trait, LLMRubricTrait):
+        simple = not isinstance(trait.kind, TemplateKind) and trait.kind != "literal"
+        return f"{PREFIX}{scope}{'RubricTrait' if simple else 'LLMRubricTrait'}"
+    suffix = next(suffix for suffix, cls in TRAIT_TYPES.items() if isinstance(trait, cls))
+    return f"{PREFIX}{scope}{suffix}"

@@ -1,0 +1,346 @@
+"""Laws of reading and writing: nothing is lost, changes arrive, broken files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import karenina_jsonld
+from attrs import evolve
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from karenina_jsonld.nodes import identical
+from karenina_jsonld.questions import assign_ids
+from karenina_jsonld.splice import splice
+
+from karenina_core.errors import BenchmarkError
+from karenina_core.model.benchmark import BenchmarkData
+from karenina_core.model.config import ModelConfig
+from karenina_core.model.question import Question
+from karenina_core.model.rubric import (
+    METRICS,
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+    Rubric,
+)
+
+DATA = Path(__file__).parent / "data"
+TARGET = Path("law.jsonld")
+SLOW = settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+labels = words.map(lambda word: word if word.strip() else f"x{word}")
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5
+)
+directions = st.sampled_from([None, True, False])
+
+
+def optional(strategy: Any) -> Any:
+    return st.none() | strategy
+
+
+def scales(cls: type, **fields: Any) -> Any:
+    """Traits of a class in each of the kinds boolean, score, literal."""
+    bounds = st.integers(-9, 9).flatmap(lambda low: st.tuples(st.just(low), st.integers(low + 1, 20)))
+    names = st.lists(labels, min_size=2, max_size=5, unique_by=str.casefold)
+    classes = st.builds(lambda keys, text: dict.fromkeys(keys, text), names, optional(labels))
+    return (
+        st.builds(cls, kind=st.just("boolean"), **fields)
+        | bounds.flatmap(
+            lambda b: st.builds(cls, kind=st.just("score"), min_score=st.just(b[0]), max_score=st.just(b[1]), **fields)
+        )
+        | st.builds(cls, kind=st.just("literal"), classes=classes, **fields)
+    )
+
+
+def template_kinds(cls: type, **fields: Any) -> Any:
+    schemas = st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(words, values, max_size=2)}
+    )
+    kinds = st.builds(lambda schema: {"type": "template", "schema": schema}, schemas)
+    return st.builds(cls, kind=kinds, **fields)
+
+
+names = labels.map(lambda name: name.replace(".", "_"))
+common = {"name": names, "description": optional(words), "summary": optional(words)}
+described = {**common, "description": labels}
+judged = {
+    "deep_judgment_enabled": st.booleans(),
+    "deep_judgment_excerpt_enabled": st.booleans(),
+    "deep_judgment_max_excerpts": optional(st.integers(1, 9)),
+    "deep_judgment_fuzzy_match_threshold": optional(st.floats(0, 1)),
+    "deep_judgment_search_enabled": st.booleans(),
+    "include_ground_truth": st.booleans(),
+}
+models = st.builds(
+    ModelConfig,
+    model_name=labels,
+    interface=st.just("litellm"),
+    temperature=optional(st.floats(0, 2)),
+    max_retries=st.integers(0, 3),
+)
+agentic = {"context_mode": st.sampled_from(["trace_only", "trace_and_workspace"]), "max_turns": st.integers(1, 50)}
+metrics = st.sampled_from(sorted(METRICS)).flatmap(
+    lambda mode: st.builds(
+        MetricRubricTrait,
+        **common,
+        evaluation_mode=st.just(mode),
+        metrics=st.lists(st.sampled_from(METRICS[mode]), min_size=1, unique=True),
+        tp_instructions=st.lists(words, min_size=1, max_size=3),
+        tn_instructions=st.lists(words, min_size=1, max_size=3),
+        repeated_extraction=st.booleans(),
+        higher_is_better=directions,
+    )
+)
+traits = st.one_of(
+    scales(LLMRubricTrait, **common, **judged, higher_is_better=directions),
+    template_kinds(LLMRubricTrait, **common, include_ground_truth=st.booleans()),
+    st.builds(
+        RegexRubricTrait,
+        **common,
+        pattern=st.sampled_from(["", r"\d+", "(?i)ja|nein", "[“”]"]),
+        case_sensitive=st.booleans(),
+        invert_result=st.booleans(),
+        higher_is_better=directions,
+    ),
+    scales(
+        CallableRubricTrait, **common, callable_code=st.binary(min_size=1, max_size=20), higher_is_better=directions
+    ),
+    st.builds(CallableRubricTrait, **common, kind=st.just("boolean"), invert_result=st.booleans()),
+    metrics,
+    scales(AgenticRubricTrait, **described, **agentic, higher_is_better=directions, model_override=optional(models)),
+    template_kinds(AgenticRubricTrait, **described, **agentic),
+)
+rubrics = optional(st.lists(traits, min_size=1, max_size=5, unique_by=lambda t: t.name).map(Rubric.from_traits))
+authors = st.dictionaries(words, values, min_size=1, max_size=2) | words
+questions = st.builds(
+    Question,
+    question=labels,
+    raw_answer=words,
+    answer_template=optional(labels),
+    template_language=st.sampled_from(["python", "karenina-template"]),
+    finished=directions,
+    keywords=st.lists(words, max_size=3),
+    question_rubric=rubrics,
+    few_shot_examples=st.lists(st.fixed_dictionaries({"question": words, "answer": words}), max_size=2).map(tuple),
+    answer_notes=optional(words),
+    author=optional(authors),
+    sources=optional(st.lists(values, max_size=2) | words),
+    custom_metadata=st.dictionaries(words, values, max_size=3),
+    workspace_path=optional(words),
+    date_created=st.just("2024-01-01 10:00:00"),
+    date_modified=st.just("2024-01-01T10:00:00.5Z"),
+)
+many = st.lists(questions, max_size=3, unique_by=lambda q: q.id)
+metadata = st.dictionaries(words, values, max_size=3).map(
+    lambda found: {"benchmark_format_version": "3.0.0-jsonld", **found}
+)
+benchmarks = st.builds(
+    BenchmarkData,
+    name=labels,
+    description=words,
+    version=words,
+    creator=optional(words | st.dictionaries(words, values, max_size=2)),
+    id=optional(words),
+    questions=many,
+    rubric=rubrics,
+    metadata=metadata,
+    date_created=st.just("2024-01-01"),
+)
+
+
+def load(data: bytes) -> BenchmarkData:
+    benchmark = karenina_jsonld.karenina_load_benchmark(TARGET, data)
+    assert benchmark is not None
+    return benchmark
+
+
+def save(benchmark: BenchmarkData) -> bytes:
+    data = karenina_jsonld.karenina_save_benchmark(benchmark, TARGET)
+    assert data is not None
+    return data
+
+
+def undated(benchmark: BenchmarkData) -> BenchmarkData:
+    return evolve(benchmark, date_modified=None)
+
+
+def same(a: BenchmarkData, b: BenchmarkData) -> bool:
+    return identical(undated(a), undated(b))
+
+
+@st.composite
+def strange_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Documents with unknown keys, properties and ratings anywhere."""
+    unknown = draw(st.dictionaries(words.map(lambda word: f"x-{word}"), values, min_size=1, max_size=5))
+    chance = draw(st.randoms(use_true_random=True))
+
+    def strange(node: Any) -> Any:
+        if isinstance(node, list):
+            return [strange(entry) for entry in node]
+        if not isinstance(node, dict) or node.get("name") in ("classes", "kind", "model_override"):
+            return node
+        opaque = ("@context", "creator", "value")
+        found = [(key, value if key in opaque else strange(value)) for key, value in node.items()]
+        if chance.random() < 0.5:
+            found.insert(chance.randint(0, len(found)), chance.choice(list(unknown.items())))
+        if "additionalProperty" in node and chance.random() < 0.5:
+            name, value = chance.choice(list(unknown.items()))
+            extra = {"@type": "PropertyValue", "name": name, "value": value}
+            found = [(key, [extra, *value] if key == "additionalProperty" else value) for key, value in found]
+        return dict(found)
+
+    root = json.loads(save(draw(benchmarks)))
+    if draw(st.booleans()):
+        root["rating"] = [{"@type": "Rating", "name": "odd", "additionalType": "x:Odd"}, *root.get("rating", [])]
+    result: dict[str, Any] = strange(root)
+    return result
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, value: Any) -> str:
+    indent = draw(st.sampled_from([None, 0, 2, 4, "\t"]))
+    text = json.dumps(value, indent=indent, ensure_ascii=draw(st.booleans()))
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+
+
+@SLOW
+@given(benchmarks)
+def test_new_documents_hold_everything(benchmark: BenchmarkData) -> None:
+    again = load(save(benchmark))
+    assert undated(again) == undated(benchmark)
+    assert same(again, benchmark)
+
+
+@SLOW
+@given(st.data(), strange_documents())
+def test_load_save_load_is_load_and_the_document_stays(data: st.DataObject, root: dict[str, Any]) -> None:
+    text = data.draw(laid_out(root))
+    first = load(text.encode())
+    written = save(first).decode()
+    stamp = json.dumps(json.loads(written)["dateModified"])
+    assert written == text.replace(json.dumps(root["dateModified"]), stamp)
+    assert same(load(written.encode()), first)
+
+
+@SLOW
+@given(st.data(), strange_documents(), benchmarks)
+def test_changes_arrive_and_unknown_parts_stay(data: st.DataObject, root: dict[str, Any], other: BenchmarkData) -> None:
+    first = load(data.draw(laid_out(root)).encode())
+    old = {q.id: q for q in first}
+    changed = [evolve(q, id=data.draw(st.sampled_from([q.id, *old]))) for q in other]
+    unique = {q.id: q for q in [*first, *changed]}
+    kept = data.draw(st.lists(st.sampled_from(sorted(unique)), unique=True)) if unique else []
+    second = evolve(
+        other, document=first.document, questions=[unique[name] for name in kept], date_created="2025-01-01"
+    )
+    written = json.loads(save(second))
+    assert undated(load(json.dumps(written).encode())) == undated(second)
+
+    nodes = {q.id: node for q, node in zip(first, root["dataFeedElement"], strict=True)}
+    for question, node in zip(second, written["dataFeedElement"], strict=True):
+        if question.id in old and identical(question, old[question.id]):
+            assert json.dumps(node) == json.dumps(nodes[question.id])
+        elif question.id in nodes:
+            assert unknown(nodes[question.id]).items() <= unknown(node).items()
+    assert unknown(root).items() <= unknown(written).items()
+
+
+def unknown(node: dict[str, Any]) -> dict[str, str]:
+    """Unknown keys and properties of a node and its question. Root properties are metadata, which may change."""
+    found = {key: json.dumps(value) for key, value in node.items() if key.startswith("x-")}
+    if "item" in node:
+        found |= {f"item {key}": value for key, value in unknown(node["item"]).items()}
+    if "dataFeedElement" not in node:
+        entries = [entry for entry in node.get("additionalProperty", []) if entry["name"].startswith("x-")]
+        found |= {f"property {index}": json.dumps(entry) for index, entry in enumerate(entries)}
+    return found
+
+
+@SLOW
+@given(traits, traits)
+def test_a_trait_may_turn_into_any_other(old: Any, new: Any) -> None:
+    first = load(save(BenchmarkData(name="b", rubric=Rubric.from_traits([old]))))
+    rubric = Rubric.from_traits([evolve(new, name=old.name)])
+    assert load(save(evolve(first, rubric=rubric))).rubric == rubric
+
+
+@given(st.data(), values, values)
+def test_splicing_writes_the_new_value(data: st.DataObject, old: Any, new: Any) -> None:
+    text = data.draw(laid_out(old))
+    assert splice(text, old, old) == text
+    assert identical(json.loads(splice(text, old, new)), new)
+    wrapped = data.draw(laid_out([old, {"@id": "a", "v": old}, {"name": "b", "v": 1}]))
+    changed = [{"name": "b", "v": new}, old, {"@id": "a", "v": [new, old]}]
+    assert identical(json.loads(splice(wrapped, json.loads(wrapped), changed)), changed)
+
+
+@given(st.lists(st.none() | st.sampled_from(["a", "a-1", "a-2", "b", "a-1-1"]), max_size=12))
+def test_ids_are_unique_and_the_first_keeps_its_own(given_ids: list[str | None]) -> None:
+    ids = assign_ids(given_ids)
+    named = [name for name in ids if name]
+    assert len(set(named)) == len(named) == sum(name is not None for name in given_ids)
+    for name in filter(None, given_ids):
+        assert ids[given_ids.index(name)] == name
+
+
+def subtrees(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [path] * bool(path) + [found for key, child in children for found in subtrees(child, (*path, key))]
+
+
+FIXTURES = {path.name: path.read_bytes() for path in sorted(DATA.glob("*.jsonld"))}
+PLACES = {name: subtrees(json.loads(data)) for name, data in FIXTURES.items()}
+
+
+def attempt(data: bytes, name: str) -> None:
+    try:
+        benchmark = karenina_jsonld.karenina_load_benchmark(Path(name), data)
+    except BenchmarkError:
+        return
+    if benchmark is not None:
+        save(benchmark)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.data(), st.sampled_from(sorted(FIXTURES)), values)
+def test_any_part_may_be_replaced_or_missing(data: st.DataObject, name: str, value: Any) -> None:
+    root = json.loads(FIXTURES[name])
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from(PLACES[name]))
+        try:
+            node = root
+            for key in path:
+                node = node[key]
+            node[last]
+        except (KeyError, IndexError, TypeError):
+            continue
+        if data.draw(st.booleans()):
+            node[last] = value
+        else:
+            del node[last]
+    attempt(json.dumps(root).encode(), data.draw(st.sampled_from(["b.jsonld", "b.json"])))
+
+
+HARMFUL = [b"NaN", b"[" * 70, b'"', b"}", b"1e999", b","]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.sampled_from(sorted(FIXTURES)))
+def test_damaged_bytes_are_refused(data: st.DataObject, name: str) -> None:
+    content = bytearray(FIXTURES[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = start + data.draw(st.sampled_from([0, 1, 2, 40, len(content)]))
+        content[start:end] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b"NaN", b"[" * 70, b'"', b"}", b"1e999", b","])
+        )
+    attempt(bytes(content), data.draw(st.sampled_from(["b.jsonld", "b.json"])))

@@ -1,0 +1,171 @@
+"""What litellm raises, as errors of karenina.
+
+litellm gives one class (InternalServerError, status 500) to a refused connection, to a reply that is no JSON and to a
+server's own 500. What really happened is in the chain of exceptions behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from karenina_core.errors import ErrorKind, PortError
+from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+
+__all__ = ["known_secrets", "port_error"]
+
+MOST_CAUSES = 20
+MESSAGE_LIMIT = 300
+SHORTEST_SECRET = 6
+SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
+SECRET_TEXT = re.compile(r"(?<=Bearer )[^\s'\"]+|(?<=[?&]key=)[^\s&'\"]+", re.IGNORECASE)
+LITELLM = "litellm"
+TRACEBACK = "Traceback (most recent call last)"
+DECORATION = re.compile(r"^(?:(?:litellm\.)?[A-Za-z]+(?:Error|Timeout): |[A-Za-z]+Exception - )+")
+CAUSES: dict[ErrorKind, frozenset[str]] = {
+    "plugin": frozenset({"ImportError"}),
+    "timeout": frozenset({"TimeoutError", "TimeoutException", "APITimeoutError"}),
+    "invalid_request": frozenset(
+        {"LocalProtocolError", "UnsupportedProtocol", "InvalidURL", "TooManyRedirects", "UnicodeEncodeError"}
+    ),
+    "bad_response": frozenset(
+        {"JSONDecodeError", "UnicodeDecodeError", "DecodingError", "ValidationError", "APIResponseValidationError"}
+    ),
+    "connection": frozenset({"TransportError", "ClientError", "APIConnectionError", "OSError"}),
+}
+"""Classes of httpx, aiohttp, openai, pydantic and Python, by name, so that none is imported; the first that fits."""
+UNKNOWN_PROVIDER = (
+    "litellm does not know the provider: set model_provider, write the name as provider/name, or set endpoint_base_url"
+)
+UNSUPPORTED = "Leave it out of the model's configuration, for example with temperature: null."
+GATEWAY = frozenset({"ServiceUnavailableError", "BadGatewayError"})
+KEY_HINT = "check the key (api_key_env names the environment variable that holds it)"
+NAME_HINT = "check the model's name and endpoint_base_url"
+PACKAGE_HINT = "install the package that is missing"
+FAULT_HINT = "this is a mistake of litellm or of its adapter, please report it"
+
+
+def port_error(
+    error: BaseException, *, where: str, secrets: Sequence[str] = (), before: BaseException | None = None
+) -> PortError:
+    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are blotted out of it.
+
+    `before` is the exception that was being handled when litellm was called: it is no cause of this one.
+    """
+    causes = _causes(error, before)
+    found = _answered(causes, where, secrets) or _unanswered(causes, where, secrets)
+    if any(type(cause).__name__ == "ContentPolicyViolationError" for cause in causes):
+        found.kind = "content_filter"
+    hint = _hint(found, causes)
+    message = f"{found}; {hint}" if hint else str(found)
+    return PortError(message, kind=found.kind, retry_after=found.retry_after, status=found.status, raw=found.raw)
+
+
+def _hint(found: PortError, causes: Sequence[BaseException]) -> str:
+    if found.kind == "auth":
+        return KEY_HINT
+    if found.kind == "plugin":
+        return PACKAGE_HINT if any(isinstance(cause, ImportError) for cause in causes) else FAULT_HINT
+    return NAME_HINT if found.status == 404 else ""
+
+
+def _causes(error: BaseException | None, before: BaseException | None) -> Sequence[BaseException]:
+    """The exception and what led to it, the outermost first."""
+    seen: list[BaseException] = []
+    while error is not None and error is not before and error not in seen and len(seen) < MOST_CAUSES:
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return seen
+
+
+def _names(cause: BaseException) -> set[str]:
+    return {cls.__name__ for cls in type(cause).__mro__}
+
+
+def _answered(causes: Sequence[BaseException], where: str, secrets: Sequence[str]) -> PortError | None:
+    """The error that a server reported with a status. litellm's own exceptions carry made-up responses."""
+    for cause in causes:
+        if type(cause).__module__ != "litellm.exceptions" and _names(cause) & {"APIStatusError", "HTTPStatusError"}:
+            response: Any = cause.response  # type: ignore[attr-defined]  # both classes have it
+            wait = retry_after_seconds(response.headers, time.time())
+            return error_from_wire(response.status_code, _body(response, secrets), where=where, retry_after=wait)
+        if type(cause) is Exception and isinstance(getattr(cause, "status_code", None), int):
+            # litellm's way to say that a body of status 200 reports an error
+            reported: Any = cause
+            message = _blotted(str(getattr(reported, "message", "")), secrets)
+            return error_from_wire(None, {"message": message, "code": reported.status_code}, where=where)
+    return None
+
+
+def _body(response: Any, secrets: Sequence[str]) -> Any:
+    """The body of an error, without the secrets that it repeats, before any of it is cut off."""
+    try:
+        text = _blotted(response.text, secrets)
+    except RuntimeError:  # a streamed body that nobody has read
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[str]) -> PortError:
+    """The error of a call to which no server gave a usable answer."""
+    kind, cause = _root(causes)
+    if cause is not None:
+        said = (where, type(cause).__name__, _shortened(_blotted(str(cause), secrets)))
+        return PortError(": ".join(part for part in said if part), kind=kind)
+    error = causes[0]
+    status = getattr(error, "status_code", None)
+    text = _blotted(str(error), secrets)
+    if "LLM Provider NOT provided" in text:
+        text = UNKNOWN_PROVIDER
+    elif "UnsupportedParamsError" in _names(error):
+        text = f"{text.partition('To drop')[0]} {UNSUPPORTED}"
+    text = _shortened(DECORATION.sub("", text)) or type(error).__name__
+    return PortError(f"{where}: {text}", kind=_own_kind(error, status), status=status if _is_refusal(status) else None)
+
+
+def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | None]:
+    """The kind that the exceptions of other libraries give, and the innermost of them that says so."""
+    foreign = [cause for cause in causes if type(cause).__module__.partition(".")[0] != LITELLM]
+    for kind, names in CAUSES.items():
+        if found := [cause for cause in foreign if _names(cause) & names]:
+            return kind, found[-1]
+    if keyless := [cause for cause in foreign if type(cause).__name__ == "OpenAIError"]:  # its own class, no subclass
+        return "auth", keyless[-1]
+    return "plugin", None
+
+
+def _own_kind(error: BaseException, status: Any) -> ErrorKind:
+    """The kind of an error that is litellm's own word: a 5xx that no server sent is a reply that it could not use."""
+    if not isinstance(status, int):
+        return "plugin"
+    if _is_refusal(status):
+        return kind_of_status(status)
+    return "server" if _names(error) & GATEWAY else "bad_response"
+
+
+def _is_refusal(status: Any) -> bool:
+    return isinstance(status, int) and 400 <= status < 500
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.partition(TRACEBACK)[0].split())
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+def known_secrets(*keys: str | None) -> tuple[str, ...]:
+    """The given keys and the values of the environment's variables that are named like keys, the longest first."""
+    found = {value for name, value in os.environ.items() if SECRET_NAME.search(name)} | {key for key in keys if key}
+    return tuple(sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _blotted(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return SECRET_TEXT.sub("***", text)

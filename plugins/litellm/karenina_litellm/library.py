@@ -1,0 +1,110 @@
+"""litellm itself: imported when it is needed, kept quiet, and closed when nobody uses it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakSet
+
+from karenina_core.errors import AdapterUnavailableError, one_line
+
+__all__ = ["endpoint_client", "enter", "leave", "load"]
+
+ENVIRONMENT = {
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_OFFLINE_MODE": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "true",
+}
+"""Set before the import where the user has set nothing: no .env file of the working directory is read, no list of
+prices or headers is fetched."""
+SETTINGS = {
+    "suppress_debug_info": True,
+    "drop_params": False,
+    "modify_params": False,
+    "disable_hf_tokenizer_download": True,
+}
+"""Attributes of the module: for these litellm has no argument, or one that is weaker than its environment variable."""
+HARMLESS = (
+    ".*`ReadOnly` qualifier.*",
+    ".*conflict with protected namespace.*",
+    ".*Accessing the .* attribute on the instance is deprecated.*",
+    r"coroutine '(BaseLLMHTTPHandler|\w+ChatCompletion)\.\w+' was never awaited",
+)
+"""Warnings about litellm's own code. The first three are pydantic's, also long after the import; litellm silences them
+when it is imported, which does not last where filters are put back, as test runners do. The last one comes from a call
+that is cancelled before it has begun."""
+
+_users: WeakSet[Any] = WeakSet()
+_lock = threading.Lock()
+
+
+async def load() -> Any:
+    """The module litellm. The first import takes seconds and is done in a thread.
+
+    Raises AdapterUnavailableError where litellm is missing or broken.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    for message in HARMLESS:
+        warnings.filterwarnings("ignore", message=message)
+    try:
+        litellm = await asyncio.to_thread(_imported)
+    except ImportError as error:
+        raise AdapterUnavailableError(
+            f"litellm cannot be imported ({one_line(error)}); pip install --force-reinstall karenina-litellm litellm"
+        ) from error
+    for setting, wanted in SETTINGS.items():
+        setattr(litellm, setting, wanted)
+    return litellm
+
+
+def _imported() -> Any:
+    litellm = importlib.import_module("litellm")
+    importlib.import_module(
+        "openai.resources"
+    )  # else the first call does it and halts the event loop for half a second
+    return litellm
+
+
+def endpoint_client(base_url: str, query: Mapping[str, str], key: str) -> Any:
+    """A client for a server of the user's own choice, to be closed by the caller.
+
+    The client that litellm would make takes headers and an organisation from the environment, which are meant for
+    another server, and follows redirects to any host.
+    """
+    openai = importlib.import_module("openai")
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    foreign = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
+    return openai.AsyncOpenAI(
+        api_key=key,
+        base_url=base_url,
+        max_retries=0,
+        default_query=query,
+        default_headers={name: openai.Omit() for name in (*foreign, "OpenAI-Organization", "OpenAI-Project")},
+        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+    )
+
+
+def enter(user: Any) -> None:
+    """Note that litellm's shared connections are in use."""
+    with _lock:
+        _users.add(user)
+
+
+async def leave(user: Any, litellm: Any) -> None:
+    """Note that this user has finished; after the last one, close litellm's shared connections."""
+    with _lock:
+        _users.discard(user)
+        if _users:
+            return
+    if close := getattr(litellm, "close_litellm_async_clients", None):
+        await close()
+    # Closed clients stay in the cache, and the next port of this event loop would be given one of them.
+    if flush := getattr(getattr(litellm, "in_memory_llm_clients_cache", None), "flush_cache", None):
+        flush()

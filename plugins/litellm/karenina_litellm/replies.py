@@ -1,0 +1,93 @@
+"""What litellm gives back, as a reply of karenina."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from karenina_core.errors import PortError
+from karenina_core.ports.openai_wire import reply_from_wire
+from karenina_core.ports.values import LLMResponse, OutputFormat
+
+__all__ = ["reply", "streamed_reply", "too_large"]
+
+PRICES = ("input_cost_per_token", "input_cost_per_second", "output_cost_per_token", "output_cost_per_second")
+COUNTS = ("prompt_tokens", "completion_tokens")
+
+
+def reply(
+    litellm: Any, response: Any, request: Mapping[str, Any], limit: int, output: OutputFormat | None = None
+) -> LLMResponse:
+    """The reply in a `litellm.ModelResponse`, of at most `limit` bytes of text.
+
+    Raises PortError: `too_large` (litellm has read the whole body by then), `bad_response` where there is neither text
+    nor a tool call, `content_filter` where the provider withheld the text.
+    """
+    body = response.model_dump(warnings=False)
+    if _text_bytes(body) > limit:
+        raise too_large(limit)
+    usage = body.get("usage") or {}
+    if not any(usage.get(count) for count in COUNTS):  # litellm's form of a reply without any usage
+        body["usage"] = None
+    answer = reply_from_wire(body, output)
+    if answer.usage_unavailable:
+        return answer
+    return evolve(answer, usage=evolve(answer.usage, cost_usd=_cost(litellm, response, request, answer.actual_model)))
+
+
+def streamed_reply(litellm: Any, stream: Any, request: Mapping[str, Any], limit: int) -> LLMResponse:
+    """The reply that a finished `litellm.CustomStreamWrapper` gave in pieces.
+
+    litellm ends a stream that broke off like one that is complete; the difference is that no finish reason arrived.
+
+    Raises PortError like `reply`, and `connection` for a stream that broke off.
+    """
+    if not stream.chunks:
+        raise PortError("the server sent no stream", kind="bad_response")
+    if not (stream.received_finish_reason or stream.intermittent_finish_reason):
+        raise PortError("the stream ended before the reply was complete", kind="connection")
+    try:
+        whole = litellm.stream_chunk_builder(stream.chunks)
+    except litellm.APIError as error:
+        raise PortError(f"the streamed reply cannot be put together: {error}", kind="bad_response") from error
+    if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+        whole.usage = None  # litellm counts tokens of its own where the server reports none
+    whole.model = (getattr(whole, "_hidden_params", None) or {}).get("provider_response_model") or whole.model
+    return reply(litellm, whole, request, limit)
+
+
+def too_large(limit: int) -> PortError:
+    """The error for a reply with more than `limit` bytes of text."""
+    message = f"the reply has more than {limit} bytes of text; allow more with extra_kwargs max_response_bytes"
+    return PortError(message, kind="too_large")
+
+
+def _text_bytes(body: Mapping[str, Any]) -> int:
+    """Bytes of text in the first choice, tool arguments and reasoning included."""
+    choices = body.get("choices") or [{}]
+    message = choices[0].get("message") or {}
+    texts = [message.get("content"), message.get("reasoning_content")]
+    texts += [(call.get("function") or {}).get("arguments") for call in message.get("tool_calls") or ()]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))
+
+
+def _cost(litellm: Any, response: Any, request: Mapping[str, Any], actual: str | None) -> float | None:
+    """US dollars, or None where litellm knows no price.
+
+    litellm says 0 for models that it knows by a naming pattern only; that counts where a price of 0 is written down.
+    """
+    cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    if not isinstance(cost, int | float) or cost < 0:
+        return None
+    return float(cost) if cost or _is_priced(litellm, request, actual) else None
+
+
+def _is_priced(litellm: Any, request: Mapping[str, Any], actual: str | None) -> bool:
+    if any(name in request for name in PRICES):
+        return True
+    asked = str(request["model"])
+    provider, _, name = asked.partition("/")
+    entries = (litellm.model_cost.get(key) or {} for key in (asked, name, actual, f"{provider}/{actual}"))
+    return any(price in entry for entry in entries for price in PRICES)

@@ -1,0 +1,34 @@
+"""karenina's adapter for answers that were recorded beforehand: no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karenina_core.model.config import ModelConfig
+from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
+from karenina_core.plugin.markers import hookimpl
+
+__all__ = ["karenina_register_adapters"]
+
+PORT = "karenina_manual.port:ManualPort"
+MEANINGLESS = ("model_provider", "endpoint_base_url", "endpoint_api_key", "api_key_env", "extra_kwargs")
+
+
+@hookimpl
+def karenina_register_adapters(registry: AdapterRegistry) -> None:
+    """Register `manual`, which answers and judges from `ModelConfig.manual_traces`."""
+    registry.register(
+        AdapterSpec(
+            interface="manual",
+            description="answers recorded beforehand, with the fields that a judge would extract from them",
+            llm_factory=PORT,
+            parser_factory=PORT,
+            config_checker=_problems,
+        )
+    )
+
+
+def _problems(config: ModelConfig) -> Iterator[str]:
+    for name in MEANINGLESS:
+        if getattr(config, name):
+            yield f"{name}: has no effect on recorded answers; leave it out"

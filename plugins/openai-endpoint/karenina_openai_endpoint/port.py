@@ -1,0 +1,241 @@
+"""The adapter: one HTTP request per call, on aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any
+
+import aiohttp
+
+from karenina_core.errors import PortError, one_line
+from karenina_core.model.config import ModelConfig
+from karenina_core.ports import (
+    CallContext,
+    LLMResponse,
+    Message,
+    OutputFormat,
+    PortCapabilities,
+    StreamingLLMResponse,
+)
+from karenina_core.ports.openai_wire import (
+    error_from_wire,
+    json_from_wire,
+    messages_to_wire,
+    output_to_wire,
+    reply_from_wire,
+    retry_after_seconds,
+)
+from karenina_core.ports.text import sanitize
+
+from .body import ACCEPTED_ENCODINGS, pieces, whole
+from .settings import Endpoint
+from .stream import Folded, events
+
+__all__ = ["OpenAIEndpoint"]
+
+MOST_ERROR_BYTES = 65536
+REMEDIES = {
+    401: "check the key (endpoint_api_key or api_key_env)",
+    403: "check the key (endpoint_api_key or api_key_env)",
+    404: "check endpoint_base_url and the model's name",
+}
+CAPABILITIES = PortCapabilities(
+    supports_structured_output=True,
+    supports_streaming=True,
+    output_channels=("json_schema", "tool_call", "json_object", "text"),
+)
+
+
+class OpenAIEndpoint:
+    """An `LLMPort` and `StreamingLLMPort` for one model behind an OpenAI-compatible server.
+
+    Neither proxies nor credentials are taken from the environment or from `~/.netrc`, cookies are not kept, redirects
+    are not followed: a call goes to the configured server and carries the configured key, or it fails. The number of
+    connections is not limited here. A port belongs to the event loop in which it is first used, until `aclose`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        self._session: aiohttp.ClientSession | None = None
+
+    @cached_property
+    def _endpoint(self) -> Endpoint:
+        return Endpoint.of(self._config)
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        return CAPABILITIES
+
+    async def aopen(self) -> None:
+        """Make the HTTP session now, not at the first call. Raises ConfigError where the configuration cannot work."""
+        self._opened()
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
+            if self._endpoint.key:
+                headers["Authorization"] = f"Bearer {self._endpoint.key}"
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        """Ask once. `call` is not sent. Raises PortError."""
+        body = self._body(messages, output, temperature)
+        with self._failures():
+            async with asyncio.timeout(self._endpoint.timeout):
+                response = await self._posted(body)
+                try:
+                    data = await whole(response, self._endpoint.limit)
+                finally:
+                    response.release()
+            return _reply(data, output)
+
+    def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
+        """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
+        return StreamingLLMResponse(self._streamed(messages))
+
+    async def _streamed(self, messages: Sequence[Message]) -> AsyncIterator[str | LLMResponse]:
+        body = {"stream_options": {"include_usage": True}, **self._body(messages, None, None), "stream": True}
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        with self._failures():
+            async with asyncio.timeout(self._endpoint.timeout):
+                response = await self._posted(body)
+            try:
+                received = _timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
+                if response.content_type != "text/event-stream":  # a server that does not stream answers at once
+                    reply = _reply(b"".join([piece async for piece in received]), None)
+                    yield reply.content
+                    yield reply
+                    return
+                folded = Folded()
+                async for text in folded.texts(events(received)):
+                    yield sanitize(text)[0]
+            finally:
+                response.release()
+            yield reply_from_wire(folded.body())
+
+    def _body(
+        self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
+    ) -> dict[str, Any]:
+        config = self._config
+        body: dict[str, Any] = {"model": config.name, "messages": messages_to_wire(messages)}
+        if config.temperature is not None:
+            body["temperature"] = config.temperature
+        if config.max_tokens is not None:
+            body["max_tokens"] = config.max_tokens
+        body.update(self._endpoint.extra)
+        if temperature is not None:
+            body["temperature"] = temperature
+        body.update(output_to_wire(output))
+        return body
+
+    async def _posted(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+        """The response to a request, once its headers have arrived. Raises PortError for an error status.
+
+        The caller releases it: back into the pool where the whole body was read, closed otherwise.
+        """
+        response = await self._opened().post(self._endpoint.url, data=json.dumps(body).encode(), allow_redirects=False)
+        if 200 <= response.status < 300:
+            return response
+        try:
+            raise await self._refusal(response)
+        finally:
+            response.release()
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> PortError:
+        """What the server says with an error status; its body cannot make another error of it."""
+        body = b""
+        with suppress(PortError, aiohttp.ClientError):
+            async for piece in pieces(response, self._endpoint.limit):
+                body += piece
+                if len(body) >= MOST_ERROR_BYTES:
+                    break
+        said: Any = body.decode("utf-8", "replace")
+        with suppress(PortError):
+            said = json_from_wire(body)
+        if 300 <= response.status < 400:
+            target = response.headers.get("Location", "nowhere").split("?")[0]
+            said = f"redirects to {target}; set endpoint_base_url to where the server is"
+        retry_after = retry_after_seconds(response.headers, time.time())
+        error = error_from_wire(response.status, said, where=self._endpoint.where, retry_after=retry_after)
+        if remedy := REMEDIES.get(response.status):
+            error.args = (f"{error}; {remedy}",)
+        return error
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn whatever goes wrong into a PortError that names the server and never the key.
+
+        The cause is cut off: errors of aiohttp carry the request with its headers.
+        """
+        try:
+            yield
+        except PortError as error:
+            raise self._told(error, str(error)) from None
+        except TimeoutError:
+            message = f"no complete reply within {self._endpoint.timeout:g} s (request_timeout)"
+            raise self._told(PortError("", kind="timeout"), message) from None
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+            message = f"the connection failed: {one_line(error, 300)}; check that the server runs and endpoint_base_url"
+            raise self._told(PortError("", kind="connection"), message) from None
+        except aiohttp.ClientError as error:
+            # Their text may hold the whole URL; only `message` is known not to.
+            message = f"the HTTP exchange failed: {getattr(error, 'message', '') or type(error).__name__}"
+            raise self._told(PortError("", kind="bad_response"), message) from None
+
+    def _told(self, error: PortError, message: str) -> PortError:
+        error.args = (
+            self._without_key(
+                message if message.startswith(self._endpoint.where) else f"{self._endpoint.where}: {message}"
+            ),
+        )
+        error.raw = self._without_key(error.raw) if error.raw is not None else None
+        return error
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._endpoint.key, "***") if self._endpoint.key else text
+
+
+def _reply(data: bytes, output: OutputFormat | None) -> LLMResponse:
+    body = json_from_wire(data)
+    if not isinstance(body, dict):
+        raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(body))
+    return reply_from_wire(body, output)
+
+
+async def _timed(received: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    """The same pieces. Raises TimeoutError after `seconds` of waiting; the reader's own time is not counted."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        started = clock()
+        async with asyncio.timeout(seconds):
+            piece = await anext(received, None)
+        if piece is None:
+            return
+        seconds -= clock() - started
+        yield piece

@@ -1,0 +1,24 @@
+"""Record and replay: a port in front of every model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ModelConfig, hookimpl
+
+NAME = "replay"
+
+
+@hookimpl
+def karenina_register_settings(registry: Any) -> None:
+    registry.add("karenina_replay.settings:ReplaySettings", name=NAME)
+
+
+@hookimpl
+def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
+    settings = app.settings(NAME)
+    if settings is None or not (settings.record or settings.replay):
+        return None
+    from karenina_replay.ports import wrapped  # only runs that record or replay pay for it
+
+    return wrapped(port, model, settings)

@@ -1,0 +1,146 @@
+"""Calls and their keys, as lines of a recording.
+
+One JSON object a line: `{"format": 1, "key", "kind": "llm" | "parser", "model": {...}, "task", "replicate",
+"messages": [...], "schema", "channel", "parameters": {...}, "reply": {...} | "error": {...}}`. The key is the SHA-256
+of the canonical JSON of what stands between the key and the reply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from attrs import asdict, field, frozen
+
+from karenina_core import ModelConfig
+from karenina_core.errors import ParseError, PortError
+from karenina_core.model.identity import canonical_json
+from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult
+
+__all__ = ["FORMAT", "Request", "error_from", "error_to", "llm_from", "llm_to", "parse_from", "parse_to"]
+
+FORMAT = 1
+
+
+@frozen
+class Request:
+    """What makes two calls the same call."""
+
+    kind: Literal["llm", "parser"]
+    model: Mapping[str, Any]
+    task: str
+    replicate: int
+    messages: tuple[Mapping[str, Any], ...]
+    schema: Mapping[str, Any] | None = None
+    channel: str | None = None
+    parameters: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(canonical_json(asdict(self)).encode("ascii")).hexdigest()
+
+    @classmethod
+    def of_llm(
+        cls,
+        model: ModelConfig,
+        messages: Sequence[Message],
+        output: OutputFormat | None,
+        temperature: float | None,
+        call: CallContext | None,
+    ) -> Request:
+        call = call or CallContext("")
+        return cls(
+            "llm",
+            asdict(model.identity),
+            call.task,
+            call.replicate,
+            tuple(message.to_dict() for message in messages),
+            dict(output.schema) if output else None,
+            output.channel if output else None,
+            _parameters(model, temperature),
+        )
+
+    @classmethod
+    def of_parser(
+        cls, model: ModelConfig, messages: Sequence[Message], schema: Mapping[str, Any], call: CallContext | None
+    ) -> Request:
+        call = call or CallContext("")
+        rows = tuple(message.to_dict() for message in messages)
+        return cls(
+            "parser",
+            asdict(model.identity),
+            call.task,
+            call.replicate,
+            rows,
+            dict(schema),
+            None,
+            _parameters(model, None),
+        )
+
+    def line(self) -> dict[str, Any]:
+        """The recording's line without the reply."""
+        return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
+def _parameters(model: ModelConfig, temperature: float | None) -> dict[str, Any]:
+    return {
+        "temperature": model.temperature if temperature is None else temperature,
+        "max_tokens": model.max_tokens,
+        "extra_kwargs": dict(model.extra_kwargs),
+    }
+
+
+def llm_to(response: LLMResponse) -> dict[str, Any]:
+    """A reply as plain data. Messages that an adapter hands over as `raw` are kept; anything else in `raw` is not."""
+    data = asdict(response, filter=lambda attribute, _: attribute.name != "raw")
+    if isinstance(response.raw, tuple) and all(isinstance(m, Message) for m in response.raw):
+        data["messages"] = [message.to_dict() for message in response.raw]
+    return data
+
+
+def llm_from(data: Mapping[str, Any]) -> LLMResponse:
+    """The inverse of `llm_to`."""
+    facts = dict(data)
+    messages = facts.pop("messages", None)
+    facts["tool_calls"] = tuple(ToolUseBlock(**call) for call in facts["tool_calls"])
+    facts["usage"] = UsageMetadata(**facts["usage"])
+    facts["flags"] = tuple(facts["flags"])
+    return LLMResponse(**facts, raw=tuple(map(Message.from_dict, messages)) if messages is not None else None)
+
+
+def parse_to(result: ParsePortResult) -> dict[str, Any]:
+    return {
+        "data": dict(result.data),
+        "usage": asdict(result.usage),
+        "channel": result.channel,
+        "repairs": result.repairs,
+        "raw": result.raw,
+    }
+
+
+def parse_from(data: Mapping[str, Any]) -> ParsePortResult:
+    return ParsePortResult(**{**data, "usage": UsageMetadata(**data["usage"])})
+
+
+def error_to(error: PortError) -> dict[str, Any]:
+    facts: dict[str, Any] = {"message": str(error), "kind": error.kind, "status": error.status, "raw": error.raw}
+    if isinstance(error, ParseError):
+        usage = error.usage
+        facts["parse"] = {
+            "raw_response": error.raw_response,
+            "usage": asdict(usage) if isinstance(usage, UsageMetadata) else None,
+            "channel": error.channel,
+        }
+    return facts
+
+
+def error_from(data: Mapping[str, Any]) -> PortError:
+    """The recorded failure. It is final: what was recorded does not change by asking again."""
+    if parse := data.get("parse"):
+        failure = ParseError(data["message"], raw_response=parse["raw_response"])
+        failure.usage = UsageMetadata(**parse["usage"]) if parse["usage"] else None
+        failure.channel = parse["channel"]
+        return failure
+    return PortError(data["message"], kind=data["kind"], status=data["status"], raw=data["raw"], final=True)

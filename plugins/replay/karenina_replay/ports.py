@@ -1,0 +1,138 @@
+"""Ports in front of a model: one writes down what passes, the other answers from what was written down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from attrs import define, evolve, field
+
+from karenina_core import ModelConfig
+from karenina_core.errors import PortError
+from karenina_core.model.message import Message
+from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
+
+from .calls import Request, error_from, error_to, llm_from, llm_to, parse_from, parse_to
+from .recording import Recording, Writer
+from .settings import ReplaySettings
+
+__all__ = ["RecordingPort", "ReplayingPort", "wrapped"]
+
+T = TypeVar("T")
+# One file per settings object, however many models there are. It goes when the application goes.
+_writers: WeakKeyDictionary[ReplaySettings, Writer] = WeakKeyDictionary()
+_recordings: WeakKeyDictionary[ReplaySettings, Recording] = WeakKeyDictionary()
+
+
+def wrapped(port: Any, model: ModelConfig, settings: ReplaySettings) -> Any:
+    """The port in front of `port` that the settings ask for."""
+    if settings.record:
+        writer = _writers.setdefault(settings, Writer(Path(settings.record)))
+        writer.knows(model)
+        return RecordingPort(port, model, writer)
+    if settings not in _recordings:
+        _recordings[settings] = Recording(Path(str(settings.replay)))
+    return ReplayingPort(port, model, _recordings[settings])
+
+
+@define(eq=False)
+class RecordingPort:
+    """Passes every call on and writes it down, with its reply or its failure."""
+
+    inner: Any
+    model: ModelConfig
+    writer: Writer
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        capabilities: PortCapabilities = self.inner.capabilities
+        return capabilities
+
+    async def aopen(self) -> None:
+        self.writer.open()
+        if opener := getattr(self.inner, "aopen", None):
+            await opener()
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        request = Request.of_llm(self.model, messages, output, temperature, call)
+        return await self._kept(
+            request, lambda: self.inner.ainvoke(messages, output=output, temperature=temperature, call=call), llm_to
+        )
+
+    async def aparse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
+    ) -> ParsePortResult:
+        request = Request.of_parser(self.model, messages, schema, call)
+        return await self._kept(request, lambda: self.inner.aparse(messages, schema, call=call), parse_to)
+
+    async def aclose(self) -> None:
+        self.writer.close()
+        await self.inner.aclose()
+
+    async def _kept(self, request: Request, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]) -> T:
+        try:
+            answer = await ask()
+        except PortError as error:
+            self.writer.write(request, {"error": error_to(error)})
+            raise
+        self.writer.write(request, {"reply": to(answer)})
+        return answer
+
+
+@define(eq=False)
+class ReplayingPort:
+    """Answers from a recording. The model behind it is never opened and never asked."""
+
+    inner: Any
+    model: ModelConfig
+    recording: Recording
+    served: dict[str, int] = field(factory=dict)
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        capabilities: PortCapabilities = self.inner.capabilities
+        return evolve(capabilities, needs_provider=False)
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        return llm_from(self._found(Request.of_llm(self.model, messages, output, temperature, call), call))
+
+    async def aparse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
+    ) -> ParsePortResult:
+        return parse_from(self._found(Request.of_parser(self.model, messages, schema, call), call))
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+    def _found(self, request: Request, call: CallContext | None) -> Mapping[str, Any]:
+        served = self.served.get(request.key, 0)
+        self.served[request.key] = served + 1
+        reply, error = self.recording.find(request.key, served)
+        if reply is not None:
+            return reply
+        if error is not None:
+            raise error_from(error)
+        about = f" for question {call.question_id!r}" if call and call.question_id else ""
+        raise PortError(
+            f"{self.recording.path} holds no call of task {request.task!r}{about} to {self.model.identity} "
+            f"(replicate {request.replicate}, key {request.key[:12]}): something that the call is made of has changed; "
+            "record again with --record",
+            kind="invalid_request",
+            final=True,
+        )

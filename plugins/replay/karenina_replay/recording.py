@@ -1,0 +1,103 @@
+"""A recording: written line by line while a run goes on, read as a whole before one begins."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from karenina_core import ModelConfig
+from karenina_core.errors import ConfigError, Problem, RunDirectoryError
+from karenina_core.log import redactor, secrets_in
+
+from .calls import FORMAT, Request
+
+__all__ = ["Recording", "Writer"]
+
+
+class Writer:
+    """Appends calls to a new file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+        self._secrets: set[str] = set(secrets_in(os.environ))
+
+    def knows(self, model: ModelConfig) -> None:
+        """Never write this model's key."""
+        if model.endpoint_api_key is not None:
+            self._secrets.add(model.endpoint_api_key.reveal())
+        if model.api_key_env and (key := os.environ.get(model.api_key_env)):
+            self._secrets.add(key)
+
+    def open(self) -> None:
+        """Raises RunDirectoryError where the file exists or cannot be made."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("x", encoding="utf-8", newline="\n")
+            except FileExistsError:
+                raise RunDirectoryError(f"{self._path} exists; record to another file or delete it first") from None
+            except OSError as error:
+                raise RunDirectoryError(f"{self._path} cannot be written: {error.strerror}") from error
+
+    def write(self, request: Request, outcome: Mapping[str, Any]) -> None:
+        self.open()
+        assert self._file is not None
+        line = json.dumps({**request.line(), **outcome}, ensure_ascii=True, separators=(",", ":"))
+        self._file.write(f"{redactor(self._secrets)(line)}\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Recording:
+    """Recorded replies by key. Equal calls get their replies in the order of the recording, and then the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._replies: dict[str, list[Mapping[str, Any]]] = {}
+        self._errors: dict[str, Mapping[str, Any]] = {}
+        self._read()
+
+    def _read(self) -> None:
+        try:
+            lines = self.path.read_text("utf-8").split("\n")
+        except FileNotFoundError:
+            raise ConfigError([Problem("replay", f"there is no file {self.path}; make one with --record")]) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError([Problem("replay", f"{self.path} cannot be read: {error}")]) from error
+        for number, text in enumerate(lines, 1):
+            if text.strip():
+                self._take(number, text)
+
+    def _take(self, number: int, text: str) -> None:
+        try:
+            line = json.loads(text)
+            key = line["key"]
+            if line["format"] != FORMAT:
+                raise ValueError(f"its format is {line['format']!r}, this program reads {FORMAT}")
+            if "reply" in line:
+                self._replies.setdefault(key, []).append(line["reply"])
+            else:
+                self._errors[key] = line["error"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                [Problem("replay", f"{self.path}, line {number} is not a recorded call: {error}")]
+            ) from error
+
+    def __len__(self) -> int:
+        return len(self._replies.keys() | self._errors.keys())
+
+    def find(self, key: str, served: int = 0) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+        """`(reply, error)` for a call that was answered `served` times before.
+
+        The error only where no attempt succeeded; both are None where nothing is known.
+        """
+        if replies := self._replies.get(key):
+            return replies[min(served, len(replies) - 1)], None
+        return None, self._errors.get(key)

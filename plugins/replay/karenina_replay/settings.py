@@ -1,0 +1,23 @@
+"""What to record, what to replay."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from karenina_core.errors import ConfigError, Problem
+
+__all__ = ["ReplaySettings"]
+
+
+@frozen(kw_only=True, eq=False)
+class ReplaySettings:
+    """`[plugins.replay]`: at most one of the two files."""
+
+    record: str | None = None
+    """Write every model call to this file, which must not exist yet."""
+    replay: str | None = None
+    """Answer every model call from this file."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.record and self.replay:
+            raise ConfigError([Problem("record", "a run is recorded or replayed, not both; leave one of them out")])

@@ -1,0 +1,1 @@
+"""The final stage and the sinks that keep results."""

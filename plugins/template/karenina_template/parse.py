@@ -1,0 +1,115 @@
+"""ParseTemplate: the judge extracts facts from the answer into the template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
+from karenina_core.errors import AgentResponseError, ParseError
+from karenina_core.pipeline.judgment import Judgment
+from karenina_core.pipeline.stage import in_mode
+from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
+
+NOT_PERFORMED: dict[str, Any] = {
+    ArtifactKeys.DEEP_JUDGMENT_PERFORMED: False,
+    ArtifactKeys.EXTRACTED_EXCERPTS: {},
+    ArtifactKeys.ATTRIBUTE_REASONING: {},
+    ArtifactKeys.DEEP_JUDGMENT_STAGES_COMPLETED: [],
+    ArtifactKeys.DEEP_JUDGMENT_MODEL_CALLS: 0,
+    ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: 0,
+    ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: [],
+    ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None,
+}
+NO_JUDGE = "regex_only (no LLM)"
+
+
+class ParseTemplate(Stage):
+    """Fills the template by the judgment strategy that the run asks for. A template without fields needs no judge."""
+
+    category = Category.TEMPLATE
+    requires = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
+    reads = (
+        ArtifactKeys.RECURSION_LIMIT_REACHED,
+        ArtifactKeys.TRACE_VALIDATION_FAILED,
+        ArtifactKeys.ABSTENTION_DETECTED,
+        ArtifactKeys.SUFFICIENCY_DETECTED,
+    )
+    produces = (
+        ArtifactKeys.PARSED_ANSWER,
+        ArtifactKeys.PARSING_MODEL_STR,
+        ArtifactKeys.TEMPLATE_EVALUATOR,
+        *NOT_PERFORMED,
+    )
+    result_fields = (
+        "parsed_llm_response",
+        "evaluation_input",
+        "used_full_trace",
+        "trace_extraction_error",
+        "judge_channel",
+        "judge_repairs",
+        *NOT_PERFORMED,
+    )
+    included_when = in_mode("template_only", "template_and_rubric") & ~feature("agentic_parsing")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
+            return Skip("the answering agent reached its limit")
+        if context.get_artifact(ArtifactKeys.TRACE_VALIDATION_FAILED, False):
+            return Skip("the trace is not valid")
+        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
+            return Skip("the model abstained")
+        if context.get_artifact(ArtifactKeys.SUFFICIENCY_DETECTED, None) is False:
+            return Skip("the answer is insufficient")
+        if context.verdict.verdict is False and context.verdict.decided_by is not None:
+            return Skip(f"{context.verdict.decided_by.stage} has decided already")
+        missing = [k for k in (ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.ANSWER) if not context.has_artifact(k)]
+        return Skip(f"there is no {missing[0]}") if missing else True
+
+    async def execute(self, context: VerificationContext) -> None:
+        handle = context.get_artifact(ArtifactKeys.ANSWER)
+        given = _given(context)
+        if not handle.fields():
+            judgment = Judgment(filled=await handle.build({}))
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, NO_JUDGE)
+            context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
+        else:
+            name = "deep_judgment" if context.config.deep_judgment_enabled else "standard"
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
+            context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
+            try:
+                judgment = await context.app.strategies.make(name).fill(context, handle, given)
+            except ParseError as error:
+                context.set_result_field("judge_channel", error.channel)
+                context.set_result_field("judge_repairs", error.repairs)
+                raise
+        _keep(context, judgment)
+
+
+def _given(context: VerificationContext) -> EvaluationInput:
+    """The text for the judge. Raises AgentResponseError where the trace holds none."""
+    rows = context.get_result_field("trace_messages", [])
+    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_template)
+    context.set_result_field("used_full_trace", given.used_full_trace)
+    context.set_result_field("evaluation_input", given.text)
+    if given.error is not None:
+        context.set_result_field("trace_extraction_error", given.error)
+        raise AgentResponseError(f"there is nothing to judge: {given.error}")
+    return given
+
+
+def _keep(context: VerificationContext, judgment: Judgment) -> None:
+    context.set_artifact(ArtifactKeys.PARSED_ANSWER, judgment.filled)
+    context.set_result_field("parsed_llm_response", judgment.filled.values())
+    context.set_result_field("judge_channel", judgment.channel)
+    context.set_result_field("judge_repairs", judgment.repairs)
+    for key, default in NOT_PERFORMED.items():
+        context.set_artifact_and_result(key, judgment.evidence.get(key, default))
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(ParseTemplate)

@@ -1,0 +1,28 @@
+"""Entry point `primitives`: the verification primitives that come with karenina."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core.plugin.registries import PrimitiveRegistry
+
+NAMES = (
+    "BooleanMatch",
+    "ContainsAll",
+    "ContainsAny",
+    "ExactMatch",
+    "LiteralMatch",
+    "NumericExact",
+    "NumericTolerance",
+    "RegexMatch",
+    "SetContainment",
+)
+
+
+@hookimpl
+def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
+    for name in NAMES:
+        registry.add(f"karenina_core.templates.primitives:{name}", name=name)

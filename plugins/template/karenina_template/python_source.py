@@ -1,0 +1,128 @@
+"""Templates written in Python, executed in this process. Only for code that the user trusts."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import inspect
+import itertools
+import linecache
+import sys
+import textwrap
+import typing
+import weakref
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from attrs import frozen
+from pydantic import Field
+
+from karenina_core.errors import TemplateError, one_line
+from karenina_core.templates.answer import BaseAnswer, VerifiedField
+from karenina_core.templates.author_code import author_code
+from karenina_core.templates.normalize import SynonymMap
+from karenina_core.templates.primitives import VerificationPrimitive
+
+from .model_handle import ModelHandle, open_class
+from .reference_imports import template_import
+
+__all__ = ["InProcessRuntime"]
+
+_TYPING_NAMES = ("Any", "Dict", "List", "Literal", "Optional", "Union")
+_numbers = itertools.count(1)
+
+
+@frozen
+class InProcessRuntime:
+    """Executes template code in this process, with everything that this process may do."""
+
+    name: str = "in-process"
+    languages: frozenset[str] = frozenset({"python"})
+    executes_code: bool = True
+    isolation: str = "in-process"
+
+    async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
+        """Execute the source once and check the one template class that it defines."""
+        source = _LoadedSource(text)
+        with _dropped_on_failure(source):
+            source.execute(primitives)
+            handle = open_class(source.template_class(), self.isolation, keep=source)
+        weakref.finalize(source, _forget, source.name, source.file)
+        return handle
+
+
+class _LoadedSource:
+    """One template's module. It is registered, so that annotations resolve and tracebacks show lines, until nothing
+    uses it.
+    """
+
+    def __init__(self, text: str) -> None:
+        number = next(_numbers)
+        self.name = f"karenina_template_source_{number}"
+        self.file = f"<template {number}>"
+        self.text = _unindented(text)
+        self.module = ModuleType(self.name)
+
+    def execute(self, primitives: Mapping[str, type]) -> None:
+        ours = {
+            **primitives,
+            "BaseAnswer": BaseAnswer,
+            "SynonymMap": SynonymMap,
+            "VerificationPrimitive": VerificationPrimitive,
+            "VerifiedField": VerifiedField,
+        }
+        space = self.module.__dict__
+        space.update(ours, Field=Field, **{name: getattr(typing, name) for name in _TYPING_NAMES})
+        space["__builtins__"] = {**vars(builtins), "__import__": template_import(ours)}
+        code = self._compiled()
+        sys.modules[self.name] = self.module
+        linecache.cache[self.file] = (len(self.text), None, self.text.splitlines(keepends=True), self.file)
+        with author_code("loading the template", self.name):
+            exec(code, space)
+
+    def _compiled(self) -> Any:
+        try:
+            return compile(self.text, self.file, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            where = f"line {error.lineno}: " if error.lineno else ""
+            line = (error.text or "").strip()
+            raise TemplateError(f"{where}{error.msg}" + (f": {line}" if line else "")) from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise TemplateError(f"the source cannot be compiled: {one_line(error)}") from None
+
+    def template_class(self) -> type[BaseAnswer]:
+        """The one class that extends BaseAnswer and that no other class of the source extends."""
+        classes = {
+            value: None
+            for value in self.module.__dict__.values()
+            if inspect.isclass(value) and issubclass(value, BaseAnswer) and value.__module__ == self.name
+        }
+        leaves = [cls for cls in classes if not any(other is not cls and issubclass(other, cls) for other in classes)]
+        if not leaves:
+            raise TemplateError("no template class: define one class that derives from BaseAnswer")
+        if len(leaves) > 1:
+            names = ", ".join(cls.__name__ for cls in leaves)
+            raise TemplateError(
+                f"several template classes ({names}): keep one; models nested in it derive from pydantic's BaseModel"
+            )
+        return leaves[0]
+
+
+def _unindented(text: str) -> str:
+    """Source taken from inside a function or a notebook cell is indented as a whole."""
+    return textwrap.dedent(text) if text.lstrip("\r\n")[:1] in (" ", "\t") else text
+
+
+@contextlib.contextmanager
+def _dropped_on_failure(source: _LoadedSource) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        _forget(source.name, source.file)
+        raise
+
+
+def _forget(name: str, file: str) -> None:
+    sys.modules.pop(name, None)
+    linecache.cache.pop(file, None)

@@ -1,0 +1,118 @@
+"""The rules that a template class must keep, checked before any model is called."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from karenina_core.errors import TemplateError
+from karenina_core.templates.answer import BaseAnswer, verification_of
+from karenina_core.templates.author_code import author_code
+from karenina_core.templates.extraction import keys_of
+from karenina_core.templates.patterns import pattern_problems
+
+__all__ = ["check_class"]
+
+
+def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
+    """What the class's hook puts into `self.correct`, once the class is known to keep every rule.
+
+    Raises TemplateError naming everything that is wrong.
+    """
+    with author_code("the hook that sets self.correct", cls.__module__):
+        trial = _trial(cls)
+        correct, regex = getattr(trial, "correct", None), getattr(trial, "regex", None)
+    problems = [*_verify_problems(cls, bool(regex)), *_nested_problems(cls)]
+    if correct is not None and not isinstance(correct, dict):
+        problems.append(f"self.correct must be a dict of expected values by field, not {type(correct).__name__}")
+    if regex is not None:
+        problems += pattern_problems(regex)
+    if problems:
+        raise TemplateError(f"class {cls.__name__}: " + "; ".join(problems))
+    return dict(correct or {})
+
+
+def _verify_problems(cls: type[BaseAnswer], has_patterns: bool) -> list[str]:
+    fields = [name for name in cls.model_fields if name != "id"]
+    if not fields and not has_patterns:
+        return ["there is nothing to check: add fields, or set self.regex in the ground_truth hook"]
+    verify = getattr(cls, "verify", None)
+    if fields and not callable(verify):
+        return ["there is no verify(): write `def verify(self) -> bool`, or declare the fields with VerifiedField"]
+    methods = {name: getattr(cls, name, None) for name in ("verify", "verify_granular", "verify_regex", "ground_truth")}
+    return [
+        f"{name} must be a plain method: write `def`, not `async def`"
+        for name, method in methods.items()
+        if inspect.iscoroutinefunction(method)
+    ]
+
+
+def _nested_problems(cls: type[BaseAnswer]) -> list[str]:
+    return [
+        f"{model.__name__}.{name} is a VerifiedField inside a nested model, where nothing would check it; "
+        f"use Field there and verify it in {cls.__name__}"
+        for model in _nested_models(cls, {cls})
+        for name, info in model.model_fields.items()
+        if verification_of(info) is not None
+    ]
+
+
+def _nested_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
+    waiting: list[Any] = [info.annotation for info in model.model_fields.values()]
+    while waiting:
+        annotation = waiting.pop()
+        waiting += get_args(annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in seen:
+            seen.add(annotation)
+            yield annotation
+            yield from _nested_models(annotation, seen)
+
+
+def _trial(cls: type[BaseModel]) -> Any:
+    """An instance for the hook to run on. Nothing is validated, so bounds and formats cannot be in the way."""
+    keys = keys_of(cls) if issubclass(cls, BaseAnswer) else {}
+    required = {name: info for name, info in cls.model_fields.items() if info.is_required()}
+    return cls.model_construct(
+        **{keys.get(name, name): _placeholder(info.annotation) for name, info in required.items()}
+    )
+
+
+_EMPTY: tuple[tuple[type, Any], ...] = (
+    (bool, False),
+    (int, 0),
+    (float, 0.0),
+    (str, ""),
+    (datetime.datetime, datetime.datetime(2000, 1, 1)),
+    (datetime.date, datetime.date(2000, 1, 1)),
+)
+
+
+def _placeholder(annotation: Any) -> Any:
+    """Something of the declared kind; None where nothing obvious is."""
+    origin = get_origin(annotation)
+    if origin is Annotated or origin is Literal:
+        first = get_args(annotation)[0]
+        return first if origin is Literal else _placeholder(first)
+    if origin in (Union, UnionType):
+        members = [member for member in get_args(annotation) if member is not NoneType]
+        simple = [member for member in members if not (isinstance(member, type) and issubclass(member, BaseModel))]
+        return _placeholder((simple or members)[0]) if simple or len(members) == len(get_args(annotation)) else None
+    return _instance(origin or annotation)
+
+
+def _instance(kind: Any) -> Any:
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, BaseModel):
+        return _trial(kind)
+    if issubclass(kind, Enum):
+        return next(iter(kind), None)
+    if kind in (list, set, frozenset, tuple, dict):
+        return kind()
+    return next((empty for known, empty in _EMPTY if issubclass(kind, known)), None)

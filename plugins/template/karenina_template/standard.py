@@ -1,0 +1,64 @@
+"""The standard judgment: one question to the judge, repaired where its reply does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from karenina_core import VerificationContext, hookimpl
+from karenina_core.pipeline.judgment import Judgment
+from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.prompts import PromptTask, untrusted
+from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.templates.handle import TemplateField, TemplateHandle
+
+SYSTEM = f"""\
+You extract facts from a response that another model gave to a question. You do not judge whether they are correct.
+
+- Work with what the response finally says: later statements replace earlier ones.
+- The description of each field says exactly what belongs into it; follow it to the letter.
+- Take values as the response states them. Do not complete, correct or infer anything from knowledge of your own.
+- Where the response does not say what a field asks for, use null if the field allows it. Never fill in a placeholder.
+- Keep to the types of the schema.
+
+{UNTRUSTED_NOTE}"""
+
+
+class StandardJudgment:
+    """Shows the judge the question, the response and the schema, and takes one JSON object back."""
+
+    name = "standard"
+
+    async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
+        schema = handle.schema()
+        system = SYSTEM
+        if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
+            system = f"{SYSTEM}\n\n{hints}"
+        if own := context.system_prompt("parsing"):
+            system = f"{own}\n\n{system}"
+        messages = context.parsing.prompt(
+            PromptTask.PARSING,
+            system,
+            _question(context.question_text, given),
+            {"json_schema": schema, "format_instructions": ""},
+        )
+        result = await context.parsing.parse(PromptTask.PARSING, messages, schema, validate=handle.build)
+        return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
+
+
+def _question(question: str, given: EvaluationInput) -> str:
+    what = "trace" if given.used_full_trace else "response"
+    return (
+        f"Question:\n{question}\n\nThe {what} to extract from:\n{untrusted(given.text, what)}\n\n"
+        f"Extract the fields from this {what}. Reply with the JSON object only."
+    )
+
+
+def _hints(fields: Sequence[TemplateField]) -> str:
+    lines = [f"- {field.name}: {field.hint}" for field in fields if field.hint]
+    return "\n".join(["Hints for single fields:", *lines]) if lines else ""
+
+
+@hookimpl
+def karenina_register_strategies(registry: Any) -> None:
+    registry.add(StandardJudgment)

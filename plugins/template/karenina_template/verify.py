@@ -1,0 +1,106 @@
+"""VerifyTemplate: code decides whether the extracted facts are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_core.errors import TemplateError
+from karenina_core.pipeline.stage import in_mode
+
+
+class VerifyTemplate(Stage):
+    """Runs `verify`, the template's patterns and its partial credit. The verdict is fields AND patterns."""
+
+    category = Category.TEMPLATE
+    requires = (ArtifactKeys.PARSED_ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
+    reads = (ArtifactKeys.RECURSION_LIMIT_REACHED, ArtifactKeys.ABSTENTION_DETECTED)
+    produces = (
+        ArtifactKeys.FIELD_VERIFICATION_RESULT,
+        ArtifactKeys.REGEX_VERIFICATION_RESULTS,
+        ArtifactKeys.REGEX_EXTRACTION_RESULTS,
+        ArtifactKeys.VERIFY_RESULT,
+        ArtifactKeys.VERIFY_GRANULAR_RESULT,
+    )
+    result_fields = (
+        "template_verification_performed",
+        "field_verification_error",
+        "verify_granular_result",
+        "field_results",
+        "field_scores",
+        "composition_strategy",
+        "regex_validations_performed",
+        "regex_validation_results",
+        "regex_validation_details",
+        "regex_overall_success",
+        "regex_extraction_results",
+    )
+    included_when = in_mode("template_only", "template_and_rubric")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
+            return Skip("the answering agent reached its limit")
+        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
+            return Skip("the model abstained")
+        if context.verdict.verdict is False and context.verdict.decided_by is not None:
+            return Skip(f"{context.verdict.decided_by.stage} has decided already")
+        return True if context.has_artifact(ArtifactKeys.PARSED_ANSWER) else Skip("there is no parsed answer")
+
+    async def execute(self, context: VerificationContext) -> None:
+        filled = context.get_artifact(ArtifactKeys.PARSED_ANSWER)
+        trace = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        try:
+            fields = await filled.verify(trace)
+            regex = await filled.regex(trace)
+        except TemplateError as error:
+            context.set_result_field("field_verification_error", str(error))
+            raise
+        context.set_result_field("template_verification_performed", True)
+        context.set_result_field("field_results", fields.field_results)
+        context.set_result_field("field_scores", fields.field_scores)
+        context.set_result_field("composition_strategy", fields.composition_strategy)
+        context.set_result_field("regex_validations_performed", regex.performed)
+        if regex.performed:
+            context.set_result_field("regex_validation_results", regex.results)
+            context.set_result_field("regex_validation_details", regex.details)
+            context.set_result_field("regex_overall_success", regex.success)
+        context.set_artifact(
+            ArtifactKeys.REGEX_VERIFICATION_RESULTS, {"success": regex.success, "results": dict(regex.results)}
+        )
+        context.set_artifact_and_result(ArtifactKeys.REGEX_EXTRACTION_RESULTS, dict(regex.extractions))
+        context.set_artifact_and_result(ArtifactKeys.VERIFY_GRANULAR_RESULT, await _granular(context, filled))
+        context.record(
+            field=fields.result,
+            verdict=fields.result and regex.success,
+            reason=_reason(fields.field_results, regex.results),
+        )
+
+
+async def _granular(context: VerificationContext, filled: Any) -> float | None:
+    """Partial credit is extra: where it fails, the verdict stands and a warning says so."""
+    try:
+        score: float | None = await filled.granular()
+    except TemplateError as error:
+        context.warn(f"verify_granular failed: {error}")
+        return None
+    return score
+
+
+def _reason(fields: Any, patterns: Any) -> str:
+    wrong = [name for name, passed in fields.items() if passed is False]
+    absent = [name for name, passed in fields.items() if passed is None]
+    unmatched = [name for name, passed in patterns.items() if not passed]
+    parts = [
+        f"{what}: {', '.join(names)}"
+        for what, names in (("wrong", wrong), ("not found", absent), ("patterns failed", unmatched))
+        if names
+    ]
+    return "; ".join(parts)
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(VerifyTemplate)

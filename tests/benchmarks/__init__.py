@@ -1,0 +1,1 @@
+"""What karenina costs on this machine: `python -m tests.benchmarks [--json FILE]`, from the root of the repository."""

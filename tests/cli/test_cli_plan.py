@@ -1,0 +1,172 @@
+"""`karenina plan`: which stages, in which order, and why not the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from karenina_core import Karenina
+from karenina_core.plugin.markers import hookimpl
+
+Run = Callable[..., Result]
+Files = Callable[..., Path]
+KEYS = {"mode", "features", "stages", "left_out"}
+STAGE = {"name", "plugin", "category", "requires", "reads", "produces"}
+TRAIT = {
+    "@type": "Rating",
+    "name": "Brief",
+    "bestRating": 1,
+    "worstRating": 0,
+    "additionalType": "karenina:GlobalRegexTrait",
+    "additionalProperty": [{"@type": "PropertyValue", "name": "pattern", "value": "^.{1,80}$"}],
+}
+RUBRIC_STAGE = """\
+from karenina_core import ArtifactKeys, Category, Stage, hookimpl
+from karenina_core.pipeline.stage import feature, with_traits
+
+class ScoreRubric(Stage):
+    category = Category.RUBRIC
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    produces = (ArtifactKeys.RUBRIC_RESULT,)
+    included_when = with_traits("regex")
+
+    def execute(self, context):
+        context.set_artifact(ArtifactKeys.RUBRIC_RESULT, {})
+
+class Shiny(Stage):
+    category = Category.RUBRIC
+    included_when = feature("shine")
+
+@hookimpl
+def karenina_register_stages(registry):
+    registry.add(ScoreRubric)
+    registry.add(Shiny)
+"""
+
+
+def test_without_a_benchmark(run: Run) -> None:
+    result = run("plan", "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert set(document) == KEYS
+    assert document["mode"] == "template_only"
+    assert all(set(stage) == STAGE for stage in document["stages"])
+    names = [stage["name"] for stage in document["stages"]]
+    assert names[0] == "ValidateTemplate"
+    assert names.index("GenerateAnswer") < names.index("ParseTemplate") < names.index("VerifyTemplate")
+    assert names[-1] == "FinalizeResult"
+
+
+def test_for_people(run: Run) -> None:
+    result = run("plan")
+    assert result.exit_code == 0
+    assert re.search(r"Mode template_only\n\n +1 ValidateTemplate +\(setup, plugin validate-template\)", result.stdout)
+    assert "produces  raw_llm_response" in result.stdout
+
+
+def test_features_are_switched_and_explained(run: Run, install: Files) -> None:
+    install("karenina-shine", {"shine": "shine_stage"}, group="karenina.plugins", shine_stage=RUBRIC_STAGE)
+    off = json.loads(run("plan", "--json").stdout)
+    assert {"name": "Shiny", "reason": "feature shine is off (--with shine)"} in off["left_out"]
+    on = json.loads(run("plan", "--with", "shine", "--json").stdout)
+    assert on["features"] == ["shine"]
+    assert "Shiny" in [stage["name"] for stage in on["stages"]]
+    Path("settings.toml").write_text('[run]\nfeatures = ["shine"]\n', "utf-8")
+    assert json.loads(run("plan", "--config", "settings.toml", "--json").stdout)["features"] == ["shine"]
+    assert json.loads(run("plan", "--config", "settings.toml", "--without", "shine", "--json").stdout)["features"] == []
+    refused = run("plan", "--with", "shiny")
+    assert refused.exit_code == 1
+    assert "did you mean 'shine'?" in refused.stderr
+
+
+def test_a_benchmark_s_questions(run: Run, write_benchmark: Files, install: Files) -> None:
+    install("karenina-score", {"score": "score_stage"}, group="karenina.plugins", score_stage=RUBRIC_STAGE)
+    path = write_benchmark("q0", "q1", unfinished=["q1"], rating=[TRAIT])
+    document = json.loads(run("plan", path, "--json").stdout)
+    assert set(document) == KEYS | {"questions"}
+    assert document["mode"] == "template_and_rubric"
+    assert document["questions"] == [
+        {"id": "q0", "traits": ["regex"], "left_out": None},
+        {"id": "q1", "traits": [], "left_out": "not finished"},
+    ]
+    shown = run("plan", path)
+    assert shown.exit_code == 0
+    assert "Mode template_and_rubric, traits regex, 1 question" in shown.stdout
+    assert re.search(r"Questions left out\n.*\n +q1 +not finished", shown.stdout)
+    only_templates = json.loads(run("plan", path, "--mode", "template_only", "--json").stdout)
+    assert (only_templates["mode"], only_templates["questions"][0]["traits"]) == ("template_only", [])
+
+
+def test_one_plan_for_every_combination_of_traits(
+    run: Run, write_benchmark: Files, install: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("karenina-score", {"score": "score_stage"}, group="karenina.plugins", score_stage=RUBRIC_STAGE)
+    path = write_benchmark("q0", "q1", "q2")
+    document = json.loads(path.read_text("utf-8"))
+    own = {**TRAIT, "additionalType": "karenina:QuestionSpecificRegexTrait"}
+    document["dataFeedElement"][2]["item"]["rating"] = [own]
+    path.write_text(json.dumps(document), "utf-8")
+    shown = run("plan", path).stdout
+    assert re.findall(r"^Mode .*$", shown, re.M) == [
+        "Mode template_and_rubric, 2 questions",
+        "Mode template_and_rubric, traits regex, 1 question",
+    ]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_plan_that_cannot_run_is_shown_and_is_exit_code_1(
+    as_json: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "generate-answer")
+    result = run("plan", *["--json"] * as_json)
+    assert result.exit_code == 1
+    assert "ParseTemplate" in result.stdout
+    assert "raw_llm_response" in result.stderr
+    assert "generate-answer (blocked" in result.stderr
+    if as_json:
+        assert set(json.loads(result.stdout)) == KEYS
+
+
+def test_nothing_to_verify_is_exit_code_1(run: Run, write_benchmark: Files) -> None:
+    result = run("plan", write_benchmark("q0", unfinished=["q0"]))
+    assert result.exit_code == 1
+    assert "nothing to verify" in result.stderr
+    assert "q0" in result.stdout
+
+
+def test_an_empty_benchmark_and_clashing_traits_are_told(run: Run, write_benchmark: Files) -> None:
+    result = run("plan", write_benchmark())
+    assert result.exit_code == 1
+    assert "nothing to verify" in result.stderr
+    path = write_benchmark("q0", rating=[TRAIT])
+    document = json.loads(path.read_text("utf-8"))
+    own = {**TRAIT, "additionalType": "karenina:QuestionSpecificRegexTrait"}
+    document["dataFeedElement"][0]["item"]["rating"] = [own]
+    path.write_text(json.dumps(document), "utf-8")
+    result = run("plan", path)
+    assert result.exit_code == 1
+    assert "Error: question q0: " in result.stderr
+    assert re.search(r"q0 +its traits clash", result.stdout)
+
+
+def test_models_of_a_file_are_not_needed(run: Run) -> None:
+    Path("settings.toml").write_text('[run]\nanswering_models = ["m"]\n[models.m]\ninterface = "manual"\n', "utf-8")
+    assert run("plan", "--config", "settings.toml").exit_code == 0
+
+
+def test_the_planning_is_data(write_benchmark: Files) -> None:
+    from karenina_core import VerificationConfig
+    from karenina_core.cli.planning import planned
+
+    class Empty:
+        @hookimpl
+        def karenina_register_stages(self, registry: Any) -> None: ...
+
+    found = planned(Karenina({"empty": Empty()}), VerificationConfig())
+    assert any("no stage produces 'final_result'" in problem for problem in found.problems)

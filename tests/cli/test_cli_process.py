@@ -1,0 +1,139 @@
+"""The console script as users run it: processes, signals and exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.testing import Reply, ScriptedServer
+
+Script = Callable[..., subprocess.CompletedProcess[str]]
+Files = Callable[..., Path]
+
+
+def test_help_is_quick(run_script: Script) -> None:
+    """CPU seconds, because the machine may be busy; far above the budget, far below a heavy import."""
+    before = os.times()
+    result = run_script("--help")
+    after = os.times()
+    assert result.returncode == 0
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    assert spent < 0.5
+
+
+def test_a_run_and_its_exit_codes(run_script: Script, write_benchmark: Files, served: Any, tmp_path: Path) -> None:
+    def script(request: Any) -> Any:
+        if "(q1)" in request.text:
+            return Reply.error(401)
+        return {"capital": "Paris"} if request.schema else "Paris."
+
+    path = write_benchmark("q0", "q1")
+    with ScriptedServer(script) as server:
+        flags = [*served(server.url), "--out", "out"]
+        result = run_script("verify", path, *flags, "--json")
+        assert result.returncode == 3, result.stderr
+        assert json.loads(result.stdout)["outcomes"] == {"passed": 1, "error": 1}
+        assert run_script("verify", path, *flags).returncode == 74
+    assert run_script("verify", path).returncode == 1
+    assert run_script("verify").returncode == 2
+    shown = run_script("show", "out", "q0", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert shown.returncode == 0
+    assert "Outcome: passed" in shown.stdout
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_an_interrupt_keeps_what_is_finished(
+    presses: int, write_benchmark: Files, served: Any, tmp_path: Path, karenina_script: Path
+) -> None:
+    def script(request: Any) -> Any:
+        if "(q1)" in request.text:
+            return Reply.hang(30)
+        return {"capital": "Paris"} if request.schema else "Paris."
+
+    path = write_benchmark("q0", "q1")
+    with ScriptedServer(script) as server:
+        command = [karenina_script, "verify", path, *served(server.url), "--out", tmp_path / "out"]
+        started = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            server.wait_for(3, timeout=20)
+            _wait_for_result(tmp_path / "out" / "results.jsonl")
+            for _ in range(presses):
+                started.send_signal(signal.SIGINT)
+            out, err = started.communicate(timeout=20)
+        finally:
+            started.kill()
+    assert started.returncode == 130, err
+    assert "Traceback" not in err
+    if presses == 1:
+        assert f"interrupted: 1 of 2 items are done, kept in {tmp_path / 'out'}" in err
+        assert json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
+    assert out == ""
+    (line,) = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(line)["metadata"]["question_id"] == "q0"
+
+
+def _wait_for_result(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not (path.exists() and path.read_text("utf-8").endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_reader_that_leaves_is_no_crash(karenina_script: Path) -> None:
+    started = subprocess.Popen(
+        [str(karenina_script), "plugins"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    started.stdout.close()
+    assert started.stderr is not None
+    err = started.stderr.read()
+    started.stderr.close()
+    started.wait(timeout=20)
+    assert "Traceback" not in err
+
+
+def test_on_a_terminal_there_is_a_bar_and_no_command_of_a_model(
+    write_benchmark: Files, served: Any, karenina_script: Path
+) -> None:
+    def script(request: Any) -> Any:
+        return {"capital": "\x1b[2J"} if request.schema else "\x1b]0;owned\x07Paris"
+
+    with ScriptedServer(script) as server:
+        code, shown = _on_terminal(
+            [karenina_script, "verify", write_benchmark("q0", "q1"), *served(server.url), "--out", "out"]
+        )
+    assert code == 0, shown
+    assert "2/2" in shown
+    assert "judged by" in shown
+    code, explained = _on_terminal([karenina_script, "show", "out", "q0"])
+    assert code == 0, explained
+    assert "\\x1b]0;owned\\x07Paris" in explained
+    for text in (shown, explained):
+        assert "\x1b[2J" not in text
+        assert "\x1b]0" not in text
+
+
+def _on_terminal(command: Sequence[object]) -> tuple[int, str]:
+    """Run with a terminal as stdout and stderr; the exit code and all that the terminal was sent."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    started = subprocess.Popen(
+        list(map(str, command)), stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+    )
+    os.close(theirs)
+    received = b""
+    with contextlib.suppress(OSError):  # the terminal is closed with its last writer
+        while piece := os.read(ours, 65536):
+            received += piece
+    os.close(ours)
+    return started.wait(timeout=20), received.decode("utf-8", "replace")

@@ -1,0 +1,149 @@
+"""The root command: what it lists, what it imports, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+import karenina_core
+from karenina_core import errors
+from karenina_core.cli import exits
+
+Run = Callable[..., Result]
+Files = Callable[..., Path]
+COMMANDS = {"verify", "plan", "plugins", "show", "doctor"}
+HEAVY = {"pydantic", "cattrs", "attrs", "attr", "stevedore", "rich", "litellm", "aiohttp", "structlog", "asyncio"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_help_lists_every_command(arguments: tuple[str, ...], run: Run) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 0
+    listed = {line.split()[0] for line in result.output.partition("Commands:")[2].splitlines() if line.strip()}
+    assert listed >= COMMANDS
+
+
+def test_the_version_is_the_core_s(run: Run) -> None:
+    assert run("--version").output == f"karenina {karenina_core.__version__}\n"
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_help(command: str, run: Run) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"karenina {command}" in result.output
+
+
+def test_a_misspelt_command_gets_a_suggestion(run: Run) -> None:
+    result = run("verfy")
+    assert result.exit_code == 2
+    assert "did you mean 'verify'?" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in sorted(COMMANDS))])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import atexit, json, sys\n"
+        "names = lambda: sorted(name.partition('.')[0] for name in sys.modules)\n"
+        "atexit.register(lambda: print(json.dumps(names()), file=sys.stderr))\n"
+        "from karenina_core.cli import main\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    modules = set(json.loads(ran.stderr.splitlines()[-1]))
+    assert "click" in modules
+    assert modules & HEAVY == set()
+    assert {name for name in modules if name.startswith("karenina_")} == {"karenina_core"}
+
+
+def test_strangers_commands_are_listed_without_being_imported(run: Run, install: Files) -> None:
+    source = "raise SystemExit('imported')"
+    install("karenina-strange", {"odd": "odd_one:command"}, odd_one=source)
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "odd      (from karenina-strange)" in result.output
+
+
+def test_a_stranger_s_command_runs(run: Run, install: Files) -> None:
+    source = "import click\n@click.command()\ndef command():\n    click.echo('odd indeed')\n"
+    install("karenina-odd", {"odd": "odd_two:command"}, odd_two=source)
+    assert run("odd").stdout == "odd indeed\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("command = 7", "is no click command"),
+        ("other = 7", "AttributeError"),
+    ],
+)
+def test_a_command_that_cannot_be_imported_names_its_owner(source: str, reason: str, run: Run, install: Files) -> None:
+    module = f"odd_{abs(hash(source))}"
+    install("karenina-broken", {"odd": f"{module}:command"}, **{module: source})
+    result = run("odd")
+    assert result.exit_code == 1
+    assert "karenina-broken" in result.stderr
+    assert reason in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_core_keeps_its_commands(run: Run, install: Files) -> None:
+    install("a-thief", {"plugins": "thief:command"}, thief="raise SystemExit('stolen')")
+    result = run("plugins", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)
+    assert "karenina-core and a-thief both provide the command 'plugins'" in result.stderr
+
+
+def test_a_stranger_s_error_is_reported_with_its_traceback(run: Run, install: Files) -> None:
+    source = "import click\n@click.command()\ndef command():\n    raise ZeroDivisionError('by \\x1b[31mzero')\n"
+    install("karenina-zero", {"zero": "odd_zero:command"}, odd_zero=source)
+    result = run("zero")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "Please report it" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ConfigError("x"), 1),
+        (errors.PlanError("x"), 1),
+        (errors.BenchmarkError("x"), 1),
+        (errors.PluginError("x"), 1),
+        (errors.TemplateRefused("x"), 1),
+        (errors.AdapterUnavailableError("x"), 1),
+        (errors.RunDirectoryError("x"), 74),
+        (ExceptionGroup("one", [errors.RunDirectoryError("x")]), 74),
+        (KeyboardInterrupt(), 130),
+        (exits.Interrupted("x"), 130),
+    ],
+)
+def test_expected_errors_are_told_without_a_traceback(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exits.ended_by(error) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.strip()
+    assert "Traceback" not in said.err
+
+
+def test_every_problem_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    exits.ended_by(errors.ConfigError([errors.Problem("run.a", "is wrong"), errors.Problem("run.b", "too")]))
+    assert capsys.readouterr().err == "Error: 2 problems\n  run.a: is wrong\n  run.b: too\n"
+
+
+def test_a_broken_contract_is_a_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exits.ended_by(errors.ContractError("x")) == 1
+    assert "Please report it" in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""`karenina show`: one item explained, and a line for each of many."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from click.testing import Result
+
+from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.model.convert import unstructure
+from karenina_core.model.result import (
+    GenerationPart,
+    LedgerEntry,
+    MetadataPart,
+    RubricPart,
+    TemplatePart,
+    TrailEntry,
+)
+
+Run = Callable[..., Result]
+USAGE = {
+    "generation": {"calls": 1, "attempts": 3, "input_tokens": 20, "output_tokens": 5, "cost_usd": None, "model": "m"},
+    "total": {"calls": 1, "attempts": 3, "input_tokens": 20, "output_tokens": 5, "cost_usd": 0.25},
+}
+EFFECT = {"field": False, "verdict": False, "outcome": "failed"}
+
+
+def result_of(question: str, replicate: int = 1, model: str = "small", answer: str = "Rome.") -> VerificationResult:
+    metadata = MetadataPart(
+        question_id=question,
+        template_id="t",
+        result_id=f"{question}-{model}-{replicate}",
+        question_text="What is the capital of France?",
+        raw_answer="Paris",
+        answering=ModelIdentity("openai_endpoint", model),
+        parsing=ModelIdentity("litellm", "judge"),
+        outcome="failed",
+        replicate=replicate,
+        warnings=("verify_granular failed: x",),
+    )
+    template = TemplatePart(
+        template_verification_performed=True,
+        parsed_gt_response={"capital": "Paris", "river": "Seine", "note": None},
+        parsed_llm_response={"capital": "Rome", "river": None, "note": "said in passing"},
+        field_results={"capital": False, "river": None},
+        verify_result=False,
+        regex_validation_results={"cites": False},
+        regex_validation_details={"cites": {"pattern": r"\[\d\]", "matches_found": [], "match_count": 0}},
+    )
+    return VerificationResult(
+        metadata=metadata,
+        generation=GenerationPart(raw_llm_response=answer, usage_metadata=USAGE),
+        template=template,
+        rubric=RubricPart(llm_trait_scores={"brief": 3}, trait_states={"brief": {"state": "ok"}}),
+        ledger=(
+            LedgerEntry("VerifyTemplate", {"field": False, "verdict": False, "outcome": "failed"}, "wrong: capital"),
+        ),
+        trail=(TrailEntry("VerifyTemplate", "ran", "", 0.5), TrailEntry("Guard", "skipped", "no limit was reached")),
+    )
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> Callable[..., Path]:
+    def write(*results: VerificationResult) -> Path:
+        folder = tmp_path / "run"
+        folder.mkdir()
+        lines = [json.dumps(unstructure(result)) for result in results]
+        (folder / "results.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+        return folder
+
+    return write
+
+
+def test_a_line_for_each(run: Run, write_run: Callable[..., Path]) -> None:
+    folder = write_run(result_of("q-one"), result_of("q-two", 2))
+    for path in (folder, folder / "results.jsonl"):
+        result = run("show", path)
+        assert result.exit_code == 0
+        row = (
+            r"q-one +openai_endpoint:small +litellm:judge +1 +failed +wrong: capital \(expected Paris, extracted Rome\)"
+        )
+        assert re.search(row, result.stdout)
+        assert re.search(r"q-two +openai_endpoint:small +litellm:judge +2 ", result.stdout)
+
+
+@pytest.mark.parametrize("given", ["q-one", "q-o"])
+def test_everything_about_one(given: str, run: Run, write_run: Callable[..., Path]) -> None:
+    shown = run("show", write_run(result_of("q-one"), result_of("q-two")), given).stdout
+    for expected in (
+        r"^Question q-one\n  What is the capital of France\?$",
+        r"^Reference answer\n  Paris$",
+        r"^Answer of openai_endpoint:small, replicate 1\n  Rome\.$",
+        r"^Outcome: failed: wrong: capital \(expected Paris, extracted Rome\); not found: river .*$",
+        r'capital +"Paris" +"Rome" +wrong',
+        r'river +"Seine" +not found',
+        r'note +"said in passing" +not compared',
+        r"cites +failed +\\\[\\d\\\] +\[\]",
+        r"brief +3 +ok",
+        r'VerifyTemplate +\{"field": false, "verdict": false, "outcome": "failed"\} +wrong: capital',
+        r"VerifyTemplate +ran +0\.500",
+        r"Guard +skipped +0\.000 +no limit was reached",
+        r"generation +m +1 +3 +20 +5 +unknown",
+        r"total +1 +3 +20 +5 +\$0\.2500",
+        r"^Warning: verify_granular failed: x$",
+    ):
+        assert re.search(expected, shown, re.M), expected
+    assert "q-two" not in shown
+
+
+def test_json_is_the_result_with_its_question(run: Run, write_run: Callable[..., Path]) -> None:
+    folder = write_run(result_of("q-one"), result_of("q-two"), result_of("q-two", 2))
+    one = json.loads(run("show", folder, "q-one", "--json").stdout)
+    assert one["question"] == {
+        "id": "q-one",
+        "text": "What is the capital of France?",
+        "raw_answer": "Paris",
+        "keywords": [],
+    }
+    assert one["template"]["parsed_llm_response"]["capital"] == "Rome"
+    assert [
+        document["metadata"]["replicate"] for document in json.loads(run("show", folder, "q-two", "--json").stdout)
+    ] == [1, 2]
+    assert len(json.loads(run("show", folder, "--json").stdout)) == 3
+
+
+def test_models_and_replicates_narrow_it_down(run: Run, write_run: Callable[..., Path]) -> None:
+    folder = write_run(result_of("q", 1, "small"), result_of("q", 2, "small"), result_of("q", 1, "large"))
+
+    def shown(*flags: object) -> list[tuple[str, int]]:
+        documents = json.loads(run("show", folder, *flags, "--json").stdout)
+        documents = documents if isinstance(documents, list) else [documents]
+        return [(d["metadata"]["answering"]["model_name"], d["metadata"]["replicate"]) for d in documents]
+
+    assert shown("q", "--model", "large") == [("large", 1)]
+    assert shown("--replicate", 2) == [("small", 2)]
+    assert shown("q", "--model", "judge", "--replicate", 1) == [("small", 1), ("large", 1)]
+    assert run("show", folder, "q").stdout.count("\nOutcome: ") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["q-ona"], "did you mean 'q-one'?"),
+        (["q-t"], "is the beginning of 2 ids: q-two, q-ten"),
+        (["--model", "huge"], "there is: litellm:judge, openai_endpoint:small"),
+        (["--replicate", "4"], "there is: 1"),
+    ],
+)
+def test_what_is_not_there(arguments: list[str], said: str, run: Run, write_run: Callable[..., Path]) -> None:
+    result = run("show", write_run(result_of("q-one"), result_of("q-two"), result_of("q-ten")), *arguments)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_full_id_wins_over_longer_ones(run: Run, write_run: Callable[..., Path]) -> None:
+    assert "Question q1\n" in run("show", write_run(result_of("q1"), result_of("q10")), "q1").stdout
+
+
+def test_a_folder_without_results(run: Run, tmp_path: Path) -> None:
+    result = run("show", tmp_path)
+    assert result.exit_code == 1
+    assert "give a run directory or its results.jsonl" in result.stderr
+
+
+def test_an_answer_cannot_pass_for_the_report(run: Run, write_run: Callable[..., Path]) -> None:
+    answer = "Rome.\r\nOutcome: passed\n\x1b[2J\x1b]8;;http://evil\x07[bold]x[/bold]\u202e\rOutcome: passed"
+    shown = run("show", write_run(result_of("q", answer=answer)), "q").stdout
+    (outcome,) = [line for line in shown.splitlines() if line.startswith("Outcome")]
+    assert outcome.startswith("Outcome: failed: wrong: capital (expected Paris, extracted Rome)")
+    assert not set("\x1b\x07\r\u202e") & set(shown)
+    assert "\\x1b[2J\\x1b]8;;http://evil\\x07[bold]x[/bold]\\u202e\\x0dOutcome: passed" in shown
+
+
+@pytest.mark.parametrize("name", ["error", "passed"])
+def test_the_reason_of_other_outcomes(name: Any, run: Run, write_run: Callable[..., Path]) -> None:
+    result = result_of("q")
+    metadata = evolve(result.metadata, outcome=name, outcome_detail=None, error="GenerateAnswer: no answer")
+    shown = run("show", write_run(evolve(result, metadata=metadata)), "q").stdout
+    assert ("Outcome: error: GenerateAnswer: no answer\n" if name == "error" else "Outcome: passed\n") in shown

@@ -1,0 +1,403 @@
+"""The configuration of a run: file, environment, `--set`, flags, and who wins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core import ModelConfig, VerificationConfig
+from karenina_core.errors import ConfigError
+from karenina_core.run.config_file import Flags, configure, load_config
+from karenina_core.run.config_layers import (
+    ENVIRONMENT,
+    Layer,
+    environment_layer,
+    parse_setting,
+    read_layer,
+    settings_layer,
+)
+from karenina_core.run.config_models import ModelFlags
+
+TWO_MODELS = """
+[run]
+answering_models = ["small", "large"]
+parsing_models = ["judge"]
+
+[models.small]
+model_name = "s"
+interface = "openai_endpoint"
+
+[models.large]
+model_name = "l"
+interface = "openai_endpoint"
+
+[models.judge]
+model_name = "j"
+temperature = 0
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def written(text: str) -> Path:
+        path = tmp_path / "settings.toml"
+        path.write_text(text, "utf-8")
+        return path
+
+    return written
+
+
+def problems_of(call: Callable[[], Any]) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        call()
+    return [str(problem) for problem in raised.value.problems]
+
+
+def run_of(*layers: Mapping[str, Any], flags: Flags | None = None) -> VerificationConfig:
+    """The configuration of layers that hold a `[run]` table each."""
+    made = [Layer(f"layer {i}", {"run": table}) for i, table in enumerate(layers)]
+    return configure(made, flags or Flags(), models=False)
+
+
+FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
+    "replicate_count": st.integers(1, 9),
+    "concurrency": st.integers(1, 99),
+    "evaluation_mode": st.sampled_from(["template_only", "template_and_rubric", "rubric_only"]),
+    "request_timeout": st.floats(1, 100),
+    "retry_max_elapsed_seconds": st.floats(1, 100),
+    "use_full_trace_for_template": st.booleans(),
+    "include_extraction_hints": st.booleans(),
+}
+layer = st.fixed_dictionaries({}, optional=dict(FIELDS))
+
+
+@given(layer, layer, layer, layer)
+def test_the_last_layer_that_speaks_of_a_field_wins(
+    file: dict[str, Any], environment: dict[str, Any], sets: dict[str, Any], flags: dict[str, Any]
+) -> None:
+    said = {f"KARENINA_{name.upper()}": str(value) for name, value in environment.items()}
+    layers = [
+        Layer("file", {"run": file}),
+        environment_layer(said),
+        settings_layer(f"run.{name}={json.dumps(value)}" for name, value in sets.items()),
+    ]
+    config = configure(layers, Flags(run=flags), models=False)
+    default = VerificationConfig()
+    for name in FIELDS:
+        speakers = [table[name] for table in (file, environment, sets, flags) if name in table]
+        assert getattr(config, name) == (speakers[-1] if speakers else getattr(default, name))
+
+
+switch = st.one_of(st.none(), st.booleans())
+
+
+@given(st.lists(switch, min_size=3, max_size=3), st.booleans(), st.booleans())
+def test_the_last_layer_that_speaks_of_a_feature_wins(values: list[bool | None], on: bool, off: bool) -> None:
+    layers = [{} if value is None else {"abstention_enabled": value} for value in values]
+    flags = Flags(features_on=["abstention"] * on, features_off=["abstention"] * off)
+    if on and off:
+        assert "contradict" in problems_of(lambda: run_of(*layers, flags=flags))[0]
+        return
+    said = [value for value in [*values, on or None, False if off else None] if value is not None]
+    assert run_of(*layers, flags=flags).abstention_enabled is (said[-1] if said else False)
+
+
+def test_a_list_of_features_replaces_the_one_below_and_switches_change_it() -> None:
+    assert run_of({"features": ["a", "b"]}, {"features": ["c"], "abstention_enabled": True}).features == {
+        "c",
+        "abstention",
+    }
+    assert run_of({"features": ["a", "b"]}, flags=Flags(features_off=["a"], features_on=["d"])).features == {"b", "d"}
+
+
+def test_every_variable_of_the_environment_sets_its_field() -> None:
+    values = {"executor": "local", "evaluation_mode": "rubric_only", "request_timeout": "7.5"}
+    for variable, name in ENVIRONMENT.items():
+        default = getattr(VerificationConfig(), name)
+        text = values.get(name, str(not default).lower() if isinstance(default, bool) else "3")
+        config = configure([environment_layer({variable: text})], Flags(), models=False)
+        assert name == "executor" or getattr(config, name) != default
+
+
+@pytest.mark.parametrize("text", ["1", "TRUE", "Yes", "on"])
+def test_ways_to_say_yes(text: str) -> None:
+    assert run_of(environment_layer({"KARENINA_ABSTENTION_ENABLED": text}).run()).abstention_enabled
+
+
+def test_what_cannot_be_read_from_the_environment_names_its_variable() -> None:
+    said = problems_of(lambda: environment_layer({"KARENINA_ABSTENTION_ENABLED": "jein", "KARENINA_CONCURRENCY": ""}))
+    assert said == ["KARENINA_ABSTENTION_ENABLED: must be one of 1, true, yes, on, 0, false, no, off, not 'jein'"]
+    said = problems_of(lambda: configure([environment_layer({"KARENINA_CONCURRENCY": "many"})], Flags(), models=False))
+    assert said == ["run.concurrency: expected a whole number, got 'many' (from the environment)"]
+
+
+# --set
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "value"),
+    [
+        ("run.retry_policy.rate_limited.min_wait=0.1", ("run", "retry_policy", "rate_limited", "min_wait"), 0.1),
+        ("models.judge.temperature=0", ("models", "judge", "temperature"), 0),
+        ("plugins.x.y=1", ("plugins", "x", "y"), 1),
+        ("plugins.x.y=true", ("plugins", "x", "y"), True),
+        ('plugins.x.y=["a", 1]', ("plugins", "x", "y"), ["a", 1]),
+        ("plugins.x.y={a = 1}", ("plugins", "x", "y"), {"a": 1}),
+        ("plugins.x.y=plain text", ("plugins", "x", "y"), "plain text"),
+        ('plugins.x.y="1"', ("plugins", "x", "y"), "1"),
+        ("plugins.x.y=", ("plugins", "x", "y"), ""),
+        ("plugins.x.y=a=b", ("plugins", "x", "y"), "a=b"),
+        ("plugins.x.y=1\nz = 2", ("plugins", "x", "y"), "1\nz = 2"),
+        ('models."gpt-4.1".max_tokens=9', ("models", "gpt-4.1", "max_tokens"), 9),
+    ],
+)
+def test_settings_are_toml_or_text(text: str, keys: tuple[str, ...], value: Any) -> None:
+    assert parse_setting(text) == (keys, value)
+
+
+@given(st.text())
+def test_any_setting_is_read_or_refused(text: str) -> None:
+    try:
+        keys, _ = parse_setting(text)
+    except ConfigError:
+        return
+    assert keys[0] in ("run", "models", "plugins")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rum.concurrency=3", "did you mean 'run'?"),
+        ("run=3", "a path begins with run., models.NAME. or plugins.NAME."),
+        ("run.a b=3", "is no path"),
+        ("run..x=3", "is no path"),
+        ("run.concurrency", "key.path=value"),
+        ("run.a=1\n[models.b]\nc=2", ""),
+    ],
+)
+def test_settings_that_lead_nowhere(text: str, said: str) -> None:
+    if text.startswith("run.a="):
+        assert parse_setting(text) == (("run", "a"), "1\n[models.b]\nc=2")
+    else:
+        assert said in problems_of(lambda: settings_layer([text]))[0]
+
+
+def test_a_nested_setting_changes_one_thing_only() -> None:
+    config = configure([settings_layer(["run.retry_policy.rate_limited.min_wait=0.1"])], Flags(), models=False)
+    assert config.retry_policy.rate_limited.min_wait == 0.1
+    assert config.retry_policy.server == VerificationConfig().retry_policy.server
+
+
+# Mistakes
+
+
+def test_every_mistake_is_told_at_once_with_its_place(write: Callable[[str], Path]) -> None:
+    path = write(
+        'tools = 1\ndisable = "x"\n'
+        '[run]\nconcurency = 3\nreplicate_count = 0\nabstention_enabled = "yes"\nanswering_models = ["smal"]\n'
+        '[models.small]\nmodel_name = "s"\ntemprature = 1\n'
+        '[models.judge]\nmodel_name = "j"\nmax_tokens = "9"\n'
+    )
+    said = "\n".join(problems_of(lambda: load_config(path, ["run.request_timeout=-1"])))
+    for expected in (
+        "tools: unknown setting",
+        "disable: expected a list of plugin names, got 'x'",
+        "run.concurency: unknown setting (did you mean 'concurrency'?)",
+        "run.replicate_count: ",
+        f"run.abstention_enabled: expected true or false, got 'yes' (from {path})",
+        "run.answering_models[0]: there is no table [models.smal] (did you mean 'small'?)",
+        "models.small.temprature: unknown setting (did you mean 'temperature'?)",
+        "models.judge.max_tokens: ",
+        "(from --set)",
+    ):
+        assert expected in said, said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("run = 3", "expected a table [run]"),
+        ('plugins = ["a"]', "the list of plugins to load is called only"),
+        ("models.a = 3", "expected a table [models.a]"),
+        ("run.features = 'abstention'", "expected a list of names"),
+        ("run.answering_models = 'small'", "expected a list of names of [models.NAME] tables"),
+        ("[run", "is not a TOML file"),
+        ("[plugins.no_such_plugin]\nx = 1", "there is no such plugin"),
+    ],
+)
+def test_a_file_of_the_wrong_shape(text: str, said: str, write: Callable[[str], Path]) -> None:
+    path = write(text)
+    assert said in "\n".join(problems_of(lambda: load_config(path)))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "there is no configuration file" in problems_of(lambda: load_config(tmp_path / "no.toml"))[0]
+    assert "cannot be read" in problems_of(lambda: load_config(tmp_path))[0]
+    (tmp_path / "latin.toml").write_bytes(b'x = "\xe9"')
+    assert "is not a TOML file" in problems_of(lambda: read_layer(tmp_path / "latin.toml"))[0]
+
+
+def test_a_file_that_nobody_named_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "karenina.toml").write_text("[run]\nconcurrency = 77\n", "utf-8")
+    assert load_config().config.concurrency == VerificationConfig().concurrency
+
+
+# Who may trust code
+
+
+@pytest.mark.parametrize("where", ["file", "--set"])
+def test_only_the_command_line_can_say_trusted(where: str, write: Callable[[str], Path]) -> None:
+    path = write('[run]\ncode_policy = "trusted"\n') if where == "file" else None
+    sets = [] if path else ["run.code_policy=trusted"]
+    (said,) = problems_of(lambda: load_config(path, sets, Flags(trust_line="karenina verify --trust x")))
+    assert said.startswith("run.code_policy: ")
+    assert said.endswith("type: karenina verify --trust x")
+    assert load_config(path, sets, Flags(trust=True)).config.code_policy == "trusted"
+
+
+def test_the_environment_has_no_say_about_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_CODE_POLICY", "trusted")
+    assert load_config().config.code_policy == "sandbox"
+
+
+def test_a_file_may_refuse_code_and_set_may_take_trust_back(write: Callable[[str], Path]) -> None:
+    path = write('[run]\ncode_policy = "trusted"\n')
+    assert load_config(path, ["run.code_policy=refuse"]).config.code_policy == "refuse"
+
+
+# Models
+
+
+def models_of(*layers: Mapping[str, Any], **roles: ModelFlags) -> VerificationConfig:
+    made = [Layer(f"layer {i}", table) for i, table in enumerate(layers)]
+    return configure(made, Flags(**roles), {"anthropic/c": "claude_tool"}.get)  # type: ignore[arg-type]
+
+
+def names(models: tuple[ModelConfig, ...]) -> list[str]:
+    return [str(model.identity) for model in models]
+
+
+def test_models_are_listed_by_the_names_of_their_tables(write: Callable[[str], Path]) -> None:
+    config = load_config(write(TWO_MODELS), ["models.judge.temperature=0.5"]).config
+    assert names(config.answering_models) == ["openai_endpoint:s (small)", "openai_endpoint:l (large)"]
+    assert names(config.parsing_models) == ["litellm:j (judge)"]
+    assert config.parsing_models[0].temperature == 0.5
+
+
+def test_a_named_model_replaces_the_list_of_the_file(write: Callable[[str], Path]) -> None:
+    flags = Flags(answering=ModelFlags(role="answering", models=["gpt", "large"], interface="openai_endpoint"))
+    config = load_config(write(TWO_MODELS), (), flags).config
+    assert names(config.answering_models) == ["openai_endpoint:gpt", "openai_endpoint:l (large)"]
+    assert names(config.parsing_models) == ["litellm:j (judge)"]
+
+
+def test_other_flags_apply_to_every_model_of_their_role(write: Callable[[str], Path]) -> None:
+    flags = Flags(
+        answering=ModelFlags(role="answering", interface="x", provider="p", base_url="http://u", api_key_env="KEY")
+    )
+    config = load_config(write(TWO_MODELS), (), flags).config
+    for model in config.answering_models:
+        assert (model.interface, model.model_provider, model.endpoint_base_url) == ("x", "p", "http://u")
+        assert model.api_key_env == "KEY"
+    assert config.parsing_models[0].endpoint_base_url is None
+
+
+def test_the_flag_for_a_key_wins_over_the_key_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", "from the environment")
+    table = {
+        "run": {"answering_models": ["a"]},
+        "models": {"a": {"model_name": "m", "endpoint_api_key": "from the file"}},
+    }
+    assert models_of(table).answering_models[0].api_key() == "from the file"
+    config = models_of(table, answering=ModelFlags(role="answering", api_key_env="OTHER_KEY"))
+    assert config.answering_models[0].api_key() == "from the environment"
+
+
+def test_a_flag_without_a_model_is_refused() -> None:
+    said = problems_of(lambda: models_of(parsing=ModelFlags(role="parsing", base_url="http://u")))
+    assert said == ["--parsing-base-url: there is no model to apply it to; name one with --parsing-model"]
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "interface"),
+    [
+        ("anthropic/c", None, "claude_tool"),
+        ("anthropic/c", "openai_endpoint", "openai_endpoint"),
+        ("nobody/knows", None, "litellm"),
+        ("c", None, "litellm"),
+    ],
+)
+def test_plugins_resolve_provider_and_name(name: str, flag: str | None, interface: str) -> None:
+    config = models_of(answering=ModelFlags(role="answering", models=[name], interface=flag))
+    assert config.answering_models[0].interface == interface
+    assert config.answering_models[0].model_name == name
+
+
+def test_two_models_that_cannot_be_told_apart_are_refused() -> None:
+    said = problems_of(lambda: models_of(answering=ModelFlags(role="answering", models=["m", "m"])))
+    assert said[0].startswith("run.answering_models[1]: litellm:m is there already")
+
+
+def test_tables_that_are_not_used_are_checked_too() -> None:
+    table = {"models": {"spare": {"model_name": "s", "interfac": "x"}, "recorded": {"interface": "manual"}}}
+    assert problems_of(lambda: models_of(table)) == [
+        "models.spare.interfac: unknown setting (did you mean 'interface'?)"
+    ]
+
+
+# Recorded answers
+
+
+def test_a_recorded_answer_needs_no_other_judge(tmp_path: Path, write_answers: Callable[..., Path]) -> None:
+    flags = Flags(answering=ModelFlags(role="answering", interface="manual"), manual_traces=write_answers(q0="Paris"))
+    config = load_config(None, (), flags).config
+    for models in (config.answering_models, config.parsing_models):
+        assert names(models) == ["manual:manual"]
+        assert (models[0].manual_traces or {})["q0"].fields == {"capital": "Paris"}
+
+
+def test_recorded_answers_may_be_judged_by_a_model(write_answers: Callable[..., Path]) -> None:
+    flags = Flags(
+        answering=ModelFlags(role="answering", interface="manual"),
+        parsing=ModelFlags(role="parsing", models=["j"]),
+        manual_traces=write_answers(q0="Paris"),
+    )
+    assert names(load_config(None, (), flags).config.parsing_models) == ["litellm:j"]
+
+
+def test_the_manual_interface_needs_recorded_answers_and_they_need_it(write_answers: Callable[..., Path]) -> None:
+    manual = Flags(answering=ModelFlags(role="answering", interface="manual"))
+    assert "--manual-traces FILE" in problems_of(lambda: load_config(None, (), manual))[0]
+    other = Flags(answering=ModelFlags(role="answering", models=["m"]), manual_traces=write_answers(q0="Paris"))
+    assert "--answering-interface manual" in problems_of(lambda: load_config(None, (), other))[0]
+
+
+def test_recorded_answers_that_cannot_be_read_are_one_problem(tmp_path: Path) -> None:
+    flags = Flags(answering=ModelFlags(role="answering", interface="manual"), manual_traces=tmp_path / "no.json")
+    assert len(problems_of(lambda: load_config(None, (), flags))) == 1
+
+
+# Plugins
+
+
+def test_plugins_are_blocked_by_the_file_and_by_the_environment(
+    write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "jsonld")
+    states = {p.name: p.state for p in load_config(write('disable = ["jsonl"]')).app.plugins}
+    assert (states["jsonl"], states["jsonld"], states["local-executor"]) == ("blocked", "blocked", "active")
+
+
+def test_the_environment_s_list_of_plugins_replaces_the_file_s(
+    write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write('only = ["jsonl"]')
+    assert {p.name for p in load_config(path).app.plugins if p.state == "active"} == {"jsonl"}
+    monkeypatch.setenv("KARENINA_PLUGINS", "jsonld")
+    assert {p.name for p in load_config(path).app.plugins if p.state == "active"} == {"jsonld"}

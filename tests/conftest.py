@@ -1,0 +1,66 @@
+"""A skipped test is a test that did not run: under CI every skip must be listed in skips.txt, with its reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ALLOWED = Path(__file__).parent / "skips.txt"
+
+
+def allowed_skips(text: str) -> dict[str, str]:
+    """`{test id: reason}` from lines `id: reason`. Raises ValueError for a line without a reason."""
+    listed = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        test, separator, reason = line.partition(": ")
+        if not separator or not reason.strip():
+            raise ValueError(f"skips.txt, line {number}: write `test id: reason`")
+        listed[test.strip()] = reason.strip()
+    return listed
+
+
+def is_allowed(test: str, listed: dict[str, str]) -> bool:
+    """Whether the list names the test itself, or the file, class or parametrized function that it belongs to."""
+    return any(test == prefix or test.startswith((f"{prefix}::", f"{prefix}[")) for prefix in listed)
+
+
+class SkipGuard:
+    """Fails a session under CI that skipped a test which is not listed.
+
+    Registered as a plugin of its own: the hooks of a conftest.py see only the tests of their own folder, not those of
+    the plugins.
+    """
+
+    def __init__(self, listed: dict[str, str]) -> None:
+        self.listed = listed
+        self.unlisted: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._see(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._see(report)
+
+    def _see(self, report: Any) -> None:
+        if report.skipped and not hasattr(report, "wasxfail") and not is_allowed(report.nodeid, self.listed):
+            self.unlisted[report.nodeid] = str(report.longrepr[-1] if report.longrepr else "")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.unlisted and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.unlisted:
+            terminalreporter.section("skipped without being listed in tests/skips.txt", red=True)
+            for test, reason in sorted(self.unlisted.items()):
+                terminalreporter.line(f"{test}: {reason}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+        config.pluginmanager.register(SkipGuard(allowed_skips(ALLOWED.read_text("utf-8"))), "karenina-skip-guard")

@@ -1,0 +1,181 @@
+"""The examples of the documentation work, and say what really comes out.
+
+The first line of a fenced block says what is done with it:
+
+    python run          executed; the blocks of one page share their names
+    text output         what the block before it printed; see `matches`
+    console run         every line that begins with `$ ` is run by bash; what follows is its output
+    console installed   needs an installed package: run by tests/packaging in a fresh environment
+    python save=NAME    written to the page's folder as NAME (any language)
+    python file=PATH    equal to that file of the repository (any language)
+
+Every other block of Python must at least compile, and every other call of `karenina` name a command and options that
+exist. All of a page happens in one empty folder that has a copy of `examples`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+Matches = Callable[[str, str], bool]
+
+
+@pytest.fixture
+def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a page's examples happen. Modules that they save can be imported, as from a script in that folder."""
+    shutil.copytree(repository / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    for name in list(os.environ):
+        if name.startswith("KARENINA_"):
+            monkeypatch.delenv(name)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def commands(text: str) -> Iterator[tuple[str, str | None]]:
+    """`(command, expected output or None)` of a block of console lines; a backslash continues a command."""
+    for part in re.split(r"^\$ ", _joined(text), flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output if output.strip() else None
+
+
+def _joined(text: str) -> str:
+    """Lines that end with a backslash go on in the next one."""
+    return re.sub(r"\\\n[ ]*", "", text)
+
+
+def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folder: Path, matches: Matches) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: str | None = None
+    for block in page_blocks:
+        where = f"{page.name}, line {block.line}"
+        if name := block.named("save"):
+            (folder / name).write_text(block.text, "utf-8")
+        elif block.what == "output":
+            assert printed is not None, f"{where}: nothing was printed before this output"
+            assert matches(block.text, printed), f"{where}: printed was\n{printed}"
+        elif block.what == "run" and block.language == "python":
+            printed = _executed(block.text, names, where)
+        elif block.what == "run":
+            for command, expected in commands(block.text):
+                printed = _ran(command, where)
+                assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
+
+
+def _executed(source: str, names: dict[str, Any], where: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source, where, "exec"), names)
+    return out.getvalue()
+
+
+def _ran(command: str, where: str) -> str:
+    ran = subprocess.run(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{where}: {command} exited with {ran.returncode}\n{ran.stdout}"
+    return ran.stdout
+
+
+def test_shown_files_are_the_real_ones(page_blocks: Sequence[Any], repository: Path) -> None:
+    for block in page_blocks:
+        if path := block.named("file"):
+            assert block.text.strip() == (repository / path).read_text("utf-8").strip(), path
+
+
+def test_python_compiles(page: Path, page_blocks: Sequence[Any]) -> None:
+    for block in page_blocks:
+        if block.language == "python" and not block.text.startswith("karenina_"):  # signatures in the list of hooks
+            compile(block.text, f"{page.name}, line {block.line}", "exec")
+
+
+def test_commands_and_options_exist(page: Path, page_blocks: Sequence[Any]) -> None:
+    known = {point.name: point for point in entry_points(group="karenina.commands")}
+    shell = [_joined(block.text) for block in page_blocks if block.language in ("console", "sh")]
+    indented = re.findall(r"^ {4}(karenina .*)$", _joined(page.read_text("utf-8")), re.MULTILINE)
+    for line in "\n".join([*shell, *indented]).splitlines():
+        for words in _karenina_calls(line):
+            name = next((word for word in words if not word.startswith("-")), None)
+            assert name is None or name in known, f"{page.name}: {line}"
+            if name is not None:
+                unknown = _options(words) - _accepted(known[name].load())
+                assert not unknown, f"{page.name}: {name} has no {unknown}"
+
+
+def _karenina_calls(line: str) -> Iterator[list[str]]:
+    """The words after every `karenina` that begins a command in a line of shell."""
+    lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    call: list[str] | None = None
+    beginning = True
+    for word in lexer:
+        if set(word) <= set(";&|<>()"):
+            if call is not None:
+                yield call
+            call, beginning = None, True
+        elif call is not None:
+            call.append(word)
+        elif beginning and ("=" in word or word in ("uv", "run")):
+            continue  # a variable for this command alone, or uv's way of running it
+        else:
+            call, beginning = ([] if beginning and word == "karenina" else None), False
+    if call is not None:
+        yield call
+
+
+def _options(words: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help", "--version"}
+
+
+def _accepted(command: click.Command) -> set[str]:
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    own = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    return own.union(*(_accepted(other) for other in inner))
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a\nb\n", "a \nb", True),
+        ("a\nb", "a\nc", False),
+        ("took ... ms", "took 12 ms", True),
+        ("a\n...\nz", "a\nb\nc\nz", True),
+        ("a\n...\nz", "a\nz", True),
+        ("a...z", "a\nz", False),
+        ("a    b", "a b", True),
+        ("a\n...\nz", "a\nb\nc", False),
+        ("a.c", "abc", False),
+    ],
+)
+def test_outputs_are_compared_strictly_but_for_dots(expected: str, printed: str, same: bool, matches: Matches) -> None:
+    assert matches(expected, printed) is same
+
+
+def test_calls_are_found_in_shell_lines() -> None:
+    line = "$ A=1 karenina plan --json | head && pip install karenina; uv run karenina plugins > out.txt"
+    assert list(_karenina_calls(line)) == [["plan", "--json"], ["plugins"]]

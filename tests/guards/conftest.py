@@ -1,0 +1,60 @@
+"""What the guards look at: the repository, its files and its distributions."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+NOT_OURS = {".git", ".venv", "venv", "wheels", "build", "dist", "__pycache__", "karenina-runs"}
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def files() -> list[Path]:
+    """Every file that is, or would be, under version control; generated ones are not."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True, text=True).stdout.split("\0")
+        found = [REPOSITORY / name for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive, or no git
+        found = [path for path in REPOSITORY.rglob("*") if not _is_generated(path.relative_to(REPOSITORY))]
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _is_generated(path: Path) -> bool:
+    return bool(NOT_OURS & set(path.parts)) or any(p.endswith(("_cache", ".egg-info")) for p in path.parts)
+
+
+@pytest.fixture(scope="session")
+def core_pyproject() -> dict[str, Any]:
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="session")
+def plugin_pyprojects() -> dict[str, dict[str, Any]]:
+    """`{folder under plugins: its pyproject.toml}`."""
+    return {
+        path.parent.name: tomllib.loads(path.read_text("utf-8"))
+        for path in sorted(REPOSITORY.glob("plugins/*/pyproject.toml"))
+    }
+
+
+@pytest.fixture(scope="session")
+def source_files(files: list[Path]) -> list[Path]:
+    """The Python modules that are shipped: the core's and the plugins', without tests."""
+    return [path for path in files if path.suffix == ".py" and _is_shipped(path.relative_to(REPOSITORY))]
+
+
+def _is_shipped(path: Path) -> bool:
+    if path.parts[0] == "karenina_core":
+        return True
+    return path.parts[0] == "plugins" and len(path.parts) > 3 and path.parts[2].startswith("karenina_")

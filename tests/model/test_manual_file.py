@@ -1,0 +1,128 @@
+"""Files of recorded answers: what is read, and that every mistake is named with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.errors import ConfigError
+from karenina_core.model.config import ManualAnswer, ModelConfig
+from karenina_core.model.manual import load_manual_traces
+
+TEXT = st.text(min_size=1).filter(str.strip)
+VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(st.text(), VALUE, max_size=3)
+
+
+def written(folder: Path, content: str | bytes) -> Path:
+    path = folder / "answers.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def problems(path: Path) -> list[str]:
+    with pytest.raises(ConfigError) as failed:
+        load_manual_traces(path)
+    return [str(problem) for problem in failed.value.problems]
+
+
+def test_texts_and_answers_with_fields_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"q1": "Paris", "Capital of Italy?": {"answer": "Rome", "fields": {"city": "Rome"}}}')
+    assert load_manual_traces(path) == {
+        "q1": ManualAnswer("Paris"),
+        "Capital of Italy?": ManualAnswer("Rome", {"city": "Rome"}),
+    }
+    assert load_manual_traces(str(path)) == load_manual_traces(path)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    assert load_manual_traces(written(tmp_path, '\ufeff{"q1": "Paris"}'))["q1"].answer == "Paris"
+
+
+def test_fields_that_are_null_are_none_and_fields_without_content_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"a": {"answer": "x", "fields": null}, "b": {"answer": "x", "fields": {}}}')
+    found = load_manual_traces(path)
+    assert found["a"].fields is None
+    assert found["b"].fields == {}
+
+
+@given(answers=st.dictionaries(TEXT, TEXT | st.tuples(TEXT, FIELDS), min_size=1, max_size=4))
+def test_what_was_written_is_read(answers: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    data = {key: {"answer": e[0], "fields": e[1]} if isinstance(e, tuple) else e for key, e in answers.items()}
+    path = written(tmp_path_factory.mktemp("answers"), json.dumps(data))
+    expected = {key: ManualAnswer(*e) if isinstance(e, tuple) else ManualAnswer(e) for key, e in answers.items()}
+    found = load_manual_traces(path)
+    assert found == expected
+    assert ModelConfig(interface="manual", manual_traces=found).manual_traces == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('""', "the answer is empty"),
+        ('" \\n"', "the answer is empty"),
+        ("7", "write "),
+        ("null", "write "),
+        ('["x"]', "write "),
+        ("{}", "the answer must be a text; write "),
+        ('{"answer": 7}', "the answer must be a text; write "),
+        ('{"answer": " "}', "the answer is empty"),
+        ('{"answer": "x", "fields": ["a"]}', "fields must be an object"),
+        ('{"answer": "x", "fields": "a"}', "fields must be an object"),
+        ('{"answer": "x", "feilds": {}}', "unknown key 'feilds' (did you mean 'fields'?)"),
+        ('{"answer": "x", "answer": "y"}', "'answer' is there more than once"),
+        ('{"answer": "x", "fields": {"a": [{"b": 1, "b": 2}]}}', "'b' is there more than once"),
+    ],
+)
+def test_a_mistake_names_the_file_the_key_and_what_to_write(entry: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f'{{"fine": "x", "q1": {entry}}}')
+    found = problems(path)
+    assert len(found) == 1
+    assert found[0].startswith(f"{path}: 'q1': {message}")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"a": "", "b": 1, "c": "x", "c": "y", " ": "x"}')
+    found = problems(path)
+    assert [line.partition(": ")[2].partition(": ")[0] for line in found] == ["'c'", "'a'", "'b'", "' '"]
+    assert "more than once" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "is not UTF-8; save it as UTF-8"),
+        (b"", "is not JSON"),
+        (b'{"a": "x",}', "is not JSON"),
+        (b'{"a": {"answer": "x", "fields": {"n": NaN}}}', "is not JSON: NaN is no value of JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'["x"]', "must be one JSON object"),
+        (b'"x"', "must be one JSON object"),
+        (b"{}", "holds no answers"),
+    ],
+)
+def test_a_file_that_is_none_of_recorded_answers_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, content)
+    found = problems(path)
+    assert len(found) == 1
+    assert found[0].startswith(f"{path}: {message}")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = problems(tmp_path / "nothing.json")
+    assert found == [f"{tmp_path / 'nothing.json'}: cannot be read (No such file or directory); check the path"]
+    assert problems(tmp_path)[0].startswith(f"{tmp_path}: cannot be read")
+
+
+def test_a_long_key_is_shortened_in_messages(tmp_path: Path) -> None:
+    found = problems(written(tmp_path, json.dumps({"why " * 100: ""})))
+    assert len(found[0]) < len(str(tmp_path)) + 150

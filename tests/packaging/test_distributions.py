@@ -1,0 +1,80 @@
+"""What is inside the wheels and source distributions of the core and of every plugin."""
+
+from __future__ import annotations
+
+import configparser
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FOLDERS = sorted(path.parent.name for path in Path(__file__).parents[2].glob("plugins/*/pyproject.toml"))
+DISTRIBUTIONS = ["karenina-core", *(f"karenina-{folder}" for folder in FOLDERS)]
+Build = Callable[[Path], Path]
+
+
+def _wheel(folder: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+def _metadata(wheel: zipfile.ZipFile, name: str) -> str:
+    return next(wheel.read(path).decode() for path in wheel.namelist() if path.endswith(f".dist-info/{name}"))
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_wheel_holds_its_package_and_nothing_else(distribution: str, projects: dict[str, Path], build: Build) -> None:
+    package = distribution.replace("-", "_")
+    with _wheel(build(projects[distribution])) as wheel:
+        names = wheel.namelist()
+    shipped = [name for name in names if ".dist-info/" not in name]
+    assert {name.split("/")[0] for name in shipped} == {package}
+    assert f"{package}/py.typed" in shipped
+    assert not [name for name in shipped if "/tests/" in name or "/test_" in name or name.endswith(".pyc")]
+    folder = projects[distribution] / package
+    modules = {path.relative_to(folder.parent).as_posix() for path in folder.rglob("*.py")}
+    assert modules <= set(shipped)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_wheel_declares_its_entry_points_and_requirements(
+    distribution: str, projects: dict[str, Path], build: Build
+) -> None:
+    project = tomllib.loads((projects[distribution] / "pyproject.toml").read_text("utf-8"))["project"]
+    with _wheel(build(projects[distribution])) as wheel:
+        entry_points, metadata = _metadata(wheel, "entry_points.txt"), _metadata(wheel, "METADATA")
+    parser = configparser.ConfigParser()
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # names are case-sensitive
+    parser.read_string(entry_points)
+    groups = {group: dict(parser[group]) for group in parser.sections() if group.startswith("karenina.")}
+    assert groups == project["entry-points"]
+    header, _, readme = metadata.partition("\n\n")
+    lines = header.splitlines()
+    assert f"Name: {distribution}" in lines
+    assert f"Version: {project['version']}" in lines
+    assert "Requires-Python: >=3.11" in lines
+    assert len([line for line in lines if line.startswith("Requires-Dist: ") and "extra ==" not in line]) == len(
+        project["dependencies"]
+    )
+    assert readme.strip()
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_source_distribution_can_be_built_from(distribution: str, projects: dict[str, Path], build: Build) -> None:
+    package = distribution.replace("-", "_")
+    with tarfile.open(next(build(projects[distribution]).glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    folder = projects[distribution] / package
+    modules = {path.relative_to(folder.parent).as_posix() for path in folder.rglob("*.py")}
+    assert {"pyproject.toml", "README.md", "PKG-INFO", f"{package}/py.typed"} | modules <= names
+    if distribution == "karenina-core":
+        assert not [name for name in names if name.startswith(("tests", "plugins", ".ci"))]
+        assert "LICENSE" in names
+
+
+def test_the_core_brings_the_command_line(projects: dict[str, Path], build: Build) -> None:
+    with _wheel(build(projects["karenina-core"])) as wheel:
+        entry_points = _metadata(wheel, "entry_points.txt")
+    assert "[console_scripts]\nkarenina = karenina_core.cli:main" in entry_points

@@ -1,0 +1,207 @@
+"""A model as stages see it: prompts of three sections, every use on the account, foreign errors given a kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from karenina_core import ModelConfig, PromptConfig
+from karenina_core.errors import AdapterUnavailableError, FillError, ParseError, PortError, TemplateError
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.client import CallRecord, Model, ModelClient
+from karenina_core.ports.values import LLMResponse, OutputFormat, PortCapabilities
+from karenina_core.prompts import AdapterInstruction, AdapterInstructionRegistry
+from karenina_core.testing import ScriptedLLM
+
+QUICK = RetryPolicy(
+    rate_limited=AttemptPolicy(3), server=AttemptPolicy(2), timeout=AttemptPolicy(2), connection=AttemptPolicy(2)
+)
+SCHEMA = {"type": "object"}
+ASKED = [Message.user("Why?")]
+
+
+def client(llm: ScriptedLLM | None, **facts: Any) -> ModelClient:
+    config = ModelConfig(model_name="m", interface="scripted", retry_policy=QUICK, max_retries=1)
+    return ModelClient(Model(config=config, llm=llm, **facts), [], "q1", "Why?", 3)
+
+
+def only(calls: list[CallRecord]) -> CallRecord:
+    assert len(calls) == 1
+    return calls[0]
+
+
+def test_a_call_is_on_the_account_with_its_attempts() -> None:
+    limited = PortError("slow down", kind="rate_limited")
+    model = client(ScriptedLLM(limited, limited, "BCL2", usage=UsageMetadata(3, 4, 7)))
+    response = asyncio.run(model.invoke("generation", ASKED, temperature=0.5))
+    assert response.content == "BCL2"
+    record = only(model.calls)
+    assert (record.task, record.model) == ("generation", "scripted:m")
+    assert (record.attempts, record.retries, record.error_kind) == (3, {"rate_limited": 2}, None)
+    assert record.usage == UsageMetadata(3, 4, 7)
+    assert record.seconds >= 0
+
+
+def test_the_model_is_told_what_the_call_is_for() -> None:
+    llm = ScriptedLLM("BCL2")
+    asyncio.run(client(llm).invoke("generation", ASKED, temperature=0.5, output=OutputFormat("text", SCHEMA)))
+    call = llm.calls[0]
+    assert call.context is not None
+    assert (call.context.task, call.context.question_id, call.context.question_text, call.context.replicate) == (
+        "generation",
+        "q1",
+        "Why?",
+        3,
+    )
+    assert (call.temperature, call.output) == (0.5, OutputFormat("text", SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PortError("who are you", kind="auth"), "auth"),
+        (ConnectionResetError("reset"), "connection"),
+        (OSError("no route"), "connection"),
+        (ValueError("bug in the adapter"), "plugin"),
+        (KeyError("choices"), "plugin"),
+        (TimeoutError(), "timeout"),
+    ],
+)
+def test_failures_get_a_kind_and_are_on_the_account(error: Exception, kind: str) -> None:
+    for use in ("invoke", "parse"):
+        model = client(ScriptedLLM(lambda call: error))
+        arguments: tuple[Any, ...] = (ASKED, SCHEMA) if use == "parse" else (ASKED,)
+        with pytest.raises(PortError) as caught:
+            asyncio.run(getattr(model, use)("task", *arguments))
+        assert caught.value.kind == kind
+        assert only(model.calls).error_kind == kind
+
+
+def test_plugins_may_name_the_kind_of_a_foreign_error() -> None:
+    model = client(ScriptedLLM(LookupError("429")), classify=lambda error: "budget")
+    with pytest.raises(PortError, match="LookupError: 429") as caught:
+        asyncio.run(model.invoke("task", ASKED))
+    assert caught.value.kind == "budget"
+
+
+async def fits(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "target" not in data:
+        raise FillError("target is missing")
+    return data
+
+
+def test_repairs_are_one_use_with_the_sum_of_their_costs() -> None:
+    model = client(ScriptedLLM("no idea", PortError("x", kind="server"), {"target": "BCL2"}, channels=["json_object"]))
+    result = asyncio.run(model.parse("parsing", ASKED, SCHEMA, validate=fits))
+    assert result.parsed == {"target": "BCL2"}
+    record = only(model.calls)
+    assert (record.attempts, record.repairs, record.channel) == (3, 1, "json_object")
+    assert record.retries == {"server": 1}
+    assert record.usage == UsageMetadata(20, 10, 30)
+
+
+def test_useless_replies_are_paid_for_also_when_it_fails() -> None:
+    model = client(ScriptedLLM({"a": 1}, "no"))
+    with pytest.raises(ParseError):
+        asyncio.run(model.parse("parsing", ASKED, SCHEMA, validate=fits))
+    record = only(model.calls)
+    assert (record.attempts, record.repairs, record.error_kind, record.channel) == (2, 1, "judge", "text")
+    assert record.usage == UsageMetadata(20, 10, 30)
+
+
+def test_a_useless_reply_is_paid_for_when_the_provider_fails_afterwards() -> None:
+    model = client(ScriptedLLM("no", PortError("who", kind="auth")))
+    with pytest.raises(PortError, match="who"):
+        asyncio.run(model.parse("parsing", ASKED, SCHEMA, validate=fits))
+    record = only(model.calls)
+    assert (record.error_kind, record.usage) == ("auth", UsageMetadata(10, 5, 15))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(TemplateError("the template's own code failed"), "template"), (ValueError("a bug"), "stage")]
+)
+def test_a_reply_is_paid_for_when_what_is_made_of_it_fails(error: Exception, kind: str) -> None:
+    async def fails(data: Mapping[str, Any]) -> None:
+        raise error
+
+    model = client(ScriptedLLM({"target": "BCL2"}))
+    with pytest.raises(type(error)):
+        asyncio.run(model.parse("parsing", ASKED, SCHEMA, validate=fails))
+    record = only(model.calls)
+    assert (record.attempts, record.error_kind) == (1, kind)
+    assert record.usage == UsageMetadata(10, 5, 15)
+
+
+def test_a_price_that_is_unknown_once_is_unknown_in_the_sum() -> None:
+    reply = LLMResponse(content='{"target": "x"}', usage=UsageMetadata(1, 1, 2, 0.5))
+    known = client(ScriptedLLM(LLMResponse(content="no", usage=UsageMetadata(1, 1, 2, 0.25)), reply))
+    asyncio.run(known.parse("parsing", ASKED, SCHEMA, validate=fits))
+    assert only(known.calls).usage.cost_usd == 0.75
+    unknown = client(ScriptedLLM(LLMResponse(content="no", usage=UsageMetadata(1, 1, 2)), reply))
+    asyncio.run(unknown.parse("parsing", ASKED, SCHEMA, validate=fits))
+    assert only(unknown.calls).usage.cost_usd is None
+
+
+def test_what_an_interface_cannot_do_is_said_without_a_call() -> None:
+    model = client(None)
+    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot be asked for text"):
+        asyncio.run(model.invoke("generation", ASKED))
+    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot be asked for data"):
+        asyncio.run(model.parse("parsing", ASKED, SCHEMA))
+
+
+# Prompts
+
+
+def instructions() -> AdapterInstructionRegistry:
+    registry = AdapterInstructionRegistry()
+    registry.register("b", lambda task, interface, context: AdapterInstruction(system_addition=f"B {task} {interface}"))
+    registry.register(
+        "a",
+        lambda task, interface, context: (
+            AdapterInstruction(user_addition=f"A {sorted(context)}") if task == "parsing" else None
+        ),
+    )
+    return registry
+
+
+def test_a_prompt_is_the_task_then_adapters_then_the_user() -> None:
+    model = client(ScriptedLLM(), prompts=PromptConfig(parsing="Mine {braces}"), instructions=instructions())
+    system, user = model.prompt("parsing", "Task {x}", "Question {y}", {"json_schema": {}})
+    assert (system.role, user.role) == ("system", "user")
+    assert system.text == "Task {x}\n\nB parsing scripted\n\nMine {braces}"
+    assert user.text == "Question {y}\n\nA ['json_schema']"
+    assert [m.text for m in model.prompt("generation", "Task", "Question")] == [
+        "Task\n\nB generation scripted",
+        "Question",
+    ]
+
+
+def test_without_a_system_text_there_is_no_system_message() -> None:
+    assert client(ScriptedLLM()).prompt("generation", "", "Question") == [Message.user("Question")]
+
+
+def test_a_model_that_takes_no_system_prompt_gets_one_message() -> None:
+    llm = ScriptedLLM()
+    llm.capabilities = PortCapabilities(supports_system_prompt=False)
+    assert client(llm).prompt("generation", "Task", "Question") == [Message.user("Task\n\nQuestion")]
+
+
+@pytest.mark.parametrize(
+    ("task", "config", "expected"),
+    [
+        ("generation", PromptConfig(generation="G"), "G"),
+        ("rubric_metric_trait", PromptConfig(rubric_evaluation="R"), "R"),
+        ("dj_rubric_reasoning", PromptConfig(deep_judgment="D"), "D"),
+        ("agentic_parsing_decision", PromptConfig(agentic_parsing="A"), "A"),
+        ("abstention_detection", PromptConfig(abstention_detection="X", parsing="Y"), "X"),
+        ("sufficiency_detection", PromptConfig(sufficiency_detection="S"), "S"),
+        ("parsing", PromptConfig(), None),
+    ],
+)
+def test_instructions_are_found_by_task_or_family(task: str, config: PromptConfig, expected: str | None) -> None:
+    assert config.get_for_task(task) == expected

@@ -1,0 +1,220 @@
+"""Data from a judge: the strongest channel that works is kept, and mistakes are shown and corrected, so often."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karenina_core.errors import FillError, ParseError, PortError, TemplateError
+from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.structured import StructuredParser, parse_with_repair
+from karenina_core.ports.values import LLMResponse, ParsePortResult
+from karenina_core.testing import ScriptedCall, ScriptedLLM
+
+SCHEMA = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}
+ASKED = [Message.system("You extract."), Message.user("Which target?")]
+ALL = ("json_schema", "tool_call", "json_object", "text")
+GOOD = {"target": "BCL2"}
+
+
+def refused(status: int = 400) -> PortError:
+    return PortError("not supported", kind="invalid_request", status=status)
+
+
+def parse(parser: StructuredParser, messages: Any = ASKED) -> ParsePortResult:
+    return asyncio.run(parser.aparse(messages, SCHEMA))
+
+
+def channels(llm: ScriptedLLM) -> list[str]:
+    return [call.output.channel for call in llm.calls if call.output]
+
+
+# Channels
+
+
+@given(st.integers(0, 3), st.sampled_from([400, 415, 422, 501]))
+@settings(deadline=None)
+def test_a_refused_channel_is_given_up_for_the_next_and_not_asked_for_again(refusals: int, status: int) -> None:
+    def script(call: ScriptedCall) -> Any:
+        assert call.output is not None
+        return refused(status) if ALL.index(call.output.channel) < refusals else GOOD
+
+    llm = ScriptedLLM(script, channels=ALL)
+    parser = StructuredParser(llm)
+    for _ in range(2):
+        result = parse(parser)
+        assert (result.data, result.channel) == (GOOD, ALL[refusals])
+    assert channels(llm) == [*ALL[: refusals + 1], ALL[refusals]]
+
+
+def test_only_what_the_model_claims_is_tried() -> None:
+    llm = ScriptedLLM(refused(), GOOD, channels=["json_object", "text"])
+    assert parse(StructuredParser(llm)).channel == "text"
+    assert channels(llm) == ["json_object", "text"]
+
+
+def test_when_every_channel_is_refused_the_first_refusal_is_told() -> None:
+    first, second = refused(), refused(422)
+    llm = ScriptedLLM(first, second, channels=["json_object", "text"])
+    with pytest.raises(PortError) as caught:
+        parse(StructuredParser(llm))
+    assert caught.value is first
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PortError("slow down", kind="rate_limited", status=429),
+        PortError("who are you", kind="auth", status=401),
+        PortError("gone", kind="invalid_request", status=404),
+        PortError("no status", kind="invalid_request"),
+    ],
+)
+def test_other_failures_change_no_channel(error: PortError) -> None:
+    llm = ScriptedLLM(error, GOOD, channels=ALL)
+    parser = StructuredParser(llm)
+    with pytest.raises(PortError) as caught:
+        parse(parser)
+    assert caught.value is error
+    assert parse(parser).channel == "json_schema"
+
+
+def test_a_model_without_channels_is_asked_in_words() -> None:
+    assert parse(StructuredParser(ScriptedLLM(GOOD, channels=[]))).channel == "text"
+
+
+@pytest.mark.parametrize("messages", [ASKED, ASKED[1:], []])
+def test_the_schema_is_in_the_prompt_once_on_every_channel(messages: list[Message]) -> None:
+    for channel in ALL:
+        llm = ScriptedLLM(GOOD, channels=[channel])
+        parse(StructuredParser(llm), messages)
+        call = llm.calls[0]
+        assert call.text.count(json.dumps(SCHEMA)) == 1
+        assert all(message.text in call.text for message in messages)
+        assert [m.role for m in call.messages] == ([m.role for m in messages] or ["user"])
+
+
+def test_a_structured_reply_is_read_from_its_own_place() -> None:
+    llm = ScriptedLLM(LLMResponse(content="Here you are.", structured=json.dumps(GOOD)))
+    result = parse(StructuredParser(llm))
+    assert (result.data, result.raw) == (GOOD, json.dumps(GOOD))
+
+
+def test_a_useless_reply_says_what_it_cost() -> None:
+    llm = ScriptedLLM("no idea", channels=["json_object"], usage=UsageMetadata(7, 3, 10))
+    with pytest.raises(ParseError) as caught:
+        parse(StructuredParser(llm))
+    assert (caught.value.usage, caught.value.channel) == (UsageMetadata(7, 3, 10), "json_object")
+    assert caught.value.raw_response == "no idea"
+
+
+def test_closing_the_parser_closes_the_model() -> None:
+    llm = ScriptedLLM()
+    asyncio.run(StructuredParser(llm).aclose())
+    assert llm.closed == 1
+
+
+# Repair
+
+
+async def named(data: Mapping[str, Any]) -> str:
+    if "target" not in data:
+        raise FillError("only unknown keys; expected 'target'")
+    if not isinstance(data["target"], str):
+        raise FillError(f"target: expected a text, got {data['target']!r}")
+    return str(data["target"])
+
+
+def repaired(llm: ScriptedLLM, max_repairs: int = 2) -> ParsePortResult:
+    return asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, SCHEMA, validate=named, max_repairs=max_repairs))
+
+
+def test_a_good_reply_needs_no_repair() -> None:
+    result = repaired(ScriptedLLM(GOOD))
+    assert (result.parsed, result.repairs, result.usage) == ("BCL2", 0, UsageMetadata(10, 5, 15))
+
+
+BAD: list[tuple[Any, str]] = [
+    ("BCL2", "holds no JSON object"),
+    ('{"target": "A"} or {"target": "B"}', "several different JSON objects"),
+    ({"protein": "BCL2"}, "only unknown keys; expected 'target'"),
+    ({"target": 3}, "target: expected a text, got 3"),
+]
+
+
+@pytest.mark.parametrize(("reply", "problem"), BAD)
+def test_the_judge_is_shown_its_reply_and_what_is_wrong_with_it(reply: Any, problem: str) -> None:
+    llm = ScriptedLLM(reply, GOOD)
+    result = repaired(llm)
+    assert (result.parsed, result.repairs) == ("BCL2", 1)
+    shown = llm.calls[1].messages
+    assert [message.role for message in shown] == ["system", "user", "assistant", "user"]
+    assert shown[2].text == (reply if isinstance(reply, str) else json.dumps(reply))
+    assert problem in shown[3].text
+    assert "Do not invent values" in shown[3].text
+
+
+@given(st.lists(st.sampled_from([reply for reply, _ in BAD]), max_size=5), st.integers(0, 4))
+@settings(deadline=None)
+def test_repairs_are_bounded_and_every_reply_is_paid_for(replies: list[Any], max_repairs: int) -> None:
+    llm = ScriptedLLM(*replies, GOOD, usage=UsageMetadata(10, 5, 15, 0.01))
+    asked = min(len(replies), max_repairs) + 1
+    if len(replies) > max_repairs:
+        with pytest.raises(ParseError) as caught:
+            repaired(llm, max_repairs)
+        repairs, usage = caught.value.repairs, caught.value.usage
+    else:
+        result = repaired(llm, max_repairs)
+        repairs, usage = result.repairs, result.usage
+    assert repairs == asked - 1
+    assert len(llm.calls) == asked
+    assert isinstance(usage, UsageMetadata)
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (10 * asked, 5 * asked, 15 * asked)
+    assert usage.cost_usd == pytest.approx(0.01 * asked)
+
+
+def test_only_the_last_mistake_is_shown() -> None:
+    llm = ScriptedLLM("first", "second", GOOD)
+    repaired(llm)
+    assert "first" not in llm.calls[2].text
+    assert "second" in llm.calls[2].text
+
+
+def test_a_reply_with_only_unknown_keys_ends_as_an_error_of_the_judge() -> None:
+    llm = ScriptedLLM(lambda call: {"protein": "BCL2"})
+    with pytest.raises(ParseError, match="does not fit: only unknown keys") as caught:
+        repaired(llm, 1)
+    assert (caught.value.kind, caught.value.repairs, len(llm.calls)) == ("judge", 1, 2)
+
+
+def test_recorded_data_that_does_not_fit_is_not_asked_for_again() -> None:
+    class Recorded(StructuredParser):
+        async def aparse(self, *_: Any, **__: Any) -> ParsePortResult:
+            return ParsePortResult(data={"protein": "BCL2"})
+
+    with pytest.raises(ParseError, match="only unknown keys") as caught:
+        asyncio.run(parse_with_repair(Recorded(ScriptedLLM()), ASKED, SCHEMA, validate=named))
+    assert caught.value.repairs == 0
+
+
+@pytest.mark.parametrize("error", [PortError("down", kind="server"), TemplateError("its own code failed")])
+def test_other_failures_are_not_repaired(error: Exception) -> None:
+    async def fails(data: Mapping[str, Any]) -> None:
+        raise error
+
+    llm = ScriptedLLM(lambda call: GOOD)
+    with pytest.raises(type(error)):
+        asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, SCHEMA, validate=fails))
+    assert len(llm.calls) == 1
+
+
+def test_a_very_long_reply_is_not_sent_back_in_full() -> None:
+    llm = ScriptedLLM("x" * 100_000, GOOD)
+    repaired(llm)
+    assert len(llm.calls[1].text) < 30_000

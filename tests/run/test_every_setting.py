@@ -1,0 +1,283 @@
+"""No setting without an effect: each one is changed alone, against a real server, and the change is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+from attrs import field, frozen
+
+from karenina_core import (
+    Benchmark,
+    FewShotConfig,
+    LLMRubricTrait,
+    ModelConfig,
+    PromptConfig,
+    Rubric,
+    Stage,
+    VerificationConfig,
+    VerificationResult,
+    feature,
+    hookimpl,
+)
+from karenina_core.errors import KareninaError
+from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
+from karenina_core.pipeline.keys import ArtifactKeys
+from karenina_core.pipeline.stage import Category, with_traits
+from karenina_core.run.local import LocalExecutor
+from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+
+PYTHON = "class Answer(BaseAnswer):\n    target: str = Field(description='d')\n    def verify(self): return True\n"
+TWICE = RetryPolicy(server=AttemptPolicy(2))
+ONCE = RetryPolicy(server=AttemptPolicy(1), timeout=AttemptPolicy(1))
+RUBRIC = Rubric(llm_traits=[LLMRubricTrait(name="concise", kind="boolean")])
+
+
+class Scoring(Stage):
+    category = Category.RUBRIC
+    produces = (ArtifactKeys.RUBRIC_RESULT,)
+    included_when = with_traits("llm")
+
+    def execute(self, context: Any) -> None:
+        context.set_artifact(ArtifactKeys.RUBRIC_RESULT, {})
+
+
+SERVING = [
+    type(f"Serves_{name}", (Stage,), {"included_when": feature(name), "execute": lambda self, context: None})
+    for name in (*FEATURE_FIELDS.values(), "sample")
+]
+
+
+class CountingExecutor(LocalExecutor):
+    name = "counting"
+    made = 0
+
+    def __init__(self) -> None:
+        CountingExecutor.made += 1
+
+    @staticmethod
+    @hookimpl
+    def karenina_register_executors(registry: Any) -> None:
+        registry.add(CountingExecutor)
+
+
+@frozen
+class Seen:
+    """What can be seen from outside when a benchmark was run."""
+
+    requests: Sequence[ServedRequest] = ()
+    results: Sequence[VerificationResult] = ()
+    peak: int = 0
+    refusal: str = ""
+    executors: int = 0
+
+    def asked(self, judging: bool = False) -> list[ServedRequest]:
+        return [r for r in self.requests if (r.schema is not None or "JSON Schema" in r.text) == judging]
+
+    def outcomes(self) -> list[str]:
+        return sorted(str(result.outcome) for result in self.results)
+
+    def stages(self) -> list[str]:
+        return [entry.stage for result in self.results for entry in result.trail]
+
+
+def good(request: ServedRequest) -> Any:
+    judging = request.schema is not None or "JSON Schema" in request.text
+    return {"target": "BCL2"} if judging else "It is BCL2."
+
+
+def slow(request: ServedRequest) -> Any:
+    return Reply(good(request), latency=0.12 if request.schema is None else 0.0)
+
+
+def failing_once(request: ServedRequest) -> Any:
+    return Reply.error(500) if request.number == 1 else good(request)
+
+
+def bad_judge(request: ServedRequest) -> Any:
+    said = good(request)
+    return {"protein": "BCL2"} if isinstance(said, dict) else said
+
+
+def overlapping(request: ServedRequest) -> Any:
+    return Reply(good(request), latency=0.05)
+
+
+@frozen
+class Setting:
+    """One setting: how it is changed, and where the change is seen."""
+
+    name: str
+    where: str = field(kw_only=True)
+    see: Callable[[Seen], Any] = field(kw_only=True)
+    to: Any = field(kw_only=True)
+    frm: Any = None
+    """None: the default."""
+    others: Mapping[str, Any] = field(factory=dict)
+    script: Callable[[ServedRequest], Any] = good
+    questions: Mapping[str, Any] = field(factory=dict)
+    count: int = 1
+    rubric: Rubric | None = None
+
+
+def text(judging: bool = False) -> Callable[[Seen], Any]:
+    return lambda seen: [request.text for request in seen.asked(judging)]
+
+
+def body(key: str) -> Callable[[Seen], Any]:
+    return lambda seen: [request.body.get(key) for request in seen.asked()]
+
+
+def metadata(name: str) -> Callable[[Seen], Any]:
+    return lambda seen: [getattr(result.metadata, name) for result in seen.results]
+
+
+def header(name: str) -> Callable[[Seen], Any]:
+    return lambda seen: [request.headers.get(name) for request in seen.asked()]
+
+
+def count(seen: Seen) -> int:
+    return len(seen.requests)
+
+
+TWO = [ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url="URL") for name in ("a", "b")]
+MODEL_SETTINGS = [
+    Setting("id", to="mine", where="the model's identity in results", see=metadata("answering")),
+    Setting("model_name", to="other", where="the request's body", see=body("model")),
+    Setting("model_provider", to="other", where="the model's identity in results", see=metadata("answering")),
+    Setting("interface", to="no_such", where="a refusal", see=lambda seen: bool(seen.refusal)),
+    Setting("temperature", to=0.7, where="the request's body", see=body("temperature")),
+    Setting(
+        "max_tokens",
+        to=77,
+        where="the request's body",
+        see=lambda seen: body("max_tokens")(seen) + body("max_completion_tokens")(seen),
+    ),
+    Setting("system_prompt", to="Be brief.", where="the prompt", see=text()),
+    Setting("max_retries", to=1, frm=3, script=bad_judge, where="how often a judge is asked", see=count),
+    Setting(
+        "endpoint_base_url",
+        to="URL/deeper",
+        where="the request's path",
+        see=lambda seen: [request.path for request in seen.asked()],
+    ),
+    Setting("endpoint_api_key", to="secret-key-1", where="the request's headers", see=header("authorization")),
+    Setting("api_key_env", to="KARENINA_SETTING_KEY", where="the request's headers", see=header("authorization")),
+    Setting(
+        "request_timeout", to=0.03, script=slow, where="the outcome", see=Seen.outcomes, others={"retry_policy": ONCE}
+    ),
+    Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
+    Setting("extra_kwargs", to={"top_p": 0.5}, where="the request's body", see=body("top_p")),
+    Setting(
+        "mcp_urls_dict", to={"tools": "http://localhost:1"}, where="a refusal", see=lambda seen: bool(seen.refusal)
+    ),
+    Setting(
+        "manual_traces",
+        to={"q0": "It is MCL1."},
+        frm={"q0": "It is BCL2."},
+        others={"interface": "manual"},
+        where="the answer",
+        see=lambda seen: [r.generation.raw_llm_response for r in seen.results],
+    ),
+]
+RUN_SETTINGS = [
+    Setting("answering_models", to=TWO, frm=TWO[:1], where="the number of results", see=lambda seen: len(seen.results)),
+    Setting("parsing_models", to=TWO, frm=TWO[:1], where="the number of results", see=lambda seen: len(seen.results)),
+    Setting("replicate_count", to=3, where="the number of results", see=lambda seen: len(seen.results)),
+    Setting("evaluation_mode", to="template_only", rubric=RUBRIC, where="the stages", see=Seen.stages),
+    Setting("features", to=["sample"], where="the stages", see=Seen.stages),
+    Setting("use_full_trace_for_template", to=True, where="the judge's prompt", see=text(judging=True)),
+    Setting("include_extraction_hints", to=False, where="the judge's prompt", see=text(judging=True)),
+    Setting(
+        "request_timeout", to=0.03, script=slow, where="the outcome", see=Seen.outcomes, others={"retry_policy": ONCE}
+    ),
+    Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
+    Setting("retry_max_elapsed_seconds", to=0.03, script=slow, where="the outcome", see=Seen.outcomes),
+    Setting(
+        "concurrency", to=1, frm=4, count=4, script=overlapping, where="the calls in flight", see=lambda seen: seen.peak
+    ),
+    Setting(
+        "code_policy",
+        to="trusted",
+        where="a refusal",
+        see=lambda seen: bool(seen.refusal),
+        questions={"answer_template": PYTHON, "template_language": "python"},
+    ),
+    Setting("executor", to="counting", where="who runs the items", see=lambda seen: seen.executors),
+    Setting(
+        "few_shot_config",
+        to=FewShotConfig(global_examples=[{"question": "1+1?", "answer": "2"}]),
+        where="the prompt",
+        see=text(),
+    ),
+    Setting("prompt_config", to=PromptConfig(generation="Say it in one word."), where="the prompt", see=text()),
+    *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in FEATURE_FIELDS),
+]
+
+
+def test_every_setting_is_in_the_lists() -> None:
+    assert sorted(s.name for s in MODEL_SETTINGS) == sorted(a.name for a in attrs.fields(ModelConfig))
+    listed = sorted(s.name for s in RUN_SETTINGS)
+    assert listed == sorted(a.alias for a in attrs.fields(VerificationConfig) if a.alias)
+
+
+def located(value: Any, url: str) -> Any:
+    """The value with the server's address in place of `URL`."""
+    if isinstance(value, list) and value and isinstance(value[0], ModelConfig):
+        return [attrs.evolve(model, endpoint_base_url=url) for model in value]
+    return value.replace("URL", url) if isinstance(value, str) else value
+
+
+def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> Seen:
+    changed = {} if value is None else {setting.name: value}
+    with ScriptedServer(setting.script) as server:
+        facts = {k: located(v, server.url) for k, v in {**setting.others, **changed}.items()}
+        model_facts = {"model_name": "m", "interface": "openai_endpoint", "endpoint_base_url": server.url}
+        model_facts |= facts if of_model else {}
+        if model_facts["interface"] == "manual":
+            model_facts.pop("endpoint_base_url")
+        judge = ModelConfig(
+            model_name="j",
+            interface="openai_endpoint",
+            endpoint_base_url=server.url,
+            max_retries=model_facts.get("max_retries", 2),
+        )
+        app = application(Scoring, *SERVING, CountingExecutor, installed=names | {"openai_endpoint", "manual"})
+        questions = [make_question(i, **setting.questions) for i in range(setting.count)]
+        benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric)
+        before = CountingExecutor.made
+        try:
+            run_facts = {
+                "answering_models": [ModelConfig(**model_facts)],
+                "parsing_models": [judge],
+                **({} if of_model else facts),
+            }
+            results = benchmark.run_verification(VerificationConfig(**run_facts), app=app)
+        except KareninaError as error:
+            return Seen(refusal=str(error))
+        finally:
+            app.loop.close()
+        return Seen(server.requests, list(results), server.peak, "", CountingExecutor.made - before)
+
+
+def differs(setting: Setting, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> None:
+    before = run(setting, setting.frm, make_question, names, of_model=of_model)
+    after = run(setting, setting.to, make_question, names, of_model=of_model)
+    assert setting.see(before) != setting.see(after), f"{setting.name} should be seen in {setting.where}"
+    again = run(setting, setting.frm, make_question, names, of_model=of_model)
+    assert setting.see(before) == setting.see(again), "what is looked at changes by itself"
+
+
+@pytest.mark.parametrize("setting", MODEL_SETTINGS, ids=lambda s: f"{s.name} in {s.where}")
+def test_settings_of_a_model(
+    setting: Setting, make_question: Callable[..., Any], plugin_names: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_SETTING_KEY", "secret-key-2")
+    differs(setting, make_question, plugin_names, of_model=True)
+
+
+@pytest.mark.parametrize("setting", RUN_SETTINGS, ids=lambda s: f"{s.name} in {s.where}")
+def test_settings_of_a_run(setting: Setting, make_question: Callable[..., Any], plugin_names: set[str]) -> None:
+    differs(setting, make_question, plugin_names, of_model=False)

@@ -1,0 +1,162 @@
+"""A sink that fails is closed and reported, and the run goes on; one that cannot be opened stops it before it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from karenina_core import VerificationResultSet, hookimpl
+from karenina_core.errors import PluginError, UnknownName
+from karenina_core.run.runner import Destination
+from karenina_core.run.sinks import RunInfo
+
+Make = Callable[..., Any]
+
+
+@define(eq=False)
+class Memory:
+    """A sink, and the plugin that brings it. Fails where it is told to."""
+
+    name: str = "memory"
+    fails: Mapping[str, BaseException] = field(factory=dict)
+    after: int = 0
+    """How many results are written before `write` fails."""
+    run: RunInfo | None = None
+    written: list[str] = field(factory=list)
+    closed: list[Mapping[str, Any]] = field(factory=list)
+    target: str | None = None
+
+    @hookimpl
+    def karenina_register_sinks(self, registry: Any) -> None:
+        registry.add(self.made, name=self.name)
+
+    def made(self, target: str) -> Memory:
+        self.target = target
+        return self
+
+    async def open(self, run: RunInfo) -> None:
+        self._fail("open")
+        self.run = run
+
+    async def write(self, result: Any) -> None:
+        await asyncio.sleep(0.001)
+        if len(self.written) >= self.after:
+            self._fail("write")
+        self.written.append(result.metadata.result_id)
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        self.closed.append(summary)
+        self._fail("close")
+
+    def _fail(self, where: str) -> None:
+        if where in self.fails:
+            raise self.fails[where]
+
+
+def test_a_sink_is_told_of_the_run_and_gets_every_result_and_the_summary(world: Make) -> None:
+    sink = Memory()
+    here = world(sink, questions=3)
+    results = here.run(destination=Destination(sinks=["memory:somewhere"]), run_name="mine")
+    assert sink.target == "somewhere"
+    assert sink.run is not None
+    assert (sink.run.run_name, sink.run.benchmark, sink.run.items, sink.run.run_dir) == ("mine", "targets", 3, None)
+    assert sorted(sink.written) == sorted(r.metadata.result_id for r in results)
+    assert [summary["outcomes"] for summary in sink.closed] == [{"passed": 3}]
+    assert results.sink_failures == {}
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_failing_sink_is_closed_and_the_run_goes_on(
+    world: Make, tmp_path: Path, concurrency: int, after: int
+) -> None:
+    broken = Memory(fails={"write": OSError("disk full")}, after=after)
+    fine = Memory(name="fine")
+    here = world(broken, fine, questions=8)
+    destination = Destination(run_dir=tmp_path / "run", sinks=["memory", "fine"])
+    results = here.run(here.config(concurrency=concurrency), destination)
+    assert len(results) == len(fine.written) == 8
+    assert len(broken.written) <= after + concurrency
+    assert broken.closed == [{}]
+    assert results.sink_failures == {"memory": "OSError: disk full"}
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    assert (manifest["status"], manifest["sink_failures"]) == ("completed", {"memory": "OSError: disk full"})
+    assert len(VerificationResultSet.load(tmp_path / "run")) == 8
+
+
+def test_a_sink_that_cannot_be_closed_is_reported(world: Make) -> None:
+    broken = Memory(fails={"close": ValueError("still busy")})
+    results = world(broken).run(destination=Destination(sinks=["memory"]))
+    assert results.sink_failures == {"memory": "ValueError: still busy"}
+    assert len(results) == 1
+
+
+def test_a_sink_that_fails_twice_is_reported_with_its_first_failure(world: Make) -> None:
+    broken = Memory(fails={"write": OSError("first"), "close": OSError("second")})
+    results = world(broken, questions=2).run(destination=Destination(sinks=["memory"]))
+    assert results.sink_failures == {"memory": "OSError: first"}
+    assert len(broken.closed) == 1
+
+
+def test_a_sink_that_cannot_be_opened_stops_the_run_before_any_call(world: Make, tmp_path: Path) -> None:
+    broken = Memory(fails={"open": OSError("read only")})
+    here = world(broken)
+    with pytest.raises(PluginError, match="sink 'memory' cannot be opened: OSError: read only"):
+        here.run(destination=Destination(run_dir=tmp_path / "run", sinks=["memory"]))
+    assert (here.answerer.calls, here.judge.calls) == ([], [])
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "failed"
+    assert here.answerer.opened == 1
+    assert here.answerer.closed >= 1
+
+
+def test_an_unknown_sink_leaves_no_folder_behind(world: Make, tmp_path: Path) -> None:
+    here = world(Memory())
+    with pytest.raises(UnknownName, match=r"'memroy' \(did you mean 'memory'\?\)"):
+        here.run(destination=Destination(run_dir=tmp_path / "run", sinks=["memroy:x"]))
+    assert not (tmp_path / "run").exists()
+    assert here.answerer.calls == []
+
+
+def test_a_sink_that_cannot_be_made_names_itself(world: Make) -> None:
+    class Bad:
+        name = "bad"
+
+        def __init__(self, target: str) -> None:
+            raise ValueError(f"cannot read {target!r}")
+
+        @staticmethod
+        @hookimpl
+        def karenina_register_sinks(registry: Any) -> None:
+            registry.add(Bad)
+
+    with pytest.raises(PluginError, match="sink 'bad:nowhere' cannot be made: ValueError: cannot read 'nowhere'"):
+        world(Bad).run(destination=Destination(sinks=["bad:nowhere"]))
+
+
+def test_observers_see_the_run_from_beginning_to_end(world: Make) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    class Observer:
+        @hookimpl
+        def karenina_run_started(self, run: Any) -> None:
+            seen.append(("started", run["items"]))
+            raise RuntimeError("an observer that fails")
+
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            seen.append(("item", result.metadata.question_id))
+            raise SystemExit(1)
+
+        @hookimpl
+        def karenina_run_finished(self, summary: Any) -> None:
+            seen.append(("finished", summary["outcomes"]))
+
+    here = world(Observer(), questions=2)
+    here.run(here.config(concurrency=1))
+    assert seen == [("started", 2), ("item", "q0"), ("item", "q1"), ("finished", {"passed": 2})]

@@ -1,0 +1,278 @@
+"""Each primitive compares as promised, and refuses what it cannot compare instead of answering False."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.templates import (
+    BooleanMatch,
+    ContainsAll,
+    ContainsAny,
+    ExactMatch,
+    LiteralMatch,
+    NumericExact,
+    NumericTolerance,
+    RegexMatch,
+    SetContainment,
+    SynonymMap,
+    VerificationPrimitive,
+)
+from karenina_core.templates.normalize import NORMALIZERS, normalized
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES = SCALARS | st.lists(SCALARS, max_size=4) | st.sets(st.text(max_size=3), max_size=4)
+PRIMITIVES = [
+    BooleanMatch(),
+    ExactMatch(),
+    ExactMatch(normalize=["collapse_whitespace", "remove_punctuation"]),
+    ContainsAny(["a", "b"]),
+    ContainsAll(["a", "b"], normalize=["lowercase"]),
+    RegexMatch(r"a+", flags=["IGNORECASE"]),
+    NumericExact(),
+    NumericTolerance(0.1),
+    NumericTolerance(3, mode="absolute"),
+    SetContainment(),
+    SetContainment("subset"),
+    SetContainment("superset"),
+    SetContainment("overlap", min_overlap=2),
+    LiteralMatch(),
+]
+
+
+@given(st.sampled_from(PRIMITIVES), VALUES, VALUES)
+def test_a_score_is_the_check_as_a_number_or_both_refuse(primitive: VerificationPrimitive, a: Any, b: Any) -> None:
+    try:
+        passed = primitive.check(a, b)
+    except (TypeError, ValueError) as refusal:
+        with pytest.raises(type(refusal)):
+            primitive.score(a, b)
+        return
+    assert isinstance(passed, bool)
+    assert primitive.score(a, b) == float(passed)
+
+
+@given(VALUES, VALUES)
+def test_what_a_primitive_refuses_as_ground_truth_it_cannot_compare(a: Any, b: Any) -> None:
+    for primitive in PRIMITIVES:
+        try:
+            primitive.check_ground_truth(b)
+        except (TypeError, ValueError):
+            if a is not None and b is not None:
+                with pytest.raises((TypeError, ValueError)):
+                    primitive.check(a, b)
+
+
+@pytest.mark.parametrize("text", ["false", "FALSE", " no ", "0", 0, 0.0, False])
+def test_boolean_match_reads_words_instead_of_asking_whether_they_are_empty(text: Any) -> None:
+    assert BooleanMatch().check(text, False)
+    assert not BooleanMatch().check(text, True)
+    assert not BooleanMatch().check(text, "Yes")
+
+
+@pytest.mark.parametrize("value", ["maybe", "", 2, 0.5, [], ["false"], {}])
+def test_boolean_match_refuses_what_is_neither(value: Any) -> None:
+    with pytest.raises(ValueError, match="neither true nor false"):
+        BooleanMatch().check(value, True)
+
+
+def test_boolean_match_pairs_nothing_with_nothing_only() -> None:
+    assert BooleanMatch().check(None, None)
+    assert not BooleanMatch().check(None, False)
+    assert not BooleanMatch().check(True, None)
+
+
+@pytest.mark.parametrize(
+    ("extracted", "expected", "passed"),
+    [(" BCL2 ", "bcl2", True), ("BCL-2", "bcl2", False), (4, "4", True), (None, "none", True), ("ß", "SS", False)],
+)
+def test_exact_match_lowers_and_strips_texts(extracted: Any, expected: Any, passed: bool) -> None:
+    assert ExactMatch().check(extracted, expected) is passed
+
+
+def test_exact_match_without_normalizers_is_exact() -> None:
+    assert not ExactMatch(normalize=[]).check("BCL2 ", "BCL2")
+    assert ExactMatch(normalize=[]).check("BCL2", "BCL2")
+
+
+def test_synonyms_are_looked_up_where_they_stand_in_the_list() -> None:
+    names = SynonymMap({"heme": "haem"})
+    assert ExactMatch(["lowercase", names]).check("Heme", "haem")
+    assert not ExactMatch([names]).check("Heme", "haem")
+    assert not ExactMatch(["lowercase", names]).check("heme iron", "haem iron")
+    assert ExactMatch(["lowercase", {"mapping": {"heme": "haem"}}]) == ExactMatch(["lowercase", names])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "result"),
+    [
+        ("lowercase", "BcL", "bcl"),
+        ("strip", " a b \n", "a b"),
+        ("remove_punctuation", "a-b, (c)!“", "ab c“"),
+        ("collapse_whitespace", "  a \t\n b ", "a b"),
+    ],
+)
+def test_each_normalizer(name: str, text: str, result: str) -> None:
+    assert normalized(text, [name]) == result
+
+
+@given(st.sampled_from(sorted(NORMALIZERS)), st.text())
+def test_a_normalizer_has_nothing_left_to_do_the_second_time(name: str, text: str) -> None:
+    once = normalized(text, [name])
+    if name != "lowercase" or once.isascii():  # a few capitals beyond ASCII have lower forms that change again
+        assert normalized(once, [name]) == once
+
+
+@pytest.mark.parametrize("cls", [ExactMatch, lambda normalize: ContainsAny(["a"], normalize=normalize)])
+def test_unknown_normalizers_are_refused_when_the_primitive_is_made(cls: Any) -> None:
+    with pytest.raises(ValueError, match=r"'lowercse' \(did you mean 'lowercase'\?\)"):
+        cls(normalize=["strip", "lowercse"])
+    with pytest.raises(TypeError, match="list of normalizers"):
+        cls(normalize="lowercase")
+    with pytest.raises(ValueError, match="synonym map is written"):
+        cls(normalize=[{"maping": {}}])
+    with pytest.raises(TypeError, match="text to text"):
+        cls(normalize=[{"mapping": {"a": 1}}])
+
+
+def test_contains() -> None:
+    assert ContainsAny(["venetoclax", "abt-199"], ["lowercase"]).check("It is ABT-199.", "N/A")
+    assert not ContainsAny(["venetoclax"]).check("It is Venetoclax.")
+    assert ContainsAll(["a", "b"]).check("b and a")
+    assert not ContainsAll(["a", "c"]).check("b and a")
+    assert ContainsAny(["ABT 199"], ["remove_punctuation"]).check("(ABT 199)")
+
+
+@pytest.mark.parametrize("cls", [ContainsAny, ContainsAll])
+def test_substrings_that_would_always_or_never_be_found_are_refused(cls: Any) -> None:
+    with pytest.raises(TypeError, match="list of texts"):
+        cls("abc")
+    with pytest.raises(ValueError, match="at least one"):
+        cls([])
+    with pytest.raises(ValueError, match="empty after normalization"):
+        cls(["?!"], normalize=["remove_punctuation"])
+
+
+def test_regex_match_searches_anywhere_with_flags() -> None:
+    assert RegexMatch(r"bcl-?2", ["IGNORECASE"]).check("the BCL2 gene", "N/A")
+    assert not RegexMatch(r"bcl-?2").check("the BCL2 gene", "N/A")
+    assert RegexMatch(r"^2$", ["M"]).check("1\n2\n3")
+    assert RegexMatch(r"\d").check(42)
+
+
+def test_a_regex_that_cannot_work_is_refused_when_it_is_made() -> None:
+    with pytest.raises(ValueError, match="not a regular expression"):
+        RegexMatch("(")
+    with pytest.raises(ValueError, match="did you mean 'IGNORECASE'"):
+        RegexMatch("a", ["IGNORCASE"])
+    with pytest.raises(ValueError, match="unknown regular expression flag"):
+        RegexMatch("a", ["DEBUG"])
+    with pytest.raises(TypeError, match="list of names"):
+        RegexMatch("a", "IGNORECASE")
+    with pytest.raises(TypeError, match="must be a text"):
+        RegexMatch(3)  # type: ignore[arg-type]  # the wrong type is the point
+
+
+@pytest.mark.parametrize(("a", "b"), [(4, 4.0), ("4", 4), (Decimal("0.1"), 0.1), (Fraction(1, 4), "0.25"), (" 7 ", 7)])
+def test_numbers_are_equal_across_their_types(a: Any, b: Any) -> None:
+    assert NumericExact().check(a, b)
+    assert NumericTolerance(0).check(a, b)
+
+
+@pytest.mark.parametrize("primitive", [NumericExact(), NumericTolerance(1)])
+@pytest.mark.parametrize("value", [True, None, "four", "", [4], float("nan"), "nan", b"4"])
+def test_what_is_no_number_is_refused_and_not_wrong(primitive: Any, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        primitive.check(value, 1)
+    with pytest.raises((TypeError, ValueError)):
+        primitive.check(1, value)
+    with pytest.raises((TypeError, ValueError)):
+        primitive.check_ground_truth(value)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "mode", "extracted", "expected", "passed"),
+    [
+        (0.1, "relative", 110, 100, True),
+        (0.1, "relative", 111, 100, False),
+        (0.1, "relative", -95, -100, True),
+        (0.1, "relative", 0, 0, True),
+        (0.1, "relative", 1e-9, 0, False),
+        (10, "absolute", 110, 100, True),
+        (10, "absolute", 110.5, 100, False),
+        (10, "absolute", 1, 0, True),
+        (0.1, "relative", 10**400, 1.5, False),
+        (0.1, "relative", 10**400, 10**400 + 1, True),
+        (0.1, "relative", float("inf"), 3, False),
+    ],
+)
+def test_tolerance(tolerance: float, mode: str, extracted: Any, expected: Any, passed: bool) -> None:
+    assert NumericTolerance(tolerance, mode).check(extracted, expected) is passed
+
+
+@pytest.mark.parametrize("tolerance", [-1, float("nan"), float("inf"), True, "0.1", None])
+def test_a_tolerance_that_means_nothing_is_refused(tolerance: Any) -> None:
+    with pytest.raises(ValueError, match="tolerance must be a number of at least 0"):
+        NumericTolerance(tolerance)
+
+
+def test_an_unknown_mode_is_refused_when_the_primitive_is_made() -> None:
+    with pytest.raises(ValueError, match="did you mean 'absolute'"):
+        NumericTolerance(1, mode="absolut")
+    with pytest.raises(ValueError, match="did you mean 'subset'"):
+        SetContainment("subsets")
+
+
+@pytest.mark.parametrize(
+    ("primitive", "extracted", "expected", "passed"),
+    [
+        (SetContainment(), ["b", "a", "a"], {"a", "b"}, True),
+        (SetContainment(), ["a"], ["a", "b"], False),
+        (SetContainment("subset"), ["a"], ["a", "b"], True),
+        (SetContainment("subset"), [], ["a", "b"], True),
+        (SetContainment("subset"), ["c"], ["a", "b"], False),
+        (SetContainment("superset"), ["a", "b", "c"], ("a", "b"), True),
+        (SetContainment("superset"), ["a"], ["a", "b"], False),
+        (SetContainment("overlap"), ["a", "x"], ["a", "b"], True),
+        (SetContainment("overlap"), ["x"], ["a", "b"], False),
+        (SetContainment("overlap", 2), ["a", "x"], ["a", "b"], False),
+        (SetContainment("overlap", 2), ["a", "b", "x"], ["a", "b"], True),
+    ],
+)
+def test_sets(primitive: Any, extracted: Any, expected: Any, passed: bool) -> None:
+    assert primitive.check(extracted, expected) is passed
+
+
+@pytest.mark.parametrize("value", ["abc", b"abc", {"a": 1}, None, 3, [["a"]]])
+def test_a_text_is_never_taken_for_the_set_of_its_characters(value: Any) -> None:
+    for mode in ("exact", "subset", "superset", "overlap"):
+        with pytest.raises(TypeError, match="SetContainment"):
+            SetContainment(mode).check(value, ["a", "b", "c"])
+        with pytest.raises(TypeError, match="SetContainment"):
+            SetContainment(mode).check(["a"], value)
+
+
+def test_min_overlap_must_mean_something() -> None:
+    with pytest.raises(ValueError, match="only means something in mode 'overlap'"):
+        SetContainment("exact", min_overlap=2)
+    for bad in (0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="at least 1"):
+            SetContainment("overlap", min_overlap=bad)  # type: ignore[arg-type]  # the wrong type is the point
+
+
+def test_literal_match_converts_nothing() -> None:
+    assert LiteralMatch().check("A", "A")
+    assert not LiteralMatch().check("4", 4)
+    assert not LiteralMatch().check("a", "A")
+
+
+def test_primitives_are_values() -> None:
+    assert ExactMatch() == ExactMatch(["lowercase", "strip"])
+    assert RegexMatch("a") != RegexMatch("b")
+    with pytest.raises(AttributeError):
+        ExactMatch().normalize = ()  # type: ignore[misc]  # frozen is the point

@@ -1,0 +1,65 @@
+"""Planted faults, and a package of somebody else."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PLANTED = Path(__file__).parent / "planted"
+STRANGER = Path(__file__).parents[1] / "packages" / "stranger" / "karenina_stranger_wordcount.py"
+MARK = "# the fault"
+
+
+@pytest.fixture(scope="session")
+def load() -> Iterator[Callable[[Path], ModuleType]]:
+    """Import a module from its file; it is forgotten at the end."""
+    loaded: dict[Path, ModuleType] = {}
+
+    def from_file(path: Path) -> ModuleType:
+        if path not in loaded:
+            spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+            loaded[path] = module
+        return loaded[path]
+
+    yield from_file
+    for module in loaded.values():
+        del sys.modules[module.__name__]
+
+
+@pytest.fixture(scope="session")
+def planted(load: Callable[[Path], ModuleType]) -> Callable[[str], ModuleType]:
+    """`planted("crashes")`: the module with that fault."""
+    return lambda name: load(PLANTED / f"{name}.py")
+
+
+@pytest.fixture(scope="session")
+def fault_line() -> Callable[[str], str]:
+    """`fault_line("crashes")`: `crashes.py:` and the number of the line that is marked."""
+
+    def numbered(name: str) -> str:
+        lines = (PLANTED / f"{name}.py").read_text("utf-8").splitlines()
+        marked = [number for number, line in enumerate(lines, 1) if line.endswith(MARK)]
+        assert len(marked) == 1, f"{name}.py must mark one line with {MARK!r}"
+        return f"{name}.py:{marked[0]}"
+
+    return numbered
+
+
+@pytest.fixture(scope="session")
+def stranger_file() -> Path:
+    return STRANGER
+
+
+@pytest.fixture(scope="session")
+def stranger(load: Callable[[Path], ModuleType]) -> ModuleType:
+    return load(STRANGER)

@@ -1,0 +1,182 @@
+"""Adapters that keep their promises pass every check; a planted fault is found by its own check, with the line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from karenina_openai_endpoint.port import OpenAIEndpoint
+
+from karenina_core import AdapterSpec, Karenina, ModelConfig
+from karenina_core.errors import ConfigError, ParseError
+from karenina_core.ports import UsageMetadata
+from karenina_core.ports.structured import StructuredParser
+from karenina_core.ports.values import LLMResponse, ParsePortResult
+from karenina_core.testing import ScriptedLLM, ScriptedServer, adapter_checks, check_adapter
+from karenina_core.testing.checks import BrokenPromise, Check
+
+RECORDED = ModelConfig(
+    interface="manual", manual_traces={"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
+)
+PLANTED = {
+    "careless_reply": ("success", "temperature", "odd_text", "channels"),
+    "drips": ("total_timeout",),
+    "drops_schema": ("channels",),
+    "eager": ("light_construction",),
+    "half_a_port": ("ports", "spec"),
+    "keeps_going": ("cancellation",),
+    "leaks_key": ("key_hidden",),
+    "leaves_task": ("closing",),
+    "lets_through": ("fault_server_error", "fault_garbage", "timeout"),
+    "never_closes": ("closing",),
+    "retries": ("one_attempt",),
+    "wrong_kind": ("fault_rate_limited", "fault_rejected_key", "fault_huge"),
+}
+"""Module of a planted fault -> the checks that find it; the first one names the line."""
+
+
+def failure(checks: list[Check], name: str) -> str:
+    """The message of the check of this name, which must fail."""
+    with pytest.raises(BrokenPromise) as broken:
+        next(check for check in checks if check.name == name).run()
+    return str(broken.value)
+
+
+def spec_of(interface: str) -> AdapterSpec:
+    return Karenina.default().adapters.get_spec(interface)
+
+
+def test_the_openai_endpoint_passes() -> None:
+    check_adapter(spec_of("openai_endpoint"))
+
+
+def test_recorded_answers_pass() -> None:
+    check_adapter(spec_of("manual"), config=RECORDED)
+
+
+def test_litellm_passes_but_for_its_logging_task(caplog: pytest.LogCaptureFixture) -> None:
+    """All in one test, because importing litellm takes seconds."""
+    caplog.set_level(logging.CRITICAL)
+    check_adapter(
+        spec_of("litellm"),
+        expected_failures={
+            "closing": "litellm keeps a task for its logs in every event loop, and offers no way to end it"
+        },
+    )
+
+
+@pytest.mark.parametrize("interface", ["langchain", "openrouter"])
+def test_a_route_has_no_ports_to_check(interface: str) -> None:
+    assert [check.name for check in adapter_checks(spec_of(interface))] == ["spec"]
+    check_adapter(spec_of(interface))
+
+
+def test_a_scripted_model_is_an_adapter_without_a_server() -> None:
+    spec = ScriptedLLM(lambda call: "Paris").adapter(description="written replies")
+    config = ModelConfig(model_name="m", interface="scripted")
+    assert [check.name for check in adapter_checks(spec, config=config)][-1] == "reply"
+    check_adapter(spec, config=config)
+
+
+@pytest.mark.parametrize("name", sorted(PLANTED))
+def test_a_planted_fault_is_found_by_its_checks(
+    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
+) -> None:
+    module = planted(name)
+    checks = adapter_checks(module.SPEC)
+    messages = [failure(checks, check) for check in PLANTED[name]]
+    for kept in getattr(module, "KEPT", ()):
+        kept.close()
+    assert all(
+        message.startswith(f"adapter planted breaks {check}: ")
+        for check, message in zip(PLANTED[name], messages, strict=True)
+    )
+    assert fault_line(name) in messages[0]
+
+
+def test_a_factory_that_is_listed_must_be_light(planted: Callable[[str], ModuleType]) -> None:
+    message = failure(adapter_checks(planted("retries").SPEC), "light_import")
+    assert "imports aiohttp" in message
+    assert 'llm_factory="' in message
+
+
+def test_what_is_wrong_with_a_spec_is_said() -> None:
+    spec = AdapterSpec(
+        interface="broken",
+        description="has a factory that does not exist",
+        llm_factory="karenina_core.ports:NoSuchPort",
+        requires_modules=("json",),
+    )
+    assert "install_hint" in failure(adapter_checks(spec), "spec")
+
+
+def test_an_adapter_that_cannot_be_configured_asks_for_a_configuration() -> None:
+    with pytest.raises(ConfigError, match=r"config=ModelConfig\(\.\.\.\)"):
+        adapter_checks(spec_of("manual"))
+
+
+class Shouted:
+    """A port that raises what it likes without being asked over a network."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.capabilities = ScriptedLLM("x").capabilities
+
+    async def ainvoke(
+        self, messages: Any, *, output: Any = None, temperature: Any = None, call: Any = None
+    ) -> LLMResponse:
+        raise ZeroDivisionError("a bug")
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def test_without_a_server_a_call_must_still_raise_port_errors() -> None:
+    spec = AdapterSpec(interface="scripted", description="has a bug", llm_factory=Shouted)
+    checks = adapter_checks(spec, config=ModelConfig(model_name="m", interface="scripted"))
+    assert "ZeroDivisionError" in failure(checks, "reply")
+
+
+def parser(config: ModelConfig) -> StructuredParser:
+    return StructuredParser(OpenAIEndpoint(config))
+
+
+class Guessing(StructuredParser):
+    """Makes something up where a reply holds no data."""
+
+    async def aparse(self, messages: Any, schema: Any, *, call: Any = None) -> ParsePortResult:
+        try:
+            return await super().aparse(messages, schema, call=call)
+        except ParseError:
+            return ParsePortResult(data={"capital": "Rome"})
+
+
+def test_an_adapter_may_be_a_parser_only() -> None:
+    spec = AdapterSpec(interface="parser", description="judges only", parser_factory=parser)
+    known = {"light_import": "this file imports its adapter"}
+    check_adapter(spec, expected_failures=known)
+    guessing = AdapterSpec(
+        interface="parser", description="guesses", parser_factory=lambda config: Guessing(OpenAIEndpoint(config))
+    )
+    assert "raise ParseError" in failure(adapter_checks(guessing), "parsed")
+
+
+def test_another_server_can_be_used() -> None:
+    """An adapter of another protocol brings a server that speaks it."""
+    made: list[ScriptedServer] = []
+
+    def server(script: Any) -> ScriptedServer:
+        made.append(ScriptedServer(script))
+        return made[-1]
+
+    checks = adapter_checks(spec_of("openai_endpoint"), server=server)
+    next(check for check in checks if check.name == "success").run()
+    assert made[0].count == 1
+
+
+def test_a_reply_without_usage_is_not_taken_for_free(planted: Callable[[str], ModuleType]) -> None:
+    message = failure(adapter_checks(planted("careless_reply").SPEC), "unknown_usage")
+    assert "usage_unavailable" in message
+    assert UsageMetadata().cost_usd is None

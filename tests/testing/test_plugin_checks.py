@@ -1,0 +1,139 @@
+"""Whole plugins: every built-in passes with everything that it brings; planted faults are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from karenina_core import ArtifactKeys, Key, ModelConfig, Stage, VerificationContext, VerificationResultSet, hookimpl
+from karenina_core.plugin.discovery import discover
+from karenina_core.testing import plugin_checks
+from karenina_core.testing.checks import BrokenPromise, run_checks
+
+OWN = ("loads", "marked", "light_import", "again", "beside_others", "registered")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "manual": {"manual": {"config": ModelConfig(interface="manual", manual_traces={"capital": "Paris"})}},
+    "jsonl": {"jsonl": {"read_back": VerificationResultSet.load}},
+}
+INSTALLED = sorted(source.name for source in discover() if source.distribution.startswith("karenina-"))
+BROUGHT = {
+    "generate-answer": "GenerateAnswer",
+    "declarative-runtime": "declarative",
+    "openai_endpoint": "openai_endpoint",
+}
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_every_built_in_plugin_passes(name: str) -> None:
+    """What they bring has its own tests in full; here it is enough that its checks are among them."""
+    checks = plugin_checks(name, options=OPTIONS.get(name))
+    run_checks([check for check in checks if check.name in OWN])
+    assert [check.name for check in checks[: len(OWN)]] == list(OWN)
+    if thing := BROUGHT.get(name):
+        assert any(check.name.startswith(f"{thing}.") for check in checks)
+
+
+def test_a_plugin_is_checked_with_what_it_brings(stranger: ModuleType) -> None:
+    checks = plugin_checks(stranger)
+    assert "WordCount.declared_reads" in [check.name for check in checks]
+    run_checks(checks)
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "said"),
+    [
+        ("misspelt_hook", "loads", "did you mean 'karenina_register_stages'"),
+        ("unmarked_hook", "marked", "put @hookimpl above"),
+        ("heavy_entry", "light_import", "imports aiohttp"),
+        ("taken_name", "beside_others", "both provide the adapter 'litellm'"),
+    ],
+)
+def test_a_planted_fault_is_found_with_its_line(
+    name: str, check: str, said: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
+) -> None:
+    checks = {found.name: found for found in plugin_checks(planted(name))}
+    with pytest.raises(BrokenPromise, match=rf"plugin loaded_{name} breaks {check}: ") as broken:
+        checks[check].run()
+    assert said in str(broken.value)
+    assert fault_line(name) in str(broken.value)
+
+
+def test_an_import_string_that_leads_nowhere_is_found(planted: Callable[[str], ModuleType]) -> None:
+    checks = {check.name: check for check in plugin_checks(planted("taken_name"))}
+    with pytest.raises(BrokenPromise, match="NoSuchSink"):
+        checks["registered"].run()
+
+
+def test_a_thing_that_cannot_be_checked_as_it_is_asks_for_options() -> None:
+    checks = {check.name: check for check in plugin_checks("manual")}
+    with pytest.raises(BrokenPromise, match=r"options=\{'manual': \{\.\.\.\}\}"):
+        checks["manual.options"].run()
+
+
+def test_an_unknown_entry_point_is_named() -> None:
+    with pytest.raises(BrokenPromise, match=r"no installed plugin is called 'jsonll' \(did you mean 'jsonl'\?\)"):
+        plugin_checks("jsonll")[0].run()
+
+
+def test_options_are_for_what_the_plugin_brings() -> None:
+    with pytest.raises(ValueError, match=r"brings no 'json1' to check.*did you mean 'jsonl'"):
+        plugin_checks("jsonl", options={"json1": {}})
+
+
+@frozen
+class Settings:
+    most: int = 3
+
+
+class Limited(Stage):
+    """Made with the settings of its plugin."""
+
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    produces = (Key("planted.long", bool),)
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def execute(self, context: VerificationContext) -> None:
+        long = len(context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)) > self.settings.most
+        context.set_artifact("planted.long", long)
+
+
+class WithSettings:
+    """A plugin whose stage needs settings; the plugin is an instance, not a module."""
+
+    @hookimpl
+    def karenina_register_settings(self, registry: Any) -> None:
+        registry.add(Settings)
+
+    @hookimpl
+    def karenina_register_stages(self, registry: Any) -> None:
+        registry.add(Limited)
+
+
+def test_stages_are_made_with_the_settings_of_their_plugin() -> None:
+    checks = plugin_checks(WithSettings())
+    assert "Limited.repeatable" in [check.name for check in checks]
+    run_checks([check for check in checks if not check.name.endswith("light_import")])
+
+
+class Counting:
+    """Registers something else every time."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    @hookimpl
+    def karenina_register_primitives(self, registry: Any) -> None:
+        self.times += 1
+        registry.add("karenina_core.templates.primitives:ExactMatch", name=f"Primitive{self.times}")
+
+
+def test_a_plugin_that_registers_something_else_every_time_is_found() -> None:
+    checks = {check.name: check for check in plugin_checks(Counting())}
+    with pytest.raises(BrokenPromise, match="let the hooks depend on nothing but their arguments"):
+        checks["again"].run()

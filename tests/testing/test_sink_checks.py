@@ -1,0 +1,137 @@
+"""Sinks that keep their promises pass every check; planted faults are found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from karenina_core import Karenina, VerificationResult, VerificationResultSet
+from karenina_core.log import redactor
+from karenina_core.model.convert import structure, unstructure
+from karenina_core.testing import sink_checks
+from karenina_core.testing.checks import BrokenPromise, run_checks
+
+PLANTED = {
+    "duplicates": {"idempotent": "write"},
+    "torn_lines": {"concurrent": "write", "idempotent": "", "closes_twice": "", "secrets": "write"},
+}
+"""Module of a planted fault -> the checks that find it, and the method that they name."""
+
+
+class Folder:
+    """A sink that keeps one file for each result: right in every way."""
+
+    name = "folder"
+
+    def __init__(self, target: str) -> None:
+        self.path = Path(target)
+        self.redact: Any = None
+
+    async def open(self, run: Any) -> None:
+        self.path.mkdir(exist_ok=True)
+        self.redact = redactor(run.secrets)
+
+    async def write(self, result: VerificationResult) -> None:
+        data = json.dumps(self._redacted(unstructure(result)))
+        (self.path / f"{result.metadata.result_id}.json").write_text(data, "ascii")
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        """Everything is written."""
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, Mapping):
+            return {self.redact(str(key)): self._redacted(item) for key, item in value.items()}
+        return [self._redacted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def files(target: str) -> Iterable[VerificationResult]:
+    return [structure(json.loads(path.read_text("ascii")), VerificationResult) for path in Path(target).iterdir()]
+
+
+def ids(target: str) -> Iterable[str]:
+    return [path.stem for path in Path(target).iterdir()]
+
+
+@pytest.mark.parametrize("read_back", [files, ids, None])
+def test_a_sink_that_is_right_passes(read_back: Any) -> None:
+    run_checks(sink_checks(Folder, read_back))
+
+
+def test_jsonl_passes() -> None:
+    run_checks(sink_checks(Karenina.default().sinks.load("jsonl"), VerificationResultSet.load))
+
+
+def lines(target: str) -> Iterable[str]:
+    written = Path(target).read_text("utf-8").split("\n")
+    return [json.loads(line)["metadata"]["result_id"] for line in written if line]
+
+
+def test_jsonl_keeps_one_line_a_result() -> None:
+    run_checks(sink_checks(Karenina.default().sinks.load("jsonl"), lines))
+
+
+@pytest.mark.parametrize("name", sorted(PLANTED))
+def test_planted_faults_are_found(
+    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
+) -> None:
+    checks = {check.name: check for check in sink_checks(planted(name).Planted, lines)}
+    for check, method in PLANTED[name].items():
+        with pytest.raises(BrokenPromise, match=f"sink planted breaks {check}: ") as broken:
+            checks[check].run()
+        assert f"{name}.py:" in str(broken.value)
+        assert method != "write" or fault_line(name) in str(broken.value)
+
+
+def test_expected_failures_are_marked(planted: Callable[[str], ModuleType]) -> None:
+    known = {"idempotent": "an append-only log", "secrets": "for tests only"}
+    run_checks(sink_checks(planted("duplicates").Planted, expected_failures=known))
+
+
+class Synchronous(Folder):
+    def write(self, result: VerificationResult) -> None:  # type: ignore[override]
+        """It is not awaited by anybody."""
+
+
+class Lossy(Folder):
+    async def write(self, result: VerificationResult) -> None:
+        if result.metadata.replicate < 5:
+            await super().write(result)
+
+
+class Ascii(Folder):
+    def _redacted(self, value: Any) -> Any:
+        value = super()._redacted(value)
+        return value.encode("ascii", "replace").decode() if isinstance(value, str) else value
+
+
+class Summarizing(Folder):
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        (self.path / "summary.json").write_text("{}", "ascii")
+
+
+class Full(Folder):
+    async def write(self, result: VerificationResult) -> None:
+        raise OSError("no space left on device")
+
+
+@pytest.mark.parametrize(
+    ("cls", "check", "read_back"),
+    [
+        (Synchronous, "methods", None),
+        (Lossy, "keeps", ids),
+        (Ascii, "odd_text", files),
+        (Summarizing, "nothing_written", ids),
+        (Full, "beside_another", ids),
+    ],
+)
+def test_every_other_promise_can_be_broken(cls: Any, check: str, read_back: Any) -> None:
+    checks = {found.name: found for found in sink_checks(cls, read_back)}
+    with pytest.raises(BrokenPromise, match=f"sink folder breaks {check}: "):
+        checks[check].run()

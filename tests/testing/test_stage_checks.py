@@ -1,0 +1,193 @@
+"""Stages that keep their promises pass every check; a planted fault is found by its own check, with the line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from karenina_core import ArtifactKeys, Karenina, Key, Stage, VerificationConfig, VerificationContext
+from karenina_core.testing import check_stage, stage_checks
+from karenina_core.testing.checks import BrokenPromise, Check
+from karenina_core.testing.stage_inputs import StageInput
+
+BUILT_IN = sorted(Karenina.installed(only=()).stages)
+PLANTED = {
+    "busy_question": "should_run",
+    "crashes": "odd_input",
+    "forgets_output": "complete_output",
+    "heavy_import": "light_import",
+    "hidden_read": "declared_reads",
+    "ignores_error": "should_run",
+    "misspelt_key": "declaration",
+    "moody_condition": "included_when",
+    "mutates_input": "inputs_untouched",
+    "never_runs": "reached",
+    "not_repeatable": "repeatable",
+    "remembers": "cancellation",
+    "swallows_cancellation": "cancellation",
+    "undeclared_read": "declared_reads",
+    "undeclared_write": "declared_writes",
+    "untyped_key": "declaration",
+    "unwritable_field": "typed_output",
+    "writes_twice": "written_once",
+    "writes_verdict": "verdict_recorded",
+    "wrong_type": "typed_output",
+}
+"""Module of a planted fault -> the check that finds it."""
+
+
+def failures(checks: list[Check], *names: str) -> dict[str, str]:
+    """`{check: message}` of those that fail, of all or of these only."""
+    found = {}
+    for check in checks if not names else [check for check in checks if check.name in names]:
+        try:
+            check.run()
+        except BrokenPromise as broken:
+            found[check.name] = str(broken)
+    return found
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_stage_passes(name: str) -> None:
+    check_stage(Karenina.default().stages.load(name))
+
+
+@pytest.mark.parametrize("name", sorted(PLANTED))
+def test_a_planted_fault_is_found_by_its_check(
+    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
+) -> None:
+    message = failures(stage_checks(planted(name).Planted), PLANTED[name])[PLANTED[name]]
+    assert message.startswith(f"stage Planted breaks {PLANTED[name]}: ")
+    assert fault_line(name) in message
+
+
+@pytest.mark.parametrize("name", ["undeclared_write", "writes_verdict", "mutates_input", "heavy_import"])
+def test_one_fault_is_one_failure(name: str, planted: Callable[[str], ModuleType]) -> None:
+    """Faults that leave the rest of the stage intact are not reported under other names."""
+    assert set(failures(stage_checks(planted(name).Planted))) == {PLANTED[name]}
+
+
+def test_the_simplest_item_is_shown(planted: Callable[[str], ModuleType]) -> None:
+    message = failures(stage_checks(planted("crashes").Planted), "odd_input")["odd_input"]
+    assert "execute raised IndexError" in message
+    assert "with artifacts={'raw_llm_response': ''}, result_fields={'raw_llm_response': ''}\n" in message
+
+
+def test_what_to_add_is_said(planted: Callable[[str], ModuleType]) -> None:
+    message = failures(stage_checks(planted("undeclared_read").Planted), "declared_reads")["declared_reads"]
+    assert "add it to Planted.reads" in message
+
+
+def test_check_stage_raises_everything_at_once(planted: Callable[[str], ModuleType]) -> None:
+    with pytest.raises(ExceptionGroup, match=r"stage Planted: \d of 15 checks failed") as failed:
+        check_stage(planted("writes_verdict").Planted)
+    assert any("breaks verdict_recorded" in str(error) for error in failed.value.exceptions)
+
+
+def test_an_expected_failure_is_none_and_an_unexpected_success_is_one(planted: Callable[[str], ModuleType]) -> None:
+    check_stage(planted("mutates_input").Planted, expected_failures={"inputs_untouched": "sorts in place, known"})
+    with pytest.raises(ExceptionGroup) as failed:
+        check_stage(planted("mutates_input").Planted, expected_failures={"inputs_untouched": "", "repeatable": "flaky"})
+    assert [str(error) for error in failed.value.exceptions] == [
+        "stage Planted keeps repeatable, which was expected to fail (flaky); remove 'repeatable' from expected_failures"
+    ]
+    with pytest.raises(ValueError, match="did you mean 'repeatable'"):
+        stage_checks(planted("crashes").Planted, expected_failures={"repeatible": "?"})
+
+
+class Doubled(Stage):
+    """Needs an artifact of another package in a form of its own."""
+
+    requires = (Key("other.pairs", object),)
+    produces = (Key("planted.sum", int),)
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact("planted.sum", sum(a * b for a, b in context.get_artifact("other.pairs")))
+
+
+def test_strategies_say_what_an_artifact_looks_like() -> None:
+    assert failures(stage_checks(Doubled), "odd_input")
+    pairs = st.lists(st.tuples(st.integers(), st.integers()), max_size=3)
+    check_stage(Doubled, strategies={"other.pairs": pairs})
+    with pytest.raises(ValueError, match=r"does not read 'other\.pears'.*did you mean 'other\.pairs'"):
+        stage_checks(Doubled, strategies={"other.pears": pairs})
+
+
+class Configured(Stage):
+    """Depends on what contexts are made with."""
+
+    produces = (Key("planted.seen", str),)
+
+    def execute(self, context: VerificationContext) -> None:
+        assert context.config.request_timeout == 7.0
+        context.set_artifact("planted.seen", context.run_name)
+
+
+def test_contexts_can_be_made_to_suit_a_stage() -> None:
+    def made(given: StageInput) -> VerificationContext:
+        return given.context(run_name="named")
+
+    assert failures(stage_checks(Configured), "odd_input")
+    check_stage(Configured, config=VerificationConfig(request_timeout=7.0), make_context=made)
+    with pytest.raises(TypeError, match=r"given\.context"):
+        stage_checks(Configured, make_context=lambda given: VerificationContext(question=given.question))[2].run()
+
+
+class Settled(Stage):
+    """A stage with settings: the kit is given an instance."""
+
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    produces = (Key("planted.long", bool),)
+    blocking = True
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact("planted.long", len(context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)) > self.most)
+
+
+def test_an_instance_can_be_checked_and_may_block() -> None:
+    check_stage(Settled(10))
+    with pytest.raises(TypeError, match="Settled cannot be made without arguments"):
+        stage_checks(Settled)
+
+
+def test_a_program_is_not_run_again_to_see_what_it_imports(tmp_path: Path, stranger_file: Path) -> None:
+    program = tmp_path / "program.py"
+    ask = "from karenina_core.testing import check_stage\nprint('started')\ncheck_stage(WordCount)\n"
+    program.write_text(f"{stranger_file.read_text('utf-8')}\n{ask}", "utf-8")
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "started\n"), ran.stderr
+
+
+def test_a_stage_is_checked_quickly(stranger: ModuleType) -> None:
+    started = time.process_time()
+    check_stage(stranger.WordCount)
+    assert time.process_time() - started < 3
+
+
+def test_a_strangers_stage_in_three_lines(stranger: ModuleType) -> None:
+    for check in stage_checks(stranger.WordCount):
+        check.run()
+
+
+def test_a_strangers_fault_is_named_with_its_line(
+    stranger: ModuleType, stranger_file: Path, tmp_path: Path, load: Any
+) -> None:
+    source = stranger_file.read_text("utf-8")
+    faulty = source.replace("requires = (ArtifactKeys.RAW_LLM_RESPONSE,)", "after = ('GenerateAnswer',)")
+    twin = tmp_path / "faulty_wordcount.py"
+    twin.write_text(faulty, "utf-8")
+    line = next(n for n, text in enumerate(faulty.splitlines(), 1) if "get_artifact" in text)
+    message = failures(stage_checks(load(twin).WordCount), "declared_reads")["declared_reads"]
+    assert f"{twin}:{line}: answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)" in message
+    assert "add it to WordCount.reads" in message
