@@ -11,7 +11,7 @@ from attrs import evolve, fields, frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ..errors import did_you_mean
+from ..errors import ContractError, did_you_mean
 from ..model.config import EvaluationMode, VerificationConfig
 from ..model.outcome import Effect
 from ..model.question import Question
@@ -26,7 +26,7 @@ from ..model.rubric import (
 )
 from ..pipeline.context import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys, Key
-from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage
+from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field
 from . import strategies as values
 from .examples import every
 from .fakes import FakeHandle
@@ -244,7 +244,16 @@ def _result_fields(draw: DrawFn, stage: Stage, artifacts: Mapping[str, Any]) -> 
     elif draw(st.booleans()):
         found["trace_messages"] = draw(_pools().traces)
     own = {*stage.result_fields, *VERDICT_VIEWS}
-    return {name: value for name, value in found.items() if name not in own}
+    return {name: value for name, value in found.items() if name not in own and _settable(name, value)}
+
+
+def _settable(name: str, value: Any) -> bool:
+    """An artifact may be None where the result's field of the same name may not."""
+    try:
+        check_result_field(name, value)
+    except ContractError:
+        return False
+    return True
 
 
 def _fields_of(result: VerificationResult) -> dict[str, Any]:
