@@ -298,8 +298,7 @@ class Karenina:
         for name in sorted(set(tables) - set(self.settings_classes)):
             if name in self._infos and self._infos[name].state != "active":
                 continue  # a plugin that is blocked for now keeps its table
-            if problem := self._no_settings(name):
-                problems.append(Problem(f"plugins.{name}", problem))
+            problems.append(Problem(f"plugins.{name}", self._no_settings(name)))
         for name in self.settings_classes:
             try:
                 settings[name] = structure(tables.get(name, {}), self.settings_classes.load(name), f"plugins.{name}")
@@ -310,13 +309,10 @@ class Karenina:
         return settings
 
     def _no_settings(self, name: str) -> str:
-        """Why a table of settings has no taker; nothing for a plugin that is blocked, whose table may stay."""
-        info = self._infos.get(name)
-        if info is None:
+        """Why a table of settings has no taker."""
+        if name not in self._infos:
             return f"there is no such plugin{did_you_mean(name, self.settings_classes)}"
-        if info.state == "blocked":
-            return ""
-        return f"the plugin is not active: {info.reason}" if info.state == "failed" else "the plugin has no settings"
+        return "the plugin has no settings"
 
 
 def _names(text: str) -> list[str]:

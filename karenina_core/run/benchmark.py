@@ -103,7 +103,8 @@ class Benchmark(BenchmarkData):
         """Verify the benchmark. Every item that is begun has a result.
 
         `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. Raises ConfigError,
-        PlanError, TemplateRefused and RunDirectoryError before the first model call.
+        PlanError, TemplateRefused and RunDirectoryError before the first model call, and RunDirectoryError also later,
+        when results can no longer be kept.
         """
         prepared = prepare(self, config, app=current(app), question_ids=question_ids, run_name=run_name)
         destination = Destination(run_dir=Path(run_dir) if run_dir else None, sinks=sinks)

@@ -21,7 +21,7 @@ log = get_logger("karenina.run")
 
 
 def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolution]:
-    """Resolve every model's interface and check its configuration, without making a port.
+    """Resolve every model's interface and check its configuration. Ports are made for it, but not opened.
 
     Returns resolutions by the text of the model's identity. Raises ConfigError with every problem.
     """

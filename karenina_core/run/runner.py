@@ -82,7 +82,7 @@ async def execute(
     """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
 
     Raises RunDirectoryError and PluginError before the first call, where the results could not be kept or a model's
-    adapter does not work.
+    adapter does not work; RunDirectoryError also later, when results can no longer be written to the run directory.
     """
     destination = destination or Destination()
     app, config = prepared.app, prepared.config

@@ -1,4 +1,4 @@
-"""Where results go. A sink that fails is closed and reported; the run goes on."""
+"""Where results go. A sink that fails is closed and reported; the run goes on, except without the directory's own."""
 
 from __future__ import annotations
 
