@@ -12,6 +12,7 @@ KareninaError
 ├── PlanError              no valid list of stages serves this request (also a ValueError)
 ├── ContractError          a stage read or wrote what it did not declare
 ├── RunDirectoryError      the run directory cannot be written
+├── SearchError            a search could not be made
 └── PortError              a model call failed; `kind` says how
     ├── AdapterUnavailableError
     ├── AgentExecutionError
@@ -45,6 +46,7 @@ __all__ = [
     "PortError",
     "Problem",
     "RunDirectoryError",
+    "SearchError",
     "TemplateError",
     "TemplateRefused",
     "UnknownName",
@@ -141,6 +143,10 @@ class ContractError(KareninaError):
 
 class RunDirectoryError(KareninaError, OSError):
     """The run directory cannot be written."""
+
+
+class SearchError(KareninaError):
+    """A search could not be made; that is not the same as finding nothing."""
 
 
 class PortError(KareninaError):

@@ -14,6 +14,7 @@ from ..model.convert import unstructure
 from ..model.result import RubricPart, TemplatePart, VerificationResult
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
+from .evidence import checks, embedding, excerpts
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .summary import shown_cost
 
@@ -86,8 +87,11 @@ def explained(result: VerificationResult) -> list[Part]:
         f"Judge: {metadata.parsing_model}, mode {metadata.evaluation_mode}, {metadata.execution_time:.2f} s",
         "",
     ]
+    parts += checks(result.checks)
     parts += _fields(result.template) if result.template else []
     parts += _patterns(result.template) if result.template else []
+    parts += embedding(result.template) if result.template else []
+    parts += excerpts(result.deep_judgment) if result.deep_judgment else []
     parts += _traits(result.rubric) if result.rubric else []
     ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
     parts += _table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger)

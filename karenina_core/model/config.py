@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from attrs import evolve, field, fields_dict, frozen, validators
+from attrs import Factory, evolve, field, fields_dict, frozen, validators
 
-from ..errors import ConfigError, ErrorKind, Problem
-from .identity import ModelIdentity
-from .message import Message
+from ..errors import ConfigError, Problem
+from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 
 __all__ = [
     "FEATURE_FIELDS",
     "AttemptPolicy",
     "CodePolicy",
+    "DeepJudgmentMode",
     "EvaluationMode",
     "FewShotConfig",
     "FewShotQuestion",
@@ -29,6 +29,7 @@ __all__ = [
 
 EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 CodePolicy = Literal["sandbox", "trusted", "refuse"]
+DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
 FEATURE_FIELDS = {
     "abstention_enabled": "abstention",
     "sufficiency_enabled": "sufficiency",
@@ -36,174 +37,13 @@ FEATURE_FIELDS = {
     "embedding_check_enabled": "embedding_check",
     "agentic_parsing": "agentic_parsing",
 }
+TRUE = ("1", "true", "yes", "on")
+FALSE = ("0", "false", "no", "off")
 DEFAULT_SYSTEM_PROMPT = "You are an expert assistant. Answer the question accurately and concisely."
-MANUAL = "manual"
 
 
 def _optional_at_least(bound: float) -> Any:
     return validators.optional(validators.ge(bound))
-
-
-_optional_above_zero: Any = validators.optional(validators.gt(0))
-
-
-@frozen(repr=False)
-class Secret:
-    """A value that never shows itself; `reveal()` gives it to the one call that needs it."""
-
-    _value: str = field(eq=True)
-
-    def reveal(self) -> str:
-        return self._value
-
-    def __repr__(self) -> str:
-        return "Secret('***')"
-
-    __str__ = __repr__
-
-
-def _secret(value: Any) -> Secret | None:
-    return value if value is None or isinstance(value, Secret) else Secret(str(value))
-
-
-@frozen
-class AttemptPolicy:
-    """How often one kind of failure is tried, and how long to wait in between.
-
-    Before attempt n (counted from 2) the wait is drawn uniformly from 0 to `min(min_wait * multiplier ** (n - 2),
-    max_wait)` seconds ("full jitter").
-    """
-
-    max_attempts: int = field(default=1, validator=validators.ge(1))
-    min_wait: float = field(default=0.0, validator=validators.ge(0))
-    max_wait: float = field(default=0.0, validator=validators.ge(0))
-    multiplier: float = field(default=2.0, validator=validators.ge(1))
-
-
-@frozen(kw_only=True)
-class RetryPolicy:
-    """Attempts by kind of failure. Kinds that are not named here are never tried again."""
-
-    rate_limited: AttemptPolicy = AttemptPolicy(5, 5.0, 30.0, 2.0)
-    timeout: AttemptPolicy = AttemptPolicy(3, 5.0, 30.0, 2.0)
-    connection: AttemptPolicy = AttemptPolicy(3, 1.0, 10.0, 2.0)
-    server: AttemptPolicy = AttemptPolicy(2, 2.0, 15.0, 2.0)
-
-    def of(self, kind: ErrorKind) -> AttemptPolicy:
-        policy = getattr(self, kind, None)
-        return policy if isinstance(policy, AttemptPolicy) else AttemptPolicy()
-
-
-@frozen
-class ManualAnswer:
-    """An answer that was recorded beforehand, optionally with the fields that a judge would extract from it."""
-
-    answer: str
-    fields: Mapping[str, Any] | None = None
-    messages: tuple[Message, ...] = ()
-
-
-def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
-    """Accepts `{key: text | messages | {"answer": ..., "fields": ...} | ManualAnswer}`."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping):
-        raise ValueError("manual_traces: expected a mapping from question id or text to an answer")
-    return {str(key): _manual_answer(key, entry) for key, entry in value.items()}
-
-
-def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
-    if isinstance(entry, str):
-        entry = ManualAnswer(entry)
-    elif isinstance(entry, Sequence) and entry and all(isinstance(m, Message) for m in entry):
-        entry = ManualAnswer(entry[-1].text, None, tuple(entry))
-    elif isinstance(entry, Mapping):
-        if unknown := set(entry) - {"answer", "fields"}:
-            raise ValueError(f"manual_traces: {key!r} has unknown keys {', '.join(sorted(map(str, unknown)))}")
-        answer, judged = entry.get("answer"), entry.get("fields")
-        if not isinstance(answer, str) or not (judged is None or isinstance(judged, Mapping)):
-            raise ValueError(f'manual_traces: {key!r} must look like {{"answer": "text", "fields": {{...}}}}')
-        entry = ManualAnswer(answer, judged)
-    if not isinstance(entry, ManualAnswer):
-        raise ValueError(f"manual_traces: {key!r} must be a text, messages or an answer with fields")
-    if not entry.answer.strip() and not entry.messages:
-        raise ValueError(f"manual_traces: the answer of {key!r} is empty")
-    return entry
-
-
-@frozen(kw_only=True)
-class ModelConfig:
-    """One model and how to reach it."""
-
-    id: str | None = None
-    """The user's name for this configuration; the model's name by default."""
-    model_name: str | None = None
-    model_provider: str | None = None
-    interface: str = "litellm"
-    """The name of an adapter."""
-    temperature: float | None = field(default=0.1, validator=_optional_at_least(0))
-    """None sends no temperature at all, for models that refuse one."""
-    max_tokens: int | None = field(default=16384, validator=_optional_at_least(1))
-    system_prompt: str | None = None
-    max_retries: int = field(default=2, validator=validators.ge(0))
-    """How often a judge is shown its mistake and asked again."""
-    endpoint_base_url: str | None = None
-    endpoint_api_key: Secret | None = field(default=None, converter=_secret)
-    api_key_env: str | None = None
-    """The environment variable that holds the key; the key itself is never written anywhere."""
-    request_timeout: float | None = field(default=None, validator=_optional_above_zero)
-    """Seconds for one attempt of one call; the run's `request_timeout` by default."""
-    retry_policy: RetryPolicy | None = None
-    extra_kwargs: Mapping[str, Any] = field(factory=dict)
-    """Passed on to the provider as they are."""
-    mcp_urls_dict: Mapping[str, str] = field(factory=dict)
-    manual_traces: Mapping[str, ManualAnswer] | None = field(default=None, converter=_manual_traces, repr=False)
-    """For the interface `manual`: answers by question id or text. Never written to a file."""
-
-    def __attrs_post_init__(self) -> None:
-        problems = []
-        if self.interface == MANUAL:
-            if self.manual_traces is None:
-                problems.append(
-                    Problem("manual_traces", "the manual interface needs recorded answers (--manual-traces FILE)")
-                )
-            if self.mcp_urls_dict:
-                problems.append(Problem("mcp_urls_dict", "recorded answers use no tools"))
-            object.__setattr__(self, "model_name", self.model_name or MANUAL)
-        elif self.manual_traces is not None:
-            problems.append(Problem("manual_traces", f"only the interface 'manual' takes them, not {self.interface!r}"))
-        if not (self.model_name or "").strip():
-            problems.append(Problem("model_name", "a model needs a name"))
-        if problems:
-            raise ConfigError(problems)
-        object.__setattr__(self, "id", self.id or self.model_name)
-
-    @property
-    def name(self) -> str:
-        return self.model_name or ""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        return ModelIdentity(
-            interface=self.interface,
-            model_name=self.name,
-            provider=self.model_provider,
-            tools=tuple(sorted(self.mcp_urls_dict)),
-            config_id=self.id if self.id != self.model_name else None,
-        )
-
-    def api_key(self) -> str | None:
-        """The key to use: `endpoint_api_key`, else the value of the variable `api_key_env`.
-
-        Raises ConfigError where `api_key_env` names a variable that is not set.
-        """
-        if self.endpoint_api_key is not None:
-            return self.endpoint_api_key.reveal()
-        if self.api_key_env is None:
-            return None
-        if not (key := os.environ.get(self.api_key_env)):
-            raise ConfigError([Problem("api_key_env", f"set the environment variable {self.api_key_env} to your key")])
-        return key
 
 
 @frozen(kw_only=True)
@@ -217,6 +57,7 @@ class PromptConfig:
     rubric_evaluation: str | None = None
     agentic_parsing: str | None = None
     deep_judgment: str | None = None
+    embedding_equivalence: str | None = None
 
     def get_for_task(self, task: str) -> str | None:
         """The instructions for a task: by its own name, else by its family."""
@@ -272,8 +113,47 @@ def _features(value: Iterable[str] | None) -> frozenset[str]:
     return frozenset(value or ())
 
 
-def _switch() -> Any:
-    return field(default=None, eq=False, repr=False)
+def _switch(factory: Callable[[], Any] | None = None) -> Any:
+    return field(default=Factory(factory) if factory else None, eq=False, repr=False)
+
+
+def read_switch(text: str) -> bool:
+    """True or false, as environment variables say it. Raises ValueError for anything else."""
+    word = text.strip().lower()
+    if word not in (*TRUE, *FALSE):
+        raise ValueError(f"must be one of {', '.join((*TRUE, *FALSE))}, not {text!r}")
+    return word in TRUE
+
+
+def _from_environment(variable: str, read: Callable[[str], Any], default: Any) -> Callable[[], Any]:
+    """The value of an environment variable, which counts where the constructor is not told otherwise."""
+
+    def value() -> Any:
+        text = os.environ.get(variable, "").strip()
+        try:
+            return read(text) if text else default
+        except ValueError as error:
+            raise ConfigError([Problem(variable, f"the environment variable {error}")]) from None
+
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, not {text!r}") from None
+
+
+def _fraction(default: Any) -> Any:
+    return field(default=default, validator=[validators.ge(0), validators.le(1)])
+
+
+def _tool(_: object, attribute: Any, value: Any) -> None:
+    if not (isinstance(value, str) and value.strip()) and not callable(value):
+        methods = ("ainvoke", "arun", "asearch", "invoke", "run")
+        if isinstance(value, str) or not any(callable(getattr(value, name, None)) for name in methods):
+            raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
 
 
 @frozen(kw_only=True)
@@ -281,7 +161,10 @@ class VerificationConfig:
     """How a benchmark is verified.
 
     The switches `abstention_enabled`, `sufficiency_enabled`, `deep_judgment_enabled`, `embedding_check_enabled` and
-    `agentic_parsing` may be given to the constructor and read as attributes; they are views of `features`.
+    `agentic_parsing` may be given to the constructor and read as attributes; they are views of `features`. So is
+    `deep_judgment_mode` (`disabled`, `reasoning_only`, `full`), a view of the feature and of
+    `deep_judgment_reasoning_only`. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` where it is not
+    given.
     """
 
     answering_models: tuple[ModelConfig, ...] = field(default=(), converter=_models)
@@ -295,6 +178,29 @@ class VerificationConfig:
     use_full_trace_for_template: bool = False
     """Whether the judge reads the whole trace instead of the final message."""
     include_extraction_hints: bool = True
+    deep_judgment_reasoning_only: bool = False
+    """Deep judgment without excerpts: the judge reasons, then fills the template. `deep_judgment_mode` reads and
+    writes it together with the feature.
+    """
+    deep_judgment_max_excerpts_per_attribute: int = field(default=3, validator=validators.ge(1))
+    deep_judgment_fuzzy_match_threshold: float = _fraction(0.80)
+    """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words."""
+    deep_judgment_excerpt_retry_attempts: int = field(default=2, validator=validators.ge(0))
+    """How often the judge is asked again for quotations that do not occur in what it read."""
+    deep_judgment_search_enabled: bool = False
+    """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
+    deep_judgment_search_tool: Any = field(default="tavily", validator=_tool)
+    """The name of an installed search tool, or any function or tool object: a query to results."""
+    embedding_check_embedder: str = "minilm"
+    """Who turns texts into vectors: the name of an installed embedder."""
+    embedding_check_model: str = field(
+        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, "all-MiniLM-L6-v2"))
+    )
+    """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment where it is not given."""
+    embedding_check_threshold: float = _fraction(Factory(_from_environment("EMBEDDING_CHECK_THRESHOLD", _number, 0.85)))
+    """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
+    same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
+    """
     request_timeout: float = field(default=120.0, validator=validators.gt(0))
     """Seconds for one attempt of one model call, from the first byte sent to the last received."""
     retry_policy: RetryPolicy = field(factory=RetryPolicy)
@@ -310,18 +216,13 @@ class VerificationConfig:
     _abstention_enabled: bool | None = _switch()
     _sufficiency_enabled: bool | None = _switch()
     _deep_judgment_enabled: bool | None = _switch()
-    _embedding_check_enabled: bool | None = _switch()
+    _embedding_check_enabled: bool | None = _switch(_from_environment("EMBEDDING_CHECK", read_switch, None))
     _agentic_parsing: bool | None = _switch()
+    _deep_judgment_mode: DeepJudgmentMode | None = _switch()
 
     def __attrs_post_init__(self) -> None:
-        features = set(self.features)
-        for name, feature in FEATURE_FIELDS.items():
-            value = getattr(self, f"_{name}")
-            if value is not None:
-                (features.add if value else features.discard)(feature)
-                object.__setattr__(self, f"_{name}", None)
-        object.__setattr__(self, "features", frozenset(features))
-        problems = [
+        problems = self._switched()
+        problems += [
             Problem(name, f"must be one of {', '.join(allowed)}, not {value!r}")
             for name, value, allowed in (
                 ("evaluation_mode", self.evaluation_mode, get_args(EvaluationMode)),
@@ -333,6 +234,39 @@ class VerificationConfig:
         problems += _duplicates("parsing_models", self.parsing_models)
         if problems:
             raise ConfigError(problems)
+
+    def _switched(self) -> list[Problem]:
+        """Fold the switches into `features`, once: a copy of this value must not fold them again."""
+        features = set(self.features)
+        mode = self._deep_judgment_mode
+        problems = []
+        if mode is not None and mode not in get_args(DeepJudgmentMode):
+            allowed = ", ".join(get_args(DeepJudgmentMode))
+            problems.append(Problem("deep_judgment_mode", f"must be one of {allowed}, not {mode!r}"))
+        elif mode is not None:
+            on = mode != "disabled"
+            if self._deep_judgment_enabled not in (None, on):
+                what = f"{mode!r} contradicts deep_judgment_enabled={self._deep_judgment_enabled}; give one of them"
+                problems.append(Problem("deep_judgment_mode", what))
+            object.__setattr__(self, "_deep_judgment_enabled", on)
+            object.__setattr__(self, "deep_judgment_reasoning_only", mode == "reasoning_only")
+            object.__setattr__(self, "_deep_judgment_mode", None)
+        for name, feature in FEATURE_FIELDS.items():
+            value = getattr(self, f"_{name}")
+            if value is not None:
+                (features.add if value else features.discard)(feature)
+                object.__setattr__(self, f"_{name}", None)
+        object.__setattr__(self, "features", frozenset(features))
+        if self.deep_judgment_mode == "reasoning_only" and self.deep_judgment_search_enabled:
+            what = "reasoning_only finds no excerpts to search for; use the mode full, or switch the search off"
+            problems.append(Problem("deep_judgment_search_enabled", what))
+        return problems
+
+    @property
+    def deep_judgment_mode(self) -> DeepJudgmentMode:
+        if not self.deep_judgment_enabled:
+            return "disabled"
+        return "reasoning_only" if self.deep_judgment_reasoning_only else "full"
 
     @property
     def abstention_enabled(self) -> bool:

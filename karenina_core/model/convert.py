@@ -25,6 +25,7 @@ from .rubric import TemplateKind, as_kind
 __all__ = ["converter", "structure", "unstructure"]
 
 T = TypeVar("T")
+SWITCHES = (*FEATURE_FIELDS, "deep_judgment_mode")
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
 
 
@@ -79,12 +80,19 @@ def _structure_attrs(conv: cattrs.Converter, cls: type) -> Any:
 def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
     left_out = [a.name for a in attrs.fields(cls) if a.name.startswith("_") or a.name in NEVER_WRITTEN]
     hidden: dict[str, Any] = {name: override(omit=True) for name in left_out}
+    if cls is VerificationConfig:
+        hidden["deep_judgment_search_tool"] = override(unstruct_hook=_tool_name)
     return make_dict_unstructure_fn(cls, conv, **hidden)
+
+
+def _tool_name(tool: Any) -> str:
+    """A tool that is a function or an object is written as where it comes from, for people to read."""
+    return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"
 
 
 def _structure_run(conv: cattrs.Converter) -> Any:
     """`abstention_enabled = true` and its like are accepted beside `features`."""
-    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in FEATURE_FIELDS}
+    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in SWITCHES}
     inner = make_dict_structure_fn(VerificationConfig, conv, _cattrs_forbid_extra_keys=True, **hidden)
 
     def hook(value: Any, cls: type) -> VerificationConfig:
@@ -92,11 +100,13 @@ def _structure_run(conv: cattrs.Converter) -> Any:
             raise TypeError(f"expected a table of settings, got {value!r}")
         switches, problems = _switches(value)
         try:
-            config: VerificationConfig = inner({k: v for k, v in value.items() if k not in FEATURE_FIELDS}, cls)
+            config: VerificationConfig = inner({k: v for k, v in value.items() if k not in SWITCHES}, cls)
         except Exception as error:
             problems += _problems(error, "")
         if problems:
             raise ConfigError(problems)
+        if "features" in value:
+            switches = {"features": value["features"], **switches}  # written down, so that the environment is not asked
         return attrs.evolve(config, **switches) if switches else config
 
     return hook
@@ -110,6 +120,8 @@ def _switches(value: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
             switches |= {name: _exactly(value[name], bool)} if name in value else {}
         except TypeError as error:
             problems.append(Problem(name, str(error)))
+    if "deep_judgment_mode" in value:
+        switches["deep_judgment_mode"] = value["deep_judgment_mode"]
     return switches, problems
 
 

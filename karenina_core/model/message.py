@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Literal
 
 from attrs import asdict, evolve, field, frozen
@@ -16,7 +17,9 @@ __all__ = [
     "ToolResultBlock",
     "ToolUseBlock",
     "UsageMetadata",
+    "one_result_each",
     "trace_dicts",
+    "trace_messages",
 ]
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -150,35 +153,66 @@ class Message:
         return cls(data["role"], blocks, UsageMetadata(**usage) if usage else None)
 
 
-def trace_dicts(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def one_result_each(message: Message) -> list[Message]:
+    """The message in parts: every tool result is a message of the role `tool`, what stands between stays together."""
+    parts: list[Message] = []
+    for is_result, run in groupby(message.content, lambda block: isinstance(block, ToolResultBlock)):
+        role: Role = "tool" if is_result else message.role
+        parts += [Message(role, content) for content in ([(block,) for block in run] if is_result else [tuple(run)])]
+    return [evolve(parts[0], usage_metadata=message.usage_metadata), *parts[1:]] if parts else [message]
+
+
+def trace_dicts(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The flat form that results store: one row a message, one message per tool result.
 
     Keys: `role`, `content` (text), `block_index`, and where present `tool_calls`, `tool_result`, `thinking`,
-    `usage_metadata`. System and user messages are the prompt, not the trace, and are left out.
+    `usage_metadata`; `blocks` (as in `Message.to_dict`) where those do not say everything, such as text after a tool
+    call. What is said in system and user messages is the prompt, not the trace, and is left out.
     """
-    rows: list[dict[str, Any]] = []
-    for message in (part for whole in messages for part in _split(whole)):
-        if message.role in ("system", "user"):
-            continue
-        row: dict[str, Any] = {"role": message.role, "content": message.text, "block_index": len(rows)}
-        for block in message.content:
-            if isinstance(block, ToolUseBlock):
-                row.setdefault("tool_calls", []).append(
-                    {"id": block.id, "name": block.name, "input": dict(block.input)}
-                )
-            elif isinstance(block, ToolResultBlock):
-                row["content"] = block.content
-                row["tool_result"] = {"tool_use_id": block.tool_use_id, "is_error": block.is_error}
-            elif isinstance(block, ThinkingBlock):
-                row["thinking"] = {"thinking": block.thinking, "signature": block.signature}
-        if message.usage_metadata:
-            row["usage_metadata"] = asdict(message.usage_metadata)
-        rows.append(row)
-    return rows
+    parts = [part for message in messages for part in one_result_each(message)]
+    kept = [part for part in parts if part.role not in ("system", "user")]
+    return [_row(part, index) for index, part in enumerate(kept)]
 
 
-def _split(message: Message) -> list[Message]:
-    results = [block for block in message.content if isinstance(block, ToolResultBlock)]
-    if len(results) <= 1:
-        return [message]
-    return [evolve(message, content=(block,), usage_metadata=None) for block in results]
+def trace_messages(rows: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """The inverse of `trace_dicts`, block for block; rows in the form of `Message.to_dict` are read too."""
+    return [_message(row) for row in rows]
+
+
+def _row(message: Message, index: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"role": message.role, "content": message.text, "block_index": index}
+    if calls := message.tool_calls:
+        row["tool_calls"] = [{"id": call.id, "name": call.name, "input": dict(call.input)} for call in calls]
+    for block in message.content:
+        if isinstance(block, ToolResultBlock):
+            row["content"] = block.content
+            row["tool_result"] = {"tool_use_id": block.tool_use_id, "is_error": block.is_error}
+    if thoughts := [block for block in message.content if isinstance(block, ThinkingBlock)]:
+        text = "\n\n".join(block.thinking for block in thoughts)
+        row["thinking"] = {"thinking": text, "signature": thoughts[0].signature}
+    if message.usage_metadata:
+        row["usage_metadata"] = asdict(message.usage_metadata)
+    if _message(row) != message:
+        row["blocks"] = message.to_dict()["content"]
+    return row
+
+
+def _message(row: Mapping[str, Any]) -> Message:
+    content = row.get("blocks", row.get("content"))
+    if not isinstance(content, str | None):
+        return Message.from_dict({**row, "content": content})
+    usage = row.get("usage_metadata")
+    return Message(row["role"], _flat_blocks(row), UsageMetadata(**usage) if usage else None)
+
+
+def _flat_blocks(row: Mapping[str, Any]) -> list[Block]:
+    """The blocks of a row without `blocks`: what was thought, what was said, what was called."""
+    content = row.get("content") or ""
+    if (result := row.get("tool_result")) is not None:
+        return [ToolResultBlock(result["tool_use_id"], content, result.get("is_error", False))]
+    thought = row.get("thinking")
+    blocks: list[Block] = [ThinkingBlock(thought["thinking"], thought.get("signature"))] if thought else []
+    if content:
+        blocks.append(TextBlock(content))
+    calls = row.get("tool_calls") or ()
+    return [*blocks, *(ToolUseBlock(call["id"], call["name"], call.get("input") or {}) for call in calls)]

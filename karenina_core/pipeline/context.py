@@ -101,6 +101,7 @@ class VerificationContext:
         self._verdict = Verdict()
         self._error: ItemError | None = None
         self._stage: Stage | None = None
+        self._note = ""
 
     # Identity and configuration
 
@@ -161,6 +162,12 @@ class VerificationContext:
         """The handle of a template, made by the runtime that the run's policy allows. Raises TemplateError."""
         return await _given(self._load_template, "template runtimes")(source)
 
+    async def similarity(self, a: str, b: str) -> float:
+        """How similar two texts are, from 0 to 1, by the configured embedder. Raises PortError or PluginError."""
+        from .similarity import similarities
+
+        return (await similarities(self, [(a, b)])).scores[0]
+
     # Artifacts
 
     def set_artifact(self, key: str, value: Any) -> None:
@@ -201,6 +208,16 @@ class VerificationContext:
         self._declared("result_fields", name)
         if name in self._result_fields:
             raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
+        check_result_field(name, value)
+        self._result_fields[name] = value
+
+    def revise_result_field(self, name: str, value: Any) -> None:
+        """Set a field of the result again. Raises ContractError where the running stage does not declare that it
+        revises the field, or where no stage has set it."""
+        _refuse_view(name)
+        self._declared("revises", name)
+        if name not in self._result_fields:
+            raise ContractError(f"{self._who()} revises {str(name)!r}, which no stage has set")
         check_result_field(name, value)
         self._result_fields[name] = value
 
@@ -267,6 +284,15 @@ class VerificationContext:
         if len(self.warnings) < MAX_WARNINGS:
             self.warnings.append(message)
 
+    def note(self, text: str) -> None:
+        """Say in the trail what the running stage did, or why it did nothing. The last note of a stage counts."""
+        self._note = text
+
+    def take_note(self) -> str:
+        """The note of the stage that ran last, once."""
+        note, self._note = self._note, ""
+        return note
+
     @property
     def error(self) -> str | None:
         return self._error.message if self._error else None
@@ -298,7 +324,7 @@ class VerificationContext:
         """The declared key, or the key itself outside of stages."""
         if self._stage is None:
             return key
-        keys = getattr(self._stage, attribute)
+        keys = getattr(self._stage, attribute, ())
         for declared in keys:
             if declared == key:
                 found: str = declared

@@ -59,6 +59,7 @@ class Engine:
     async def _one(self, prepared: _Prepared, context: VerificationContext) -> TrailEntry:
         stage = prepared.stage
         started = time.perf_counter()
+        context.take_note()
         before = context.error
         reason = ""
         with context.acting(stage):
@@ -75,7 +76,7 @@ class Engine:
                 return TrailEntry(stage.name, "failed", one_line(error), time.perf_counter() - started)
         if context.error is not None and context.error != before:
             return TrailEntry(stage.name, "failed", context.error, time.perf_counter() - started)
-        return TrailEntry(stage.name, "ran", "", time.perf_counter() - started)
+        return TrailEntry(stage.name, "ran", context.take_note(), time.perf_counter() - started)
 
     def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> None:
         kind = error_kind(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from functools import cache
 from typing import (
@@ -20,7 +20,7 @@ from typing import (
 
 from attrs import field, fields, fields_dict, frozen
 
-from ..errors import ContractError
+from ..errors import ContractError, Problem
 from ..model.config import EvaluationMode
 from ..model.fields import names
 from ..model.result import PARTS, MetadataPart, VerificationResult
@@ -28,6 +28,8 @@ from ..model.rubric import Rubric
 from .keys import VERDICT_VIEWS, Key, Keys
 
 if TYPE_CHECKING:
+    from ..model.config import VerificationConfig
+    from ..plugin.application import Karenina
     from .context import VerificationContext
 
 __all__ = [
@@ -46,6 +48,9 @@ __all__ = [
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation"})
+
+
+LISTS = ("requires", "reads", "produces", "result_fields", "revises", "after", "before", "features")
 
 
 class Category(IntEnum):
@@ -193,6 +198,8 @@ class Stage:
     """
     result_fields: ClassVar[Any] = Keys()
     """Fields of the result that this stage sets, once; those of other packages are called `plugin.key`."""
+    revises: ClassVar[Any] = Keys()
+    """Fields of the result that an earlier stage sets and this one may set again, because it knows better."""
     features: ClassVar[Any] = ()
     """Optional behaviour that it serves; those of `included_when` are added by themselves."""
     included_when: ClassVar[Any] = always
@@ -208,7 +215,7 @@ class Stage:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
-        for attribute in ("requires", "reads", "produces", "result_fields", "after", "before", "features"):
+        for attribute in LISTS:
             value = getattr(cls, attribute)
             if isinstance(value, str):
                 raise ContractError(f"{cls.name}.{attribute} is a text; write ({value!r},)")
@@ -218,6 +225,13 @@ class Stage:
             cls.included_when = Condition(test, "its included_when says no to this plan")
         cls.features = Keys(sorted({*cls.features, *cls.included_when.features}))
         _check_declaration(cls)
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        """What this stage cannot work with, each as the path of a setting and what to do; asked once, before a run.
+
+        Called for the stages of the plan only. It must be quick and call no model.
+        """
+        return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Whether to run for this item; the default is no once an error is set. A `Skip` says why not."""
@@ -247,13 +261,15 @@ def _check_declaration(cls: type[Stage]) -> None:
         raise ContractError(f"the stage {cls.__name__} needs a name that is a text, not {cls.name!r}")
     if not isinstance(cls.category, Category):
         raise ContractError(f"{cls.name}.category must be a Category, such as Category.GUARD, not {cls.category!r}")
-    for attribute in ("requires", "reads", "produces", "result_fields", "after", "before", "features"):
+    for attribute in LISTS:
         for key in getattr(cls, attribute):
             if not isinstance(key, str) or not key or key.startswith(".") or key.endswith("."):
                 raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is no name")
     for key in set(cls.produces) & ({*cls.requires, *cls.reads} - VERDICT_VIEWS):
         raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
-    for name in cls.result_fields:
+    for name in set(cls.result_fields) & set(cls.revises):
+        raise ContractError(f"{cls.name} both sets and revises {str(name)!r}; remove one of the two lines")
+    for name in (*cls.result_fields, *cls.revises):
         if "." not in name and name not in RESULT_FIELDS:
             raise ContractError(
                 f"{cls.name}: karenina's results have no field {str(name)!r}; call it 'yourplugin.{name}'"
@@ -279,6 +295,11 @@ def check_result_field(name: str, value: Any) -> None:
         json.dumps(value, default=None)
     except (TypeError, ValueError, RecursionError) as error:
         raise ContractError(f"{str(name)!r} must be data that JSON can hold: {error}") from None
+
+
+def result_field_type(name: str) -> Any:
+    """What a field of the result may hold; anything for a field of another package."""
+    return _field_types()[name].type if name in RESULT_FIELDS else object
 
 
 @cache

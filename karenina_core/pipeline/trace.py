@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from ..model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from ..model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, one_result_each
 
-__all__ = ["EvaluationInput", "evaluation_input", "final_message", "render_trace"]
+__all__ = ["EvaluationInput", "evaluation_input", "final_message", "render_trace", "said_by_model"]
 
 Failure = Literal["empty", "last_not_ai", "no_text"]
 WORDS = {
@@ -33,19 +33,42 @@ class EvaluationInput:
 
 
 def final_message(rows: Sequence[Mapping[str, Any]], raw: str) -> tuple[str, Failure | None]:
-    """The final message of a trace; `raw` is the answer where there are no structured messages."""
+    """The final message of a trace and None, or no text and the kind of failure.
+
+    Where there are structured messages, they alone decide; `raw` is the answer where there are none, whole and without
+    white space around it. Text is never searched for headers. Tool calls beside a text do not take it away.
+    """
     if not rows:
         text = raw.strip()
         return (text, None) if text else ("", "empty")
     last = rows[-1]
     if last.get("role") != "assistant":
         return "", "last_not_ai"
-    text = str(last.get("content") or "").strip()
+    text = _text(last.get("content")).strip()
     return (text, None) if text else ("", "no_text")
 
 
+def said_by_model(rows: Sequence[Mapping[str, Any]], raw: str) -> str:
+    """What the answering model itself wrote, without tool output and headers; `raw` where there are no messages."""
+    if not rows:
+        return raw
+    texts = [_text(row.get("content")) for row in rows if row.get("role") == "assistant"]
+    return "\n\n".join(text for text in texts if text)
+
+
+def _text(content: object) -> str:
+    """The text of a row; a list of blocks, as `Message.to_dict` writes it, is read too."""
+    if isinstance(content, list | tuple):
+        texts = (block.get("text") for block in content if isinstance(block, Mapping))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
 def evaluation_input(rows: Sequence[Mapping[str, Any]], raw: str, *, full_trace: bool) -> EvaluationInput:
-    """What a judge reads: the final message, or the whole trace."""
+    """What a judge reads: the final message, or the whole trace. Every stage that shows an answer to one asks here.
+
+    Where there is nothing to read, `error` says why and `text` is the raw answer, for display only.
+    """
     if full_trace:
         return EvaluationInput(raw, True, None if raw.strip() else WORDS["empty"])
     text, failure = final_message(rows, raw)
@@ -53,10 +76,13 @@ def evaluation_input(rows: Sequence[Mapping[str, Any]], raw: str, *, full_trace:
 
 
 def render_trace(messages: Iterable[Message]) -> str:
-    """A trace as text: sections that begin with `--- AI Message ---`, `--- Tool Message (call_id: x) ---`, `---
-    Thinking ---`."""
+    """A trace as text, for display and for patterns; nothing is read back from it.
+
+    Sections begin with `--- AI Message ---`, `--- Tool Message (call_id: x) ---`, `--- Thinking ---`, in the order of
+    the rows of `trace_dicts`.
+    """
     sections: list[str] = []
-    for message in messages:
+    for message in (part for whole in messages for part in one_result_each(whole)):
         for block in message.content:
             if isinstance(block, ThinkingBlock):
                 sections.append(f"--- Thinking ---\n{block.thinking}")

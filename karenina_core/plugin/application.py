@@ -56,6 +56,7 @@ OTHER_KINDS = {
     "karenina_save_benchmark": "writer",
     "karenina_resolve_model": "model resolver",
     "karenina_wrap_port": "port middleware",
+    "karenina_wrap_embedder": "embedder middleware",
     "karenina_classify_error": "error classifier",
     "karenina_instruct": "prompt instructions",
     "karenina_wrap_stage": "stage middleware",
@@ -122,6 +123,7 @@ class Karenina:
         self.warnings = tuple(warnings)
         self._infos = {info.name: info for info in infos}
         self._tables = dict(settings or {})
+        self._embedders: dict[tuple[str, str], Any] = {}
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
@@ -208,6 +210,27 @@ class Karenina:
     def settings(self, plugin: str) -> Any:
         """The settings of a plugin, or None where it has none."""
         return self._settings.get(plugin)
+
+    def embedder(self, name: str, model: str) -> Any:
+        """The `Embedder` of this name for a model, made once and inside its middleware.
+
+        Raises UnknownName and PluginError.
+        """
+        if (name, model) not in self._embedders:
+            made = self._made_embedder(name, model)
+            for _, wrap in reversed(self.implementations("karenina_wrap_embedder")):
+                made = wrap(embedder=made, name=name, model=model) or made
+            self._embedders[name, model] = made
+        return self._embedders[name, model]
+
+    def _made_embedder(self, name: str, model: str) -> Any:
+        """The bare embedder, with the settings of its plugin where its class takes them."""
+        thing: Any = self.embedders.load(name)
+        if not isinstance(thing, type):
+            return thing
+        settings = self.settings(self.embedders[name].plugin)
+        takes = settings is not None and len(inspect.signature(thing).parameters) > 1
+        return thing(model, settings) if takes else thing(model)
 
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""

@@ -64,12 +64,12 @@ def karenina_register_sinks(registry: SinkRegistry) -> None:
 
 @hookspec
 def karenina_register_embedders(registry: EmbedderRegistry) -> None:
-    """Add embedders: text to vectors."""
+    """Add embedders: texts to vectors. An embedder is a class that is made with the name of a model, an `Embedder`."""
 
 
 @hookspec
 def karenina_register_search_tools(registry: SearchToolRegistry) -> None:
-    """Add search tools: a query to documents."""
+    """Add search tools: a query to results, each a `SearchTool`."""
 
 
 @hookspec
@@ -138,6 +138,14 @@ def karenina_instruct(
     task: str, interface: str, context: Mapping[str, Any], app: Karenina
 ) -> AdapterInstruction | None:
     """Text to add to the prompt of a task for models behind an interface. Called once per prompt."""
+
+
+@hookspec
+def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Karenina) -> Any | None:
+    """Return an embedder that stands in front of the one called `name`, made for `model`: to record or replay.
+
+    None leaves it as it is. Called once per embedder; the one of the plugin with the first name is the outermost.
+    """
 
 
 # Stages: called once per plan.

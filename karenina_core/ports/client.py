@@ -111,7 +111,8 @@ class ModelClient:
         llm = self.model.llm
         if llm is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")
-        call = self._call(task)
+        call = self._call(task, temperature)
+        temperature = call.temperature
         attempts, started = Attempts(), time.monotonic()
         try:
             response: LLMResponse = await self._tried(
@@ -124,16 +125,30 @@ class ModelClient:
         return response
 
     async def parse(
-        self, task: str, messages: Sequence[Message], schema: Mapping[str, Any], *, validate: Validate | None = None
+        self,
+        task: str,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        *,
+        validate: Validate | None = None,
+        temperature: float | None = None,
     ) -> ParsePortResult:
-        """Ask the model for data of a JSON Schema, repaired where it does not fit. Raises ParseError and PortError."""
+        """Ask the model for data of a JSON Schema, repaired where it does not fit. Raises ParseError and PortError.
+
+        `temperature` takes the place of the configured one, except for a model that is sent none at all.
+        """
         if self.model.parser is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
         attempts, started = Attempts(), time.monotonic()
         tried = _Retried(self.model.parser, self, attempts)
         try:
             result = await parse_with_repair(
-                tried, messages, schema, validate=validate, max_repairs=self.config.max_retries, call=self._call(task)
+                tried,
+                messages,
+                schema,
+                validate=validate,
+                max_repairs=self.config.max_retries,
+                call=self._call(task, temperature),
             )
         except Exception as error:  # also the template's own: the replies were paid for
             self._record(
@@ -158,8 +173,10 @@ class ModelClient:
             raise PortError(f"the adapter {self.config.interface!r} gave back no proper reply ({what})", kind="plugin")
         return reply
 
-    def _call(self, task: str) -> CallContext:
-        return CallContext(str(task), self.question_id, self.question_text, self.replicate)
+    def _call(self, task: str, temperature: float | None) -> CallContext:
+        if self.config.temperature is None:
+            temperature = None  # the model refuses one
+        return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature)
 
     async def _tried(self, attempt: Callable[[], Any], attempts: Attempts) -> Any:
         async def classified() -> Any:

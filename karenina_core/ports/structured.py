@@ -51,7 +51,10 @@ class StructuredParser:
             channel = self._channels[position]
             try:
                 response = await self._llm.ainvoke(
-                    _with_schema(messages, schema), output=OutputFormat(channel, schema), call=call
+                    _with_schema(messages, schema),
+                    output=OutputFormat(channel, schema),
+                    temperature=call.temperature if call else None,
+                    call=call,
                 )
             except PortError as error:
                 if error.kind != "invalid_request" or error.status not in REFUSED_STATUS:

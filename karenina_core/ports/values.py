@@ -63,6 +63,8 @@ class CallContext:
     question_id: str = ""
     question_text: str = ""
     replicate: int = 1
+    temperature: float | None = None
+    """What the task asks for in place of the model's own temperature; for parser ports, which take no such argument."""
 
 
 @frozen(kw_only=True)

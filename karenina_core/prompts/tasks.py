@@ -2,7 +2,10 @@
 
 from enum import StrEnum
 
-__all__ = ["PromptTask"]
+__all__ = ["EMBEDDING", "PromptTask"]
+
+EMBEDDING = "embedding"
+"""The key under which the use of an embedder is accounted for. It has no prompt."""
 
 
 class PromptTask(StrEnum):
@@ -24,6 +27,7 @@ class PromptTask(StrEnum):
     RUBRIC_AGENTIC_TRAIT_INVESTIGATION = "rubric_agentic_trait_investigation"
     RUBRIC_AGENTIC_TRAIT_EXTRACTION = "rubric_agentic_trait_extraction"
     RUBRIC_DYNAMIC_PRESENCE_CHECK = "rubric_dynamic_presence_check"
+    EMBEDDING_EQUIVALENCE = "embedding_equivalence"
     DJ_TEMPLATE_EXCERPT_EXTRACTION = "dj_template_excerpt_extraction"
     DJ_TEMPLATE_HALLUCINATION = "dj_template_hallucination"
     DJ_TEMPLATE_REASONING = "dj_template_reasoning"

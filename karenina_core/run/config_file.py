@@ -24,12 +24,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, PluginError, Problem, one_line
-from ..model.config import FEATURE_FIELDS, ManualAnswer, VerificationConfig
+from ..model.config import FEATURE_FIELDS, DeepJudgmentMode, ManualAnswer, VerificationConfig
 from ..model.fields import texts
 from ..plugin.application import Karenina
 from .config_layers import (
@@ -121,7 +121,10 @@ def configure(
     document = merged(layer.table for layer in every)
     run = dict(_table(document.get("run")))
     named = {role: run.pop(f"{role}_models", ()) for role in ("answering", "parsing")}
-    run = {name: value for name, value in run.items() if name not in SWITCHES} | {"features": sorted(features)}
+    run = {name: value for name, value in run.items() if name not in (*SWITCHES, "deep_judgment_mode")}
+    run |= {"features": sorted(features), "embedding_check_enabled": "embedding_check" in features}
+    if (mode := _deep_judgment_mode(layers, problems)) is not None:
+        run["deep_judgment_reasoning_only"] = mode == "reasoning_only"
     config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)
     made: Mapping[str, Any] = {}
     if models:
@@ -174,6 +177,9 @@ def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) ->
             problems.append(Problem("run.features", f"expected a list of names, got {listed!r} (from {layer.label})"))
         elif listed is not None:
             features = set(listed)
+        mode = layer.run().get("deep_judgment_mode")
+        if mode is not None:
+            (features.discard if mode == "disabled" else features.add)("deep_judgment")
         for name in SWITCHES:
             value = layer.run().get(name)
             if value is not None and not isinstance(value, bool):
@@ -183,6 +189,20 @@ def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) ->
     both = sorted(set(flags.features_on) & set(flags.features_off))
     problems += [Problem("", f"--with {name} and --without {name} contradict each other") for name in both]
     return (features | set(flags.features_on)) - set(flags.features_off)
+
+
+def _deep_judgment_mode(layers: Sequence[Layer], problems: list[Problem]) -> str | None:
+    """The mode that the last layer says; the feature that it means is switched among the features."""
+    mode = None
+    for layer in layers:
+        said = layer.run().get("deep_judgment_mode")
+        if said is not None and said not in get_args(DeepJudgmentMode):
+            allowed = ", ".join(get_args(DeepJudgmentMode))
+            what = f"must be one of {allowed}, not {said!r} (from {layer.label})"
+            problems.append(Problem("run.deep_judgment_mode", what))
+        elif said is not None:
+            mode = str(said)
+    return mode
 
 
 def _trust_problems(layers: Sequence[Layer], flags: Flags) -> list[Problem]:

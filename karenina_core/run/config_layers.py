@@ -10,7 +10,7 @@ from typing import Any
 from attrs import fields_dict, frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
-from ..model.config import FEATURE_FIELDS, VerificationConfig
+from ..model.config import FEATURE_FIELDS, VerificationConfig, read_switch
 
 __all__ = [
     "ENVIRONMENT",
@@ -30,12 +30,25 @@ TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
 SWITCHES = tuple(FEATURE_FIELDS)
 ENVIRONMENT = {
+    "EMBEDDING_CHECK": "embedding_check_enabled",
+    "EMBEDDING_CHECK_MODEL": "embedding_check_model",
+    "EMBEDDING_CHECK_THRESHOLD": "embedding_check_threshold",
+} | {
     f"KARENINA_{name.upper()}": name
     for name in (
         "replicate_count",
         "evaluation_mode",
         "use_full_trace_for_template",
         "include_extraction_hints",
+        "deep_judgment_mode",
+        "deep_judgment_max_excerpts_per_attribute",
+        "deep_judgment_fuzzy_match_threshold",
+        "deep_judgment_excerpt_retry_attempts",
+        "deep_judgment_search_enabled",
+        "deep_judgment_search_tool",
+        "embedding_check_embedder",
+        "embedding_check_model",
+        "embedding_check_threshold",
         "request_timeout",
         "retry_max_elapsed_seconds",
         "concurrency",
@@ -44,8 +57,6 @@ ENVIRONMENT = {
     )
 }
 """Environment variables and the fields of `[run]` that they set. What may run code is not among them."""
-TRUE = ("1", "true", "yes", "on")
-FALSE = ("0", "false", "no", "off")
 
 
 @frozen
@@ -150,12 +161,12 @@ def _toml_or_text(text: str) -> Any:
 
 
 def _environment_value(name: str, text: str) -> Any:
+    if name == "deep_judgment_mode":
+        return text
     default = False if name in SWITCHES else fields_dict(VerificationConfig)[name].default
     if isinstance(default, bool):
-        if text.lower() not in (*TRUE, *FALSE):
-            raise ValueError(f"must be one of {', '.join((*TRUE, *FALSE))}, not {text!r}")
-        return text.lower() in TRUE
-    if isinstance(default, int | float):
+        return read_switch(text)
+    if isinstance(default, int | float) or name == "embedding_check_threshold":
         return _toml_or_text(text)
     return text
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 from attrs import field, frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
-from ..model.config import MANUAL, ManualAnswer, ModelConfig
 from ..model.convert import structure
 from ..model.fields import texts
+from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
 
 __all__ = ["ModelFlags", "Tables", "configured_models", "structure_fields"]
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from attrs import field, frozen
 
-from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean
+from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
 from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
 from ..model.identity import TaskIdentity
@@ -20,7 +20,17 @@ from ..plugin.application import Karenina
 from .models import check_models
 from .templates import TemplateLoader
 
-__all__ = ["Generation", "Item", "LeftOut", "Prepared", "default_mode", "prepare", "rubric_of", "why_left_out"]
+__all__ = [
+    "Generation",
+    "Item",
+    "LeftOut",
+    "Prepared",
+    "check_stages",
+    "default_mode",
+    "prepare",
+    "rubric_of",
+    "why_left_out",
+]
 
 
 @frozen
@@ -196,7 +206,21 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
     orchestrator = StageOrchestrator.for_request(request, app=app)
     orchestrator.ready()
+    check_stages(orchestrator, config, app)
     return orchestrator
+
+
+def check_stages(orchestrator: StageOrchestrator, config: VerificationConfig, app: Karenina) -> None:
+    """Ask every stage of a plan whether it can work with this configuration. Raises ConfigError with all problems."""
+    problems: list[Problem] = []
+    for stage in orchestrator.stages:
+        check = getattr(stage, "check_config", None)
+        try:
+            problems += check(config, app) if check is not None else ()
+        except Exception as error:  # anybody's code
+            problems.append(Problem("", f"{stage.name} could not check the configuration: {one_line(error)}"))
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
 
 
 def _check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:

@@ -16,7 +16,7 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..ports.client import CallRecord, Model, ModelClient
 from .models import check_models, open_models
-from .prepare import Item
+from .prepare import Item, check_stages
 from .templates import TemplateLoader
 
 __all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
@@ -89,6 +89,7 @@ async def arun_single_model_verification(
         raise ConfigError("replicate: counts from 1")
     orchestrator = StageOrchestrator.from_config(evaluation_mode, rubric, features=config.features, app=app)
     orchestrator.ready()
+    check_stages(orchestrator, config, app)
     item = Item(question, answering_model, parsing_model, replicate, rubric, orchestrator)
     # Two openings, because one configuration may play both roles with a state of its own in each.
     async with (

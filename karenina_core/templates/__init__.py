@@ -10,43 +10,84 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .answer import BaseAnswer, VerifiedField
+    from .class_specs import template_spec
     from .handle import FieldVerdict, FilledTemplate, RegexVerdict, TemplateField, TemplateHandle, TemplateRuntime
+    from .lint import lint_benchmark, lint_schema, lint_template
     from .normalize import SynonymMap
     from .primitives import (
         BooleanMatch,
         ContainsAll,
         ContainsAny,
+        DateMatch,
+        DateRange,
+        DateTolerance,
         ExactMatch,
         LiteralMatch,
         NumericExact,
+        NumericGraded,
+        NumericMaximum,
+        NumericMinimum,
+        NumericRange,
+        NumericRangeGraded,
+        NumericThresholdGraded,
         NumericTolerance,
+        OrderedMatch,
         RegexMatch,
+        SemanticMatch,
         SetContainment,
+        TraceContains,
+        TraceLength,
+        TracePrimitive,
+        TraceRegex,
         VerificationPrimitive,
     )
     from .specs import primitive_from_spec, to_spec
+    from .strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 
 __all__ = [
+    "AllOf",
+    "AnyOf",
+    "AtLeastN",
     "BaseAnswer",
     "BooleanMatch",
     "ContainsAll",
     "ContainsAny",
+    "DateMatch",
+    "DateRange",
+    "DateTolerance",
     "ExactMatch",
+    "FieldCheck",
     "FieldVerdict",
     "FilledTemplate",
     "LiteralMatch",
     "NumericExact",
+    "NumericGraded",
+    "NumericMaximum",
+    "NumericMinimum",
+    "NumericRange",
+    "NumericRangeGraded",
+    "NumericThresholdGraded",
     "NumericTolerance",
+    "OrderedMatch",
     "RegexMatch",
     "RegexVerdict",
+    "SemanticMatch",
     "SetContainment",
     "SynonymMap",
     "TemplateField",
     "TemplateHandle",
     "TemplateRuntime",
+    "TraceContains",
+    "TraceLength",
+    "TracePrimitive",
+    "TraceRegex",
     "VerificationPrimitive",
     "VerifiedField",
+    "lint_benchmark",
+    "lint_schema",
+    "lint_template",
     "primitive_from_spec",
+    "template_spec",
     "to_spec",
 ]
 
@@ -54,7 +95,10 @@ _HOMES = {
     "answer": ("BaseAnswer", "VerifiedField"),
     "handle": ("FieldVerdict", "FilledTemplate", "RegexVerdict", "TemplateField", "TemplateHandle", "TemplateRuntime"),
     "normalize": ("SynonymMap",),
+    "class_specs": ("template_spec",),
+    "lint": ("lint_benchmark", "lint_schema", "lint_template"),
     "specs": ("primitive_from_spec", "to_spec"),
+    "strategies": ("AllOf", "AnyOf", "AtLeastN", "FieldCheck"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

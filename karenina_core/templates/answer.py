@@ -3,6 +3,9 @@
 Three ways to write one. *Verified*: every field is a `VerifiedField`, and `verify` and `verify_granular` come by
 themselves. *Classic*: plain pydantic fields, a hook that sets `self.correct`, and a hand-written `verify`. *Mixed*:
 both; plain fields then never influence the automatic verdict.
+
+An inner class `VerificationStrategy` with the attribute `verify_strategy` says which verified fields must be right;
+without one it is all of them.
 """
 
 from __future__ import annotations
@@ -16,10 +19,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import did_you_mean
 from .patterns import run_patterns
-from .primitives import VerificationPrimitive
-from .verification import Comparison, Verification, compare
+from .primitives import TracePrimitive, VerificationPrimitive
+from .strategies import AllOf, Condition, FieldCheck, condition_problems
+from .verification import Comparison, Evidence, Verification, compare
 
-__all__ = ["AUTOMATIC", "RESERVED", "BaseAnswer", "VerifiedField", "verification_of"]
+__all__ = [
+    "AUTOMATIC",
+    "RESERVED",
+    "BaseAnswer",
+    "VerifiedField",
+    "give_evidence",
+    "verification_of",
+    "written_by_author",
+]
 
 RESERVED = {
     "id": "it holds the question's id",
@@ -29,6 +41,7 @@ RESERVED = {
     "verify": "it is the method that decides",
     "verify_granular": "it is the method that gives partial credit",
     "verify_regex": "it is the method that runs self.regex",
+    "VerificationStrategy": "it is the inner class that composes the fields' results",
 }
 
 
@@ -45,7 +58,8 @@ def VerifiedField(
     `weight` (finite, at least 0) counts in the granular score only. `extraction_hint` is advice for the judge that
     stays out of the schema. Everything else goes to pydantic's `Field`. Ground truth, primitive and weight never
     enter a schema. A primitive that uses no ground truth still gets a placeholder, `"N/A"` by convention. A `default`
-    never stands in for what a judge did not find.
+    never stands in for what a judge did not find. A trace primitive makes a bool field that the judge never sees: its
+    ground truth says whether the check on the trace has to hold.
 
     Raises ValueError or TypeError for a blank description, a missing primitive, a bad weight, an argument that
     pydantic does not know, or a ground truth that the primitive could never compare.
@@ -62,6 +76,8 @@ def VerifiedField(
         if name not in _FIELD_PARAMETERS:
             known = [*_FIELD_PARAMETERS, "weight", "extraction_hint"]
             raise TypeError(f"VerifiedField has no argument {name!r}{did_you_mean(name, known)}")
+    if isinstance(primitive, TracePrimitive) and "default_factory" not in field_kwargs:
+        field_kwargs.setdefault("default", None)
     info = Field(description=description, **field_kwargs)
     info.metadata.append(Verification(ground_truth, primitive, weight, extraction_hint))
     return info
@@ -105,7 +121,14 @@ class BaseAnswer(BaseModel):
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
+    # No private attribute of pydantic: that would put a model_post_init into every class, where a hook belongs.
+    __slots__ = ("_karenina_evidence",)
+
     __verified__: ClassVar[Mapping[str, Verification]] = {}
+    __strategy__: ClassVar[Condition | None] = None
+    """The tree that the author declared."""
+    __tree__: ClassVar[Condition] = AllOf()
+    """The tree that decides: the declared one, or all verified fields."""
 
     id: str | None = None
 
@@ -128,6 +151,8 @@ class BaseAnswer(BaseModel):
         cls.__verified__ = {
             name: found for name, info in cls.model_fields.items() if (found := verification_of(info)) is not None
         }
+        cls.__strategy__ = _declared_strategy(cls)
+        cls.__tree__ = cls.__strategy__ or AllOf(map(FieldCheck, cls.__verified__))
         if cls.__verified__:
             for name, method in AUTOMATIC.items():
                 if not any(name in base.__dict__ for base in cls.__mro__):
@@ -162,17 +187,55 @@ def _refuse_reserved_names(cls: type[BaseAnswer]) -> None:
         raise TypeError(f"field {name!r} of {cls.__name__}: the name is reserved ({RESERVED[name]}); rename the field")
 
 
+def _declared_strategy(cls: type[BaseAnswer]) -> Condition | None:
+    """The tree of the inner class. Raises TypeError or ValueError where it cannot decide anything."""
+    for name, value in vars(cls).items():
+        if isinstance(value, type) and hasattr(value, "verify_strategy") and name != "VerificationStrategy":
+            raise TypeError(
+                f"{cls.__name__}.{name} has a verify_strategy; the class must be named VerificationStrategy"
+            )
+    declared = getattr(cls, "VerificationStrategy", None)
+    if declared is None:
+        return None
+    if not hasattr(declared, "verify_strategy"):
+        hint = did_you_mean("verify_strategy", [name for name in vars(declared) if not name.startswith("__")])
+        raise TypeError(
+            f"{cls.__name__}.VerificationStrategy has no verify_strategy{hint}; "
+            "write verify_strategy = AllOf([FieldCheck('name'), ...])"
+        )
+    condition = declared.verify_strategy
+    if problems := condition_problems(condition, cls.__verified__):
+        raise ValueError(f"{cls.__name__}: " + "; ".join(problems))
+    if written_by_author(cls, "verify"):
+        raise TypeError(
+            f"{cls.__name__} has a verify_strategy and a verify() of its own, which decides alone; remove one of them"
+        )
+    found: Condition = condition
+    return found
+
+
+def written_by_author(cls: type[BaseAnswer], method: str) -> bool:
+    """Whether `verify` or `verify_granular` of this class is the author's own."""
+    return getattr(cls, method, None) not in (None, AUTOMATIC[method])
+
+
+def give_evidence(answer: BaseAnswer, evidence: Evidence) -> None:
+    """Attach what the automatic verdict of this answer may rest on beside its fields."""
+    object.__setattr__(answer, "_karenina_evidence", evidence)
+
+
 def _comparison(self: BaseAnswer) -> Comparison:
-    return compare(self.__verified__, self.__dict__)
+    evidence = getattr(self, "_karenina_evidence", None)
+    return compare(self.__verified__, self.__dict__, self.__tree__, evidence)
 
 
 def _verify(self: BaseAnswer) -> bool:
-    """Whether every verified field is right."""
+    """Whether the fields are right that the strategy asks for: all verified ones where there is no strategy."""
     return _comparison(self).passed
 
 
 def _verify_granular(self: BaseAnswer) -> float:
-    """Weighted mean of the scores of the verified fields."""
+    """Partial credit by the strategy: the weighted mean of the fields' scores where there is none."""
     return _comparison(self).granular
 
 

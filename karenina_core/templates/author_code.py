@@ -11,6 +11,9 @@ from ..errors import TemplateError, one_line
 
 __all__ = ["author_code", "line_in"]
 
+_LONGEST = 2000
+"""Characters of a message: enough for the list of all names that a template can use."""
+
 
 @contextmanager
 def author_code(what: str, module: str) -> Iterator[None]:
@@ -23,7 +26,7 @@ def author_code(what: str, module: str) -> Iterator[None]:
     except TemplateError:
         raise
     except (Exception, SystemExit) as error:
-        raise TemplateError(f"{what} raised {one_line(error)}{line_in(module, error)}") from error
+        raise TemplateError(f"{what} raised {one_line(error, _LONGEST)}{line_in(module, error)}") from error
 
 
 def line_in(module: str, error: BaseException) -> str:

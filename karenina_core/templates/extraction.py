@@ -3,7 +3,7 @@
 The judge fills a relaxed subclass of the template: every verified field may be null, which means that the answer
 does not say. One question without an answer then does not spoil the record. Everything else is as the author
 declared it, and because it is a subclass, the filled object is an instance of the author's class and need not be
-converted.
+converted. Fields that are decided on the trace are none of the judge's business: data for them is dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .answer import BaseAnswer
 from .author_code import author_code
 from .verification import Verification
 
-__all__ = ["extraction_class", "fill", "keys_of"]
+__all__ = ["copied", "extraction_class", "fill", "keys_of"]
 
 A = TypeVar("A", bound=BaseAnswer)
 
@@ -34,9 +34,8 @@ _KEPT = (
     "serialization_alias",
     "title",
     "description",
-    "examples",
-    "json_schema_extra",
 )
+"""What stays of a verified field. Examples and free additions to its schema do not: they tell what is expected."""
 
 
 def extraction_class(cls: type[A]) -> type[A]:
@@ -57,12 +56,15 @@ def _relax(cls: type[A]) -> type[A]:
             cls.model_post_init(self, context)
 
     fields = {name: _relaxed_field(cls.model_fields[name], found) for name, found in cls.__verified__.items()}
+    config = ConfigDict(allow_inf_nan=False)  # JSON has no such numbers
+    if fields:
+        config["json_schema_extra"] = None
     body = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
         "__annotations__": {name: _nullable(cls.model_fields[name]) for name in fields},
-        "model_config": ConfigDict(allow_inf_nan=False),  # JSON has no such numbers
+        "model_config": config,
         "model_post_init": model_post_init,
         **fields,
     }
@@ -101,6 +103,8 @@ def keys_of(cls: type[BaseAnswer]) -> dict[str, str]:
     """The key of every field in the judge's schema, by field name. Raises TemplateError where there are several."""
     names: dict[str, str] = {}
     for name, info in cls.model_fields.items():
+        if name in cls.__verified__ and cls.__verified__[name].kind == "trace":
+            continue
         alias = name if info.validation_alias is None else info.validation_alias
         if not isinstance(alias, str):
             raise TemplateError(
@@ -136,20 +140,20 @@ def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[s
     if not isinstance(data, Mapping):
         raise FillError(f"Expected a JSON object with the keys {expected}; got {_shown(data)}")
     given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
-    known = {key: _copied(data[word]) for key, word in given.items()}
+    known = {key: copied(data[word]) for key, word in given.items()}
     if not known:
         raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {_shown(list(data))}")
-    for name in cls.__verified__:
-        if keys[name] in known and known[keys[name]] is None:
+    for name in cls.__verified__.keys() & keys.keys():
+        if known.get(keys[name], ...) is None:
             del known[keys[name]]  # the author's validators were not written for null
     return known
 
 
-def _copied(value: Any) -> Any:
-    """Template code may change what it was given; the data stays the caller's."""
+def copied(value: Any) -> Any:
+    """A copy of JSON data: template code may change what it was given, and the data stays the caller's."""
     if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _explain(error: ValidationError) -> str:

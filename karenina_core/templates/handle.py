@@ -7,7 +7,7 @@ runs, or whether there is any, is the runtime's matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
@@ -24,7 +24,7 @@ __all__ = [
 
 @frozen
 class TemplateField:
-    """One fact that the judge extracts."""
+    """One fact that the judge extracts, or that code reads off the trace."""
 
     name: str
     type: str
@@ -35,6 +35,8 @@ class TemplateField:
     hint: str | None = None
     """Advice for the judge that is not part of the schema."""
     weight: float = 1.0
+    semantic: bool = False
+    """Whether it is decided by how similar the extracted text is to the expected one, which an embedder says."""
 
 
 @frozen
@@ -43,10 +45,13 @@ class FieldVerdict:
 
     result: bool
     field_results: Mapping[str, bool | None] = field(factory=dict)
-    """Per verified field: True, False, or None where the judge found nothing to extract."""
+    """Per verified field, also those that the strategy leaves out: True, False, or None where the judge found nothing
+    to extract.
+    """
     field_scores: Mapping[str, float | None] = field(factory=dict)
     """Per verified field: a number from 0 to 1, or None as above."""
     composition_strategy: str | None = None
+    """The root of the author's strategy: `all_of`, `any_of`, `at_least_n(2)`, `field_check`; None without one."""
 
 
 @frozen
@@ -79,15 +84,31 @@ class FilledTemplate(Protocol):
         """The extracted fields as JSON data; without `id`, `correct` and `regex`."""
         ...
 
-    async def verify(self, trace: str) -> FieldVerdict:
-        """Decide whether the extracted fields are right. `trace` is the raw trace, for checks that read it.
+    def accepting(self, fields: Collection[str]) -> FilledTemplate:
+        """A copy in which these fields count as right: the template's code finds the expected value in them.
 
-        Raises TemplateError where the template's code fails or does not answer True or False: that is no verdict.
+        `values()` and `nulls` still tell what was extracted; results, scores and the strategy follow. Raises
+        TemplateError for a field without an expected value: one that does not exist, whose primitive needs none, or
+        that is decided on the trace.
+        """
+        ...
+
+    async def verify(
+        self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
+    ) -> FieldVerdict:
+        """Decide whether the fields are right.
+
+        `trace` is the raw trace; `said` is what the answering model itself wrote in it, without tool output and
+        generated headers (the trace where it is not given). Checks on the trace read one of them. `similarities` says
+        per semantic field how similar the extracted text is to the expected one, from 0 to 1.
+
+        Raises TemplateError where the template's code fails or does not answer True or False, or where a semantic
+        field has a value and no similarity: that is no verdict.
         """
         ...
 
     async def granular(self) -> float | None:
-        """The template's partial credit, or None where it defines none.
+        """The template's partial credit, or None where it defines none. Ask after `verify`.
 
         Raises TemplateError where the template's code fails. The verdict does not depend on it, so a caller reports
         this as a warning and leaves the number out.
@@ -114,6 +135,10 @@ class TemplateHandle(Protocol):
 
     def fields(self) -> tuple[TemplateField, ...]:
         """What the judge extracts; empty where nothing is to be extracted and no judge is needed."""
+        ...
+
+    def trace_fields(self) -> tuple[TemplateField, ...]:
+        """What code decides on the text of the trace. The judge is not asked and the schema does not name them."""
         ...
 
     def ground_truth(self) -> Mapping[str, Any]:

@@ -87,7 +87,14 @@ def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
         return [f"the pattern is not a regular expression: {error}"]
     if pattern.groups > 1 and isinstance(check["expected"], str):
         return [f"with {pattern.groups} capture groups no match is a text, so it can never pass; write (?:...) instead"]
-    return []
+    expected = check["expected"]
+    texts = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
+    return [
+        f"{text!r} is a whole match of the pattern, but its capture group stands for the match and gives "
+        f"{pattern.findall(text)!r}; write (?:...) instead"
+        for text in texts
+        if pattern.groups and isinstance(text, str) and pattern.fullmatch(text) and text not in pattern.findall(text)
+    ]
 
 
 def _expected_problems(check: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import attrs
@@ -60,9 +61,10 @@ def _misfits(given: Mapping[Any, Any], cls: type) -> list[str]:
 
 
 def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
-    """The plain data that `primitive_from_spec` turns into an equal primitive.
+    """The plain data that `primitive_from_spec` turns into an equal primitive: dates as ISO 8601 texts, sets as lists.
 
-    Raises TemplateError for a primitive whose class is no attrs class, because its parameters cannot be known.
+    The class has to take these forms back, as with an attrs converter. Raises TemplateError for a primitive whose class
+    is no attrs class, because its parameters cannot be known.
     """
     cls = type(primitive)
     if not attrs.has(cls):
@@ -74,6 +76,10 @@ def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, SynonymMap):
         return {"type": "SynonymMap", "mapping": dict(value.mapping)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(item) for item in value), key=repr)  # their own order differs between processes
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value
+    return value.isoformat() if isinstance(value, date) else value

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..errors import FillError, TemplateError
 from ..model.config import ModelConfig
@@ -152,6 +152,10 @@ class FakeHandle:
     """The partial credit of every filled template."""
     failure: str | None = None
     """Where given, `verify`, `regex` and `granular` raise TemplateError with this text."""
+    marks: Mapping[str, str] = field(factory=dict)
+    """Fields that are decided on the trace, and the text that the answering model has to have written for each."""
+    semantic: frozenset[str] = field(default=frozenset(), converter=frozenset)
+    """Fields that are right from a similarity of 0.5 on."""
     isolation: str = "no-code"
 
     def schema(self) -> dict[str, Any]:
@@ -166,12 +170,19 @@ class FakeHandle:
 
     def fields(self) -> tuple[TemplateField, ...]:
         return tuple(
-            TemplateField(name, type(value).__name__, f"what the response says about {name}", True)
+            TemplateField(
+                name, type(value).__name__, f"what the response says about {name}", True, semantic=name in self.semantic
+            )
             for name, value in self.expected.items()
         )
 
+    def trace_fields(self) -> tuple[TemplateField, ...]:
+        return tuple(
+            TemplateField(name, "bool", f"whether it says {text!r}", True) for name, text in self.marks.items()
+        )
+
     def ground_truth(self) -> Mapping[str, Any]:
-        return dict(self.expected)
+        return {**self.expected, **dict.fromkeys(self.marks, True)}
 
     async def build(self, data: Mapping[str, Any] | None) -> FakeFilled:
         """Raises FillError for values of another type, and where no field is there."""
@@ -192,6 +203,7 @@ class FakeFilled:
 
     handle: FakeHandle = field(factory=FakeHandle)
     data: Mapping[str, Any] = field(factory=lambda: {"fact": "42"})
+    accepted: frozenset[str] = frozenset()
 
     @property
     def nulls(self) -> frozenset[str]:
@@ -200,21 +212,42 @@ class FakeFilled:
     def values(self) -> Mapping[str, Any]:
         return dict(self.data)
 
-    async def verify(self, trace: str) -> FieldVerdict:
+    def accepting(self, fields: Collection[str]) -> FakeFilled:
+        for name in fields:
+            if name not in self.handle.expected:
+                raise TemplateError(f"field {name!r} has no expected value")
+        return evolve(self, accepted=self.accepted | frozenset(fields))
+
+    async def verify(
+        self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
+    ) -> FieldVerdict:
         self._may_fail()
-        right = {
-            name: None if value is None else value == self.handle.expected[name] for name, value in self.data.items()
-        }
+        right = {name: self._right(name, similarities or {}) for name in self.data}
+        right |= {name: text in (trace if said is None else said) for name, text in self.handle.marks.items()}
         scores = {name: None if found is None else float(found) for name, found in right.items()}
         return FieldVerdict(all(found is True for found in right.values()), right, scores)
 
     async def granular(self) -> float | None:
+        """The handle's credit; 1 where every field is accepted."""
         self._may_fail()
-        return self.handle.credit
+        everything = self.accepted >= self.data.keys() and not self.handle.marks
+        return 1.0 if self.handle.credit is not None and everything else self.handle.credit
 
     async def regex(self, trace: str) -> RegexVerdict:
         self._may_fail()
         return self.handle.patterns
+
+    def _right(self, name: str, similarities: Mapping[str, float]) -> bool | None:
+        value, expected = self.data[name], self.handle.expected[name]
+        if name in self.accepted:
+            return True
+        if value is None:
+            return None
+        if name in self.handle.semantic and value != expected:
+            if name not in similarities:
+                raise TemplateError(f"field {name!r} needs a similarity")
+            return similarities[name] >= 0.5
+        return bool(value == expected)
 
     def _may_fail(self) -> None:
         if self.handle.failure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -26,8 +27,8 @@ __all__ = ["LOOKS", "Loaded", "Looks", "told_by"]
 
 PRIMITIVES: Mapping[str, type] = {
     name: thing
-    for name, thing in vars(primitives).items()
-    if isinstance(thing, type) and issubclass(thing, VerificationPrimitive) and name in primitives.__all__
+    for name in primitives.__all__
+    if issubclass(thing := getattr(primitives, name), VerificationPrimitive) and not inspect.isabstract(thing)
 }
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 
@@ -119,6 +120,8 @@ def _fields(loaded: Loaded) -> Fault | None:
         wanted = [field["name"] for field in spec["fields"]]
         if [field.name for field in fields] != wanted:
             return Fault(f"fields() names {[f.name for f in fields]}, the template has {wanted}", line)
+        if handle.trace_fields():
+            return Fault("trace_fields() names fields that a judge extracts", loaded.line("trace_fields", handle))
         if set(handle.schema().get("properties", {})) != set(wanted):
             return Fault(f"the schema asks for {sorted(handle.schema().get('properties', {}))}, not {wanted}", line)
         if differs := difference(right_data(spec), dict(handle.ground_truth())):

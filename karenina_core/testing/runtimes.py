@@ -11,6 +11,7 @@ from .checks import Check, Fault, expecting
 from .lines import line_of_error
 from .runtime_inert import INERT
 from .runtime_looks import LOOKS, Loaded
+from .runtime_verdicts import VERDICTS
 from .template_sources import SOURCES, Source
 
 __all__ = ["runtime_checks"]
@@ -25,8 +26,9 @@ def runtime_checks(
 ) -> list[Check]:
     """One check for every promise of a template runtime (a class or an instance).
 
-    Templates are made by `strategies.template_specs()` and written in the runtime's language by `sources(spec)`; for
-    the languages `python` and `karenina-template` it need not be given. Raises ValueError where it is missing.
+    Templates are made by `strategies.template_specs()`, some with a strategy or a field of the trace added, and written
+    in the runtime's language by `sources(spec)`; for the languages `python` and `karenina-template` it need not be
+    given. Raises ValueError where it is missing.
     """
     made = runtime() if isinstance(runtime, type) else runtime
     name = str(getattr(made, "name", type(made).__name__))
@@ -34,7 +36,7 @@ def runtime_checks(
     if write is None:
         raise ValueError(f"runtime {name}: say with sources=function how a spec is written in its language")
     loaded = Loaded(made, write, max_examples)
-    looks = dict(LOOKS) if getattr(made, "executes_code", True) else {**LOOKS, **INERT}
+    looks = {**LOOKS, **VERDICTS, **({} if getattr(made, "executes_code", True) else INERT)}
     checks = [
         Check(f"runtime {name}", check, promise, partial(_look, loaded, look))
         for check, (promise, look) in looks.items()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import did_you_mean, one_line
+from ..errors import Problem, did_you_mean, one_line
+from ..model.config import VerificationConfig
 from ..pipeline.keys import VERDICT_VIEWS, Key
-from ..pipeline.stage import RESULT_FIELDS, Category, PlanRequest, Stage
+from ..pipeline.stage import LISTS, RESULT_FIELDS, Category, PlanRequest, Stage
+from ..plugin.application import Karenina
 from .checks import Fault
 from .compare import difference, snapshot
 from .examples import every
@@ -15,9 +17,7 @@ from .lines import file_of, line_of_attribute, line_of_error
 from .stage_examples import KNOWN_KEYS
 from .strategies import plan_requests
 
-__all__ = ["declaration_fault", "impure_condition"]
-
-LISTS = ("requires", "reads", "produces", "result_fields", "features", "after", "before")
+__all__ = ["careless_check", "declaration_fault", "impure_condition"]
 
 
 def declaration_fault(stage: Stage) -> Fault | None:
@@ -46,11 +46,12 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
             yield from _key_problems(attribute, key)
     if both := set(stage.requires) & set(stage.reads):
         yield "reads", f"{', '.join(map(str, sorted(both)))} is required and read", "requires is enough; remove it"
-    for name in stage.result_fields:
-        if "." not in name and name not in RESULT_FIELDS:
-            yield "result_fields", f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'"
-        if name in VERDICT_VIEWS:
-            yield "result_fields", f"{str(name)!r} is a view of the ledger", "call context.record(...) instead"
+    for attribute in ("result_fields", "revises"):
+        for name in getattr(stage, attribute):
+            if "." not in name and name not in RESULT_FIELDS:
+                yield attribute, f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'"
+            if name in VERDICT_VIEWS:
+                yield attribute, f"{str(name)!r} is a view of the ledger", "call context.record(...) instead"
     for name in (*stage.after, *stage.before):
         if name == stage.name:
             yield "after", "it waits for itself", "remove its own name from after and before"
@@ -71,6 +72,25 @@ def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:
         yield attribute, f"karenina has no artifact {name!r}{hint}", f"call one of your own 'yourplugin.{name}'"
     elif attribute == "produces" and not isinstance(key, Key):
         yield attribute, f"{name!r} has no type, so nothing checks what is written", f"write Key({name!r}, type)"
+
+
+def careless_check(stage: Stage, app: Karenina, configs: Iterable[VerificationConfig]) -> Fault | None:
+    """What is wrong with check_config: it raises, answers with something else, or not the same twice."""
+    line = line_of_attribute(type(stage), "check_config")
+    for config in configs:
+        before = snapshot(config)
+        try:
+            first, second = list(stage.check_config(config, app)), list(stage.check_config(config, app))
+        except Exception as error:  # whatever a stranger's function raises is what is looked for
+            found = line_of_error(error, file_of(type(stage))) or line
+            return Fault(f"check_config raised {one_line(error)}", found, "report what is wrong as a Problem")
+        if odd := [problem for problem in first if not isinstance(problem, Problem)]:
+            return Fault(f"check_config reported {odd[0]!r}", line, "report Problem('name of a setting', 'what to do')")
+        if first != second:
+            return Fault("asked twice, check_config gave two answers", line, "let it depend on its arguments alone")
+        if changed := difference(before, config):
+            return Fault(f"check_config changed the configuration: {changed}", line, "let it only read")
+    return None
 
 
 def impure_condition(stage: Stage, max_examples: int) -> Fault | None:

@@ -26,7 +26,7 @@ from ..model.rubric import (
 )
 from ..pipeline.context import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys, Key
-from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field
+from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field, result_field_type
 from . import strategies as values
 from .examples import every
 from .fakes import FakeHandle
@@ -244,7 +244,8 @@ def _result_fields(draw: DrawFn, stage: Stage, artifacts: Mapping[str, Any]) -> 
     elif draw(st.booleans()):
         found["trace_messages"] = draw(_pools().traces)
     own = {*stage.result_fields, *VERDICT_VIEWS}
-    return {name: value for name, value in found.items() if name not in own and _settable(name, value)}
+    found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
+    return found | {str(name): draw(values.of_type(result_field_type(name))) for name in stage.revises}
 
 
 def _settable(name: str, value: Any) -> bool:

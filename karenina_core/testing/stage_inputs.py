@@ -66,6 +66,11 @@ class WatchedContext(VerificationContext):
         breach = self._breach_of_write("result_fields", name, self._result_fields)
         self._watched(breach, super().set_result_field, name, value)
 
+    def revise_result_field(self, name: str, value: Any) -> None:
+        undeclared = self._stage is not None and name not in getattr(self._stage, "revises", ())
+        breach = "declared_writes" if undeclared else "typed_output"
+        self._watched(breach, super().revise_result_field, name, value)
+
     def record(self, **said: Any) -> None:
         self._watched("typed_output", partial(super().record, **said))
 

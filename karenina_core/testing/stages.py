@@ -11,16 +11,18 @@ from attrs import evolve
 from ..errors import ContractError, KareninaError, one_line
 from ..model.config import VerificationConfig
 from ..pipeline.stage import Stage
+from .apps import application
 from .checks import Check, Fault, expecting, run_checks
 from .compare import difference
 from .examples import every, smallest
 from .lines import file_of, line_of_attribute, line_of_error
 from .probes import heavy_imports
-from .stage_declarations import declaration_fault, impure_condition
+from .stage_declarations import careless_check, declaration_fault, impure_condition
 from .stage_examples import corners, stage_inputs
 from .stage_inputs import StageInput
 from .stage_outputs import missing_output, wrong_result_field
 from .stage_trials import MOST_STEPS, MakeContext, Run, Trial, said_no, with_error, without_artifacts
+from .strategies import verification_configs
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -52,6 +54,7 @@ def stage_checks(
     checks = [
         Check(subject, "declaration", DECLARATION, partial(declaration_fault, made)),
         Check(subject, "included_when", INCLUDED_WHEN, partial(impure_condition, made, max_examples)),
+        Check(subject, "check_config", CHECK_CONFIG, partial(_careless, made, config, max_examples)),
         *(Check(subject, name, promise, partial(survey.look, name)) for name, (promise, _) in PROMISES.items()),
         Check(subject, "light_import", LIGHT_IMPORT, partial(_heavy_import, made)),
     ]
@@ -253,6 +256,11 @@ def _wrong_after_error(final: bool, answer: object, line: str) -> tuple[str, str
     )
 
 
+def _careless(stage: Stage, config: VerificationConfig | None, max_examples: int) -> Fault | None:
+    drawn = [config] if config else every(verification_configs(with_models=False), min(max_examples, 20))
+    return careless_check(stage, application(installed=True), drawn)
+
+
 def _heavy_import(stage: Stage) -> Fault | None:
     for what, line in heavy_imports(type(stage).__module__, file_of(type(stage))).items():
         return Fault(f"importing its module {what}", line, "do it inside the function that needs it")
@@ -260,6 +268,7 @@ def _heavy_import(stage: Stage) -> Fault | None:
 
 
 DECLARATION = "Its declaration is complete: a name, typed keys, known result fields."
+CHECK_CONFIG = "check_config reports problems, and nothing else."
 INCLUDED_WHEN = "included_when is a pure function of the plan request."
 LIGHT_IMPORT = "Importing its module loads nothing heavy and does nothing."
 ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"

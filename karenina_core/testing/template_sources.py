@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,22 +12,34 @@ __all__ = ["SOURCES", "Source", "python_source", "regilded", "right_data", "wron
 Spec = Mapping[str, Any]
 Source = Callable[[Spec], str]
 """Writes a spec as the text of a template."""
-TYPES = {"list_str": "list[str]", "literal": "Literal['up', 'down']"}
+TYPES = {"list_str": "list[str]", "literal": "Literal['up', 'down']", "date": "datetime.date"}
+NODES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least_n": "AtLeastN"}
 
 
 def python_source(spec: Spec) -> str:
     """The template as a Python class."""
-    lines = ["class Answer(BaseAnswer):"]
+    lines = ["import datetime", "class Answer(BaseAnswer):"]
     for field in spec["fields"]:
         primitive = dict(field["verify_with"])
         arguments = ", ".join(f"{key}={value!r}" for key, value in primitive.items() if key != "type")
         options = {"weight": field.get("weight", 1.0), "extraction_hint": field.get("extraction_hint")}
         given = ", ".join(f"{key}={value!r}" for key, value in options.items() if value is not None)
+        truth = field["ground_truth"]
+        expected = f"datetime.date.fromisoformat({truth!r})" if field["type"] == "date" else repr(truth)
         lines.append(
             f"    {field['name']}: {TYPES.get(field['type'], field['type'])} = VerifiedField("
-            f"{field['description']!r}, {field['ground_truth']!r}, {primitive['type']}({arguments}), {given})"
+            f"{field['description']!r}, {expected}, {primitive['type']}({arguments}), {given})"
         )
+    if spec.get("verify_strategy") is not None:
+        lines += ["    class VerificationStrategy:", f"        verify_strategy = {_node(spec['verify_strategy'])}"]
     return "\n".join(lines) + "\n"
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    if node["type"] == "field_check":
+        return f"FieldCheck({node['field']!r})"
+    number = f"{node['n']}, " if "n" in node else ""
+    return f"{NODES[node['type']]}({number}[{', '.join(map(_node, node['conditions']))}])"
 
 
 SOURCES: Mapping[str, Source] = {"karenina-template": json.dumps, "python": python_source}
@@ -47,6 +60,8 @@ def _other(field: Mapping[str, Any]) -> Any:
             return "down" if truth == "up" else "up"
         case "list_str":
             return [*truth, "another"]
+        case "date":
+            return str(datetime.date.fromisoformat(truth) + datetime.timedelta(7))
     return f"{truth}another"
 
 
@@ -56,10 +71,10 @@ def regilded(spec: Spec) -> dict[str, Any]:
 
 
 def right_data(spec: Spec) -> dict[str, Any]:
-    """A reply in which every field is right."""
-    return {field["name"]: field["ground_truth"] for field in spec["fields"]}
+    """A reply in which every field is right. Fields that are decided on the trace are no part of a reply."""
+    return {field["name"]: field["ground_truth"] for field in spec["fields"] if not field.get("is_trace")}
 
 
 def wrong_data(spec: Spec) -> dict[str, Any]:
     """A reply that fits, and in which every field is wrong."""
-    return {field["name"]: _other(field) for field in spec["fields"]}
+    return {field["name"]: _other(field) for field in spec["fields"] if not field.get("is_trace")}

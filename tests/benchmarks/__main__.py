@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import asdict
 
+from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .workload import Workload
 
@@ -19,7 +20,7 @@ def table(rows: Sequence[Row]) -> str:
     """The rows as text, with the budgets beside the numbers."""
     lines = [f"{'':26}{'CPU ms':>9}{'budget':>9}  {'':8}{'x bare':>7}  spread"]
     for row in rows:
-        budget = f"{row.budget:.0f}" if row.budget else ""
+        budget = f"{row.budget:g}" if row.budget else ""
         ratio = f"{row.ratio:.1f}" if row.ratio else ""
         lines.append(f"{row.name:26}{row.milliseconds:9.2f}{budget:>9}  {row.verdict:8}{ratio:>7}  {row.detail}")
     return "\n".join(lines)
@@ -31,7 +32,8 @@ def main() -> None:
     parser.add_argument("--rounds", metavar="N", type=int, default=9, help="how often each thing is measured (9)")
     parser.add_argument("--items", metavar="N", type=int, default=200, help="items per round (200)")
     options = parser.parse_args()
-    rows = [*process_rows(options.rounds), *item_rows(options.items, options.rounds, Workload())]
+    rows = process_rows(options.rounds)
+    rows += [*item_rows(options.items, options.rounds, Workload()), *matching_rows(options.rounds)]
     print(f"Python {platform.python_version()} on {platform.machine()}; medians of {options.rounds} rounds")
     print(table(rows))
     if options.json:

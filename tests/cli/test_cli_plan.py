@@ -63,6 +63,31 @@ def test_without_a_benchmark(run: Run) -> None:
     assert names[-1] == "FinalizeResult"
 
 
+BEGIN = ["ValidateTemplate", "GenerateAnswer", "RecursionLimitAutoFail", "TraceValidationAutoFail"]
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ((), [*BEGIN, "ParseTemplate", "VerifyTemplate", "EmbeddingCheck", "FinalizeResult"]),
+        (
+            ("abstention", "sufficiency", "deep_judgment"),
+            [
+                *(*BEGIN, "AbstentionCheck", "SufficiencyCheck", "ParseTemplate", "VerifyTemplate"),
+                *("EmbeddingCheck", "DeepJudgmentAutoFail", "FinalizeResult"),
+            ],
+        ),
+    ],
+    ids=["8 stages", "11 stages"],
+)
+def test_the_published_lists_of_template_only(run: Run, features: tuple[str, ...], expected: list[str]) -> None:
+    """With the plugins that are installed and nothing else."""
+    words = [word for feature in features for word in ("--with", feature)]
+    document = json.loads(run("plan", "--json", *words).stdout)
+    assert [stage["name"] for stage in document["stages"]] == expected
+    assert document["features"] == sorted(features)
+
+
 def test_for_people(run: Run) -> None:
     result = run("plan")
     assert result.exit_code == 0

@@ -117,12 +117,41 @@ def test_a_list_of_features_replaces_the_one_below_and_switches_change_it() -> N
 
 
 def test_every_variable_of_the_environment_sets_its_field() -> None:
-    values = {"executor": "local", "evaluation_mode": "rubric_only", "request_timeout": "7.5"}
+    values = {
+        "executor": "local",
+        "evaluation_mode": "rubric_only",
+        "request_timeout": "7.5",
+        "deep_judgment_mode": "reasoning_only",
+        "deep_judgment_excerpt_retry_attempts": "7",
+        "deep_judgment_max_excerpts_per_attribute": "7",
+        "deep_judgment_fuzzy_match_threshold": "0.7",
+        "embedding_check_threshold": "0.7",
+    }
     for variable, name in ENVIRONMENT.items():
         default = getattr(VerificationConfig(), name)
         text = values.get(name, str(not default).lower() if isinstance(default, bool) else "3")
         config = configure([environment_layer({variable: text})], Flags(), models=False)
         assert name == "executor" or getattr(config, name) != default
+
+
+def test_the_last_layer_that_speaks_of_deep_judgment_wins() -> None:
+    full, reasoning, off = ({"deep_judgment_mode": mode} for mode in ("full", "reasoning_only", "disabled"))
+    assert run_of(full, reasoning).deep_judgment_mode == "reasoning_only"
+    assert run_of(reasoning, off).deep_judgment_mode == "disabled"
+    assert run_of(off, {"deep_judgment_enabled": True}).deep_judgment_mode == "full"
+    assert run_of(reasoning, flags=Flags(features_off=["deep_judgment"])).deep_judgment_mode == "disabled"
+    assert run_of(off, flags=Flags(features_on=["deep_judgment"])).deep_judgment_mode == "full"
+    said = problems_of(lambda: run_of({"deep_judgment_mode": "half"}))
+    assert len(said) == 1
+    assert said[0].startswith("run.deep_judgment_mode: must be one of disabled, reasoning_only, full, not 'half'")
+
+
+def test_a_flag_overrules_the_environment_of_the_embedding_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBEDDING_CHECK", "1")
+    said = environment_layer({"EMBEDDING_CHECK": "1"}).run()
+    assert run_of(said).embedding_check_enabled
+    assert not run_of(said, flags=Flags(features_off=["embedding_check"])).embedding_check_enabled
+    assert not run_of(said, {"embedding_check_enabled": False}).embedding_check_enabled
 
 
 @pytest.mark.parametrize("text", ["1", "TRUE", "Yes", "on"])

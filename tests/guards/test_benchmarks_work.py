@@ -19,7 +19,13 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "python -c pass": None,
         "import karenina_core": 60,
         "karenina --help": 120,
-        "one item, template_only": 1,
+        "one item, template_only": 0.6,
+        "quotation, verbatim": 2,
+        "quotation, other marks": 2,
+        "quotation, one word wrong": 2,
+        "quotation, 2000 characters": 2,
+        "quotation, 2000, wrong": 2,
+        "100 KB, once per item": None,
     }
     assert all(row["milliseconds"] > 0 and name in ran.stdout for name, row in rows.items())
     assert rows["python -c pass"]["ratio"] == 1

@@ -78,12 +78,17 @@ def test_rooms_import_downward(repository: Path, source_files: list[Path]) -> No
 
 @pytest.fixture(scope="module")
 def declared(core_pyproject: dict[str, Any], plugin_pyprojects: dict[str, dict[str, Any]]) -> dict[str, set[str]]:
-    """`{import package of a plugin: distributions that it may import}`: its own dependencies and those of the core."""
+    """`{package of a plugin: distributions that it may import}`: its dependencies, its extras and those of the core."""
     core = set(map(_name, core_pyproject["project"]["dependencies"]))
     return {
         next(iter(pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])): {
             *core,
             *map(_name, pyproject["project"]["dependencies"]),
+            *(
+                _name(line)
+                for extra in pyproject["project"].get("optional-dependencies", {}).values()
+                for line in extra
+            ),
         }
         for pyproject in plugin_pyprojects.values()
     }

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = {"litellm", "openai", "pandas", "numpy", "mcp", "aiohttp", "rapidfuzz", "pydantic"}
+HEAVY = {"litellm", "openai", "pandas", "numpy", "mcp", "aiohttp", "rapidfuzz", "pydantic", "dateutil", "tokenizers"}
 
 
 def imported_after(code: str) -> set[str]:

@@ -16,7 +16,8 @@ from karenina_core.testing import application
 
 PUBLISHED = {
     *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),
-    *("parse-template", "verify-template", "finalize-result"),
+    *("abstention-check", "sufficiency-check", "parse-template", "verify-template"),
+    *("embedding-check", "deep-judgment-auto-fail", "finalize-result"),
 }
 """The plugins whose stages the published lists below are made of, as far as they are not stood in for."""
 

@@ -174,3 +174,31 @@ def test_templates_need_a_runtime(context: Make) -> None:
 
     with pytest.raises(ContractError, match="template runtimes"):
         asyncio.run(context().load_template(TemplateSource("{}")))
+
+
+class Reviser(Stage):
+    revises = ("judge_repairs", "sample.number")
+
+
+def test_a_field_that_was_set_is_revised_by_a_stage_that_declares_it(context: Make) -> None:
+    about = context()
+    about.set_result_field("judge_repairs", 1)
+    with about.acting(Reviser()):
+        about.revise_result_field("judge_repairs", 2)
+        about.revise_result_field("judge_repairs", 3)
+        with pytest.raises(ContractError, match=r"Reviser revises 'sample\.number', which no stage has set"):
+            about.revise_result_field("sample.number", 4)
+        with pytest.raises(ContractError, match=r"add it to Reviser\.revises"):
+            about.revise_result_field("judge_channel", "text")
+        with pytest.raises(ContractError, match="'judge_repairs' must be int, not str"):
+            about.revise_result_field("judge_repairs", "many")
+        with pytest.raises(ContractError, match=r"add it to Reviser\.result_fields"):
+            about.set_result_field("judge_repairs", 4)
+        with pytest.raises(ContractError, match="a view of the ledger"):
+            about.revise_result_field("verify_result", True)
+    assert about.get_result_field("judge_repairs") == 3
+
+
+def test_setting_and_revising_the_same_field_is_refused() -> None:
+    with pytest.raises(ContractError, match="Both both sets and revises 'judge_repairs'"):
+        type("Both", (Stage,), {"result_fields": ("judge_repairs",), "revises": ("judge_repairs",)})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karenina_core import (
     ArtifactKeys,
     Category,
+    Key,
     Question,
     Skip,
     Stage,
@@ -32,6 +33,7 @@ from karenina_core.errors import (
 )
 from karenina_core.model.result import VerificationResult
 from karenina_core.pipeline.assemble import bare_result
+from karenina_core.pipeline.engine import Engine
 from karenina_core.testing import application
 
 Make = Callable[..., VerificationContext]
@@ -267,3 +269,25 @@ def test_one_result_with_a_complete_trail(plan: list[Any], finalize_fails: bool)
         assert result.metadata.outcome_detail == first[2]
     else:
         assert result.metadata.completed_without_errors is not finalize_fails
+
+
+def test_a_stage_that_ran_can_say_so_in_the_trail() -> None:
+    class Noting(Stage):
+        produces = (Key("noting.done", bool),)
+
+        def execute(self, context: VerificationContext) -> None:
+            context.note("first")
+            context.note("nothing to do")
+            context.set_artifact("noting.done", True)
+
+    class Silent(Stage):
+        requires = ("noting.done",)
+
+        def execute(self, context: VerificationContext) -> None: ...
+
+    context = VerificationContext(question=Question(question="Why?"))
+    result = asyncio.run(Engine([Noting(), Silent()]).run(context))
+    assert [(entry.stage, entry.status, entry.reason) for entry in result.trail] == [
+        ("Noting", "ran", "nothing to do"),
+        ("Silent", "ran", ""),
+    ]

@@ -44,7 +44,9 @@ def test_a_subclass_has_a_name_of_its_own() -> None:
     assert type("Third", (first,), {"name": "Published"}).name == "Published"
 
 
-@pytest.mark.parametrize("attribute", ["requires", "reads", "produces", "result_fields", "after", "before", "features"])
+@pytest.mark.parametrize(
+    "attribute", ["requires", "reads", "produces", "result_fields", "revises", "after", "before", "features"]
+)
 def test_declarations_are_kept_as_unchangeable_lists(attribute: str) -> None:
     for given in (["judge_channel", "judge_repairs"], ("judge_channel", "judge_repairs")):
         kept = getattr(made(**{attribute: given}), attribute)

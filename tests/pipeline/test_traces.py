@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from attrs import asdict, evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from karenina_core.model.message import (
     ToolUseBlock,
     UsageMetadata,
     trace_dicts,
+    trace_messages,
 )
 from karenina_core.pipeline.assemble import usage_metadata
 from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace
@@ -40,16 +43,76 @@ def test_a_message_survives_its_plain_form(message: Message) -> None:
     assert Message.from_dict(message.to_dict()) == message
 
 
+def _json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+@given(MESSAGES)
+def test_a_message_survives_json(message: Message) -> None:
+    assert Message.from_dict(_json(message.to_dict())) == message
+
+
 @given(st.lists(MESSAGES, max_size=4))
-def test_rows_hold_every_tool_result_and_no_prompt(messages: list[Message]) -> None:
+def test_rows_are_numbered_and_hold_no_prompt(messages: list[Message]) -> None:
     rows = trace_dicts(messages)
-    kept = [message for message in messages if message.role not in ("system", "user")]
-    results = [block for message in kept for block in message.content if isinstance(block, ToolResultBlock)]
-    assert [row["tool_result"]["tool_use_id"] for row in rows if "tool_result" in row] == [
-        block.tool_use_id for block in results
-    ]
     assert [row["block_index"] for row in rows] == list(range(len(rows)))
     assert {row["role"] for row in rows} <= {"assistant", "tool"}
+
+
+@given(st.lists(MESSAGES, max_size=4))
+def test_every_tool_result_has_a_row_of_its_own_in_its_place(messages: list[Message]) -> None:
+    results = [block for message in messages for block in message.content if isinstance(block, ToolResultBlock)]
+    rows = [row for row in trace_dicts(messages) if "tool_result" in row]
+    assert [(row["tool_result"]["tool_use_id"], row["content"]) for row in rows] == [
+        (block.tool_use_id, block.content) for block in results
+    ]
+    assert {row["role"] for row in rows} <= {"tool"}
+
+
+@given(st.lists(MESSAGES, max_size=4))
+def test_no_block_of_a_trace_is_lost_or_moved(messages: list[Message]) -> None:
+    """Several results, several thoughts, text after a tool call: what is stored is what was said, in its order."""
+    said = [
+        block
+        for message in messages
+        for block in message.content
+        if isinstance(block, ToolResultBlock) or message.role not in ("system", "user")
+    ]
+    restored = trace_messages(_json(trace_dicts(messages)))
+    assert [block for message in restored for block in message.content] == said
+    assert trace_dicts(restored) == trace_dicts(messages)
+
+
+@given(st.lists(MESSAGES, max_size=4), st.none() | USAGE)
+def test_usage_is_counted_once_however_a_message_is_split(messages: list[Message], usage: UsageMetadata | None) -> None:
+    said = [evolve(m, role="assistant", usage_metadata=usage) for m in messages]
+    assert [row["usage_metadata"] for row in trace_dicts(said) if "usage_metadata" in row] == (
+        [asdict(usage)] * len(said) if usage else []
+    )
+
+
+def test_what_a_row_cannot_say_otherwise_is_in_its_blocks() -> None:
+    plain = Message("assistant", [ThinkingBlock("hm"), TextBlock("look"), ToolUseBlock("1", "find")])
+    odd = Message("assistant", [ToolUseBlock("1", "find"), TextBlock("look"), ThinkingBlock("a"), ThinkingBlock("b")])
+    rows = trace_dicts([plain, odd])
+    assert "blocks" not in rows[0]
+    assert [block["type"] for block in rows[1]["blocks"]] == ["tool_use", "text", "thinking", "thinking"]
+    assert (rows[1]["content"], rows[1]["thinking"]["thinking"]) == ("look", "a\n\nb")
+
+
+def test_an_answer_after_a_tool_that_the_provider_ran_itself_is_the_final_message() -> None:
+    whole = Message(
+        "assistant", [TextBlock("let me look"), ToolUseBlock("1", "f"), ToolResultBlock("1", "x"), TextBlock("BCL2")]
+    )
+    rows = trace_dicts([whole])
+    assert [row["role"] for row in rows] == ["assistant", "tool", "assistant"]
+    assert final_message(rows, "") == ("BCL2", None)
+    sections = render_trace([whole]).split("\n\n")
+    assert [section.split("\n")[0] for section in sections] == [
+        "--- AI Message ---",
+        "--- Tool Message (call_id: 1) ---",
+        "--- AI Message ---",
+    ]
 
 
 ODD_ANSWERS = ["--- Summary ---\nBCL2", "Tool Calls:\n  none", "a\r\n--- AI Message ---\r\nb", "---\nBCL2"]
@@ -59,6 +122,24 @@ ODD_ANSWERS = ["--- Summary ---\nBCL2", "Tool Calls:\n  none", "a\r\n--- AI Mess
 def test_an_answer_that_looks_like_a_trace_is_judged_whole(answer: str) -> None:
     for rows in ([], [{"role": "assistant", "content": answer}]):
         assert final_message(rows, answer) == (answer.strip(), None)
+
+
+LINES = st.sampled_from(
+    ["--- AI Message ---", "--- Summary ---", "Tool Calls:", "  f (call_1)", "---", "\r", "BCL2", ""]
+)
+ANSWERS = st.one_of(st.text(min_size=1), st.lists(LINES, min_size=1).map("\n".join), st.lists(LINES).map("\r\n".join))
+
+
+@given(ANSWERS.filter(str.strip), st.lists(MESSAGES, max_size=3), st.lists(BLOCKS, max_size=2))
+def test_any_answer_survives_the_way_from_message_over_trace_to_final_message(
+    answer: str, before: list[Message], beside: list[Any]
+) -> None:
+    extra = [block for block in beside if isinstance(block, ThinkingBlock | ToolUseBlock)]
+    messages = [*before, Message("assistant", [*extra, TextBlock(answer)])]
+    rows = trace_dicts(messages)
+    assert final_message(rows, render_trace(messages)) == (answer.strip(), None)
+    given_ = evaluation_input(_json(rows), render_trace(messages), full_trace=False)
+    assert (given_.text, given_.error) == (answer.strip(), None)
 
 
 @given(st.text(min_size=1).filter(str.strip))
@@ -77,6 +158,11 @@ def test_any_plain_answer_is_judged_whole(answer: str) -> None:
         ([{"role": "assistant", "content": ""}], "", "no_text"),
         ([{"role": "assistant", "content": None, "tool_calls": [{"name": "f"}]}], "", "no_text"),
         ([{"role": "assistant", "content": "BCL2", "tool_calls": [{"name": "f"}]}], "", None),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "BCL2"}]}], "", None),
+        ([{"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}], "", "no_text"),
+        ([{"role": "assistant", "content": 7}], "", "no_text"),
+        ([{"role": "assistant"}], "BCL2", "no_text"),
+        ([{}], "BCL2", "last_not_ai"),
     ],
 )
 def test_the_kinds_of_missing_answers(rows: list[dict[str, Any]], raw: str, failure: str | None) -> None:

@@ -205,3 +205,20 @@ def test_a_model_that_takes_no_system_prompt_gets_one_message() -> None:
 )
 def test_instructions_are_found_by_task_or_family(task: str, config: PromptConfig, expected: str | None) -> None:
     assert config.get_for_task(task) == expected
+
+
+def test_a_task_may_ask_a_judge_for_a_temperature_of_its_own() -> None:
+    llm = ScriptedLLM('{"a": 1}', '{"a": 1}')
+    asyncio.run(client(llm).parse("abstention_detection", ASKED, SCHEMA, temperature=0.0))
+    asyncio.run(client(llm).parse("abstention_detection", ASKED, SCHEMA))
+    assert [call.temperature for call in llm.calls] == [0.0, None]
+    assert [call.context.temperature for call in llm.calls if call.context] == [0.0, None]
+
+
+def test_a_model_that_refuses_temperatures_is_sent_none() -> None:
+    llm = ScriptedLLM('{"a": 1}', "BCL2")
+    model = client(llm)
+    model.model.config = ModelConfig(model_name="m", interface="scripted", temperature=None)
+    asyncio.run(model.parse("abstention_detection", ASKED, SCHEMA, temperature=0.0))
+    asyncio.run(model.invoke("generation", ASKED, temperature=0.0))
+    assert [call.temperature for call in llm.calls] == [None, None]

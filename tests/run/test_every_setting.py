@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -101,6 +102,39 @@ def bad_judge(request: ServedRequest) -> Any:
     return {"protein": "BCL2"} if isinstance(said, dict) else said
 
 
+QUOTED = "It is BCL2."
+
+
+def thorough(request: ServedRequest) -> Any:
+    """Answers every step of deep judgment: two quotations, one of them made up where it is asked for the first time."""
+    if request.schema is None:
+        return "It is BCL2. Nothing else is said."
+    asked = json.dumps(request.schema)
+    if '"confidence"' in asked:
+        first = "were rejected" not in request.text
+        texts = [QUOTED, "Nothing else is said."] if not first else [QUOTED, "It is certainly MCL1."]
+        return {"target": [{"text": text, "explanation": None, "confidence": "high"} for text in texts]}
+    if '"hallucination_risk"' in asked:
+        return {f"excerpt_{n}": {"justification": "found", "hallucination_risk": "low"} for n in (1, 2)}
+    return {"target": "BCL2" if "anyOf" in request.schema["properties"]["target"] else "It says BCL2."}
+
+
+def loosely(request: ServedRequest) -> Any:
+    """Quotes with punctuation that the answer does not have."""
+    if '"confidence"' in json.dumps(request.schema):
+        return {"target": [{"text": "It is: BCL2", "explanation": None, "confidence": "high"}]}
+    return thorough(request)
+
+
+def reworded(request: ServedRequest) -> Any:
+    """An answer that is right in other words, by similarity and by the judge."""
+    if request.schema is None:
+        return "It is jaw osteonecrosis."
+    if '"equivalent"' in json.dumps(request.schema):
+        return {"target": {"reasoning": "the same", "equivalent": True}}
+    return {"target": "jaw osteonecrosis"}
+
+
 def overlapping(request: ServedRequest) -> Any:
     return Reply(good(request), latency=0.05)
 
@@ -120,6 +154,8 @@ class Setting:
     questions: Mapping[str, Any] = field(factory=dict)
     count: int = 1
     rubric: Rubric | None = None
+    plugins: frozenset[str] = frozenset()
+    """Installed plugins that the setting is about, beside those of every run."""
 
 
 def text(judging: bool = False) -> Callable[[Seen], Any]:
@@ -140,6 +176,50 @@ def header(name: str) -> Callable[[Seen], Any]:
 
 def count(seen: Seen) -> int:
     return len(seen.requests)
+
+
+def evidence(seen: Seen) -> Any:
+    return [(r.deep_judgment, r.checks) for r in seen.results]
+
+
+def found(query: str) -> list[str]:
+    return [f"about {query}"]
+
+
+def compared(seen: Seen) -> Any:
+    parts = [r.template for r in seen.results if r.template]
+    return [(p.embedding_check_performed, p.embedding_model_used, p.embedding_override_applied) for p in parts]
+
+
+DEEP = frozenset({"deep-judgment", "deep-judgment-auto-fail", "search-tavily"})
+EMBEDDING = frozenset({"embedding-check", "embedder-minilm"})
+JAW = {
+    "answer_template": json.dumps(
+        {
+            "fields": [
+                {
+                    "name": "target",
+                    "type": "str",
+                    "description": "What the response names",
+                    "ground_truth": "osteonecrosis of the jaw",
+                    "verify_with": {"type": "ExactMatch"},
+                }
+            ]
+        }
+    )
+}
+
+
+def deep(name: str, **facts: Any) -> Setting:
+    """A setting of deep judgment, seen in the evidence that is kept or in what the judge is asked."""
+    others = {"deep_judgment_enabled": True, **facts.pop("others", {})}
+    return Setting(name, others=others, script=facts.pop("script", thorough), plugins=DEEP, **facts)
+
+
+def by_meaning(name: str, **facts: Any) -> Setting:
+    """A setting of the embedding check, seen in what was compared."""
+    others = {"embedding_check_enabled": True, **facts.pop("others", {})}
+    return Setting(name, others=others, script=reworded, plugins=EMBEDDING, questions=JAW, **facts)
 
 
 TWO = [ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url="URL") for name in ("a", "b")]
@@ -213,6 +293,41 @@ RUN_SETTINGS = [
         see=text(),
     ),
     Setting("prompt_config", to=PromptConfig(generation="Say it in one word."), where="the prompt", see=text()),
+    deep("deep_judgment_mode", to="reasoning_only", where="the evidence", see=evidence),
+    deep("deep_judgment_reasoning_only", to=True, where="the evidence", see=evidence),
+    deep("deep_judgment_max_excerpts_per_attribute", to=1, where="the evidence", see=evidence),
+    deep(
+        "deep_judgment_fuzzy_match_threshold",
+        to=0.2,
+        frm=1.0,
+        where="the evidence",
+        see=evidence,
+        script=loosely,
+    ),
+    deep("deep_judgment_excerpt_retry_attempts", to=0, where="the evidence", see=evidence),
+    deep(
+        "deep_judgment_search_enabled",
+        to=True,
+        where="the evidence",
+        see=evidence,
+        others={"deep_judgment_search_tool": found},
+    ),
+    deep(
+        "deep_judgment_search_tool",
+        to="no_such",
+        frm=found,
+        where="a refusal",
+        see=lambda seen: bool(seen.refusal),
+        others={"deep_judgment_search_enabled": True},
+    ),
+    by_meaning("embedding_check_embedder", to="no_such", where="a refusal", see=lambda seen: bool(seen.refusal)),
+    by_meaning(
+        "embedding_check_model",
+        to="sentence-transformers/no-such",
+        where="a refusal",
+        see=lambda seen: bool(seen.refusal),
+    ),
+    by_meaning("embedding_check_threshold", to=0.99, where="the override", see=compared),
     *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in FEATURE_FIELDS),
 ]
 
@@ -244,7 +359,8 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
             endpoint_base_url=server.url,
             max_retries=model_facts.get("max_retries", 2),
         )
-        app = application(Scoring, *SERVING, CountingExecutor, installed=names | {"openai_endpoint", "manual"})
+        installed = names | {"openai_endpoint", "manual"} | setting.plugins
+        app = application(Scoring, *SERVING, CountingExecutor, installed=installed)
         questions = [make_question(i, **setting.questions) for i in range(setting.count)]
         benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric)
         before = CountingExecutor.made

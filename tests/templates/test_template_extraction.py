@@ -21,10 +21,12 @@ from karenina_core.templates import (
     NumericExact,
     RegexMatch,
     SetContainment,
+    TraceContains,
     VerifiedField,
 )
 from karenina_core.templates.extraction import extraction_class, fill
-from karenina_core.templates.judge_schema import judge_schema, revealed_fields
+from karenina_core.templates.judge_schema import judge_schema
+from karenina_core.templates.lint import lint_schema
 from karenina_core.templates.plain import plain
 
 
@@ -100,6 +102,81 @@ def test_the_schema_that_a_judge_sees() -> None:
     assert person["required"] == ["name"]
     assert person["additionalProperties"] is False
     assert person["properties"]["children"]["items"] == {"$ref": "#/$defs/Person"}
+
+
+class Drug(BaseModel):
+    name: str = Field(description="As sold", examples=["canary"], max_length=30, json_schema_extra={"hint": "canary"})
+    marked: bool = Field(default=False, description="whether the package is marked")
+    parent: Drug | None = None
+
+
+class Told(BaseAnswer):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "canary"}]})
+
+    name: str = VerifiedField("Name", "a", ExactMatch(), examples=["canary"], pattern="^[a-z]+$", default="canary")
+    size: Annotated[int, Field(ge=1, examples=[7], json_schema_extra={"note": "canary"})] = VerifiedField(
+        "Size", 3, NumericExact(), json_schema_extra={"note": "canary"}, le=9
+    )
+    words: list[Annotated[str, Field(min_length=2, examples=["canary"])]] = VerifiedField(
+        "Words", ["ab"], SetContainment(), max_length=5
+    )
+    drugs: list[Drug] = VerifiedField("Drugs", [], LiteralMatch())
+    marked: bool = VerifiedField("Marked", True, TraceContains("x"))
+    free: str = Field(default="b", description="A plain field", examples=["as the author likes"])
+
+
+def test_the_judge_sees_constraints_of_verified_fields_and_no_examples_or_additions() -> None:
+    schema = judge_schema(Told)
+    assert "canary" not in json.dumps(schema)
+    assert schema["properties"]["name"] == {
+        "anyOf": [{"pattern": "^[a-z]+$", "type": "string"}, {"type": "null"}],
+        "description": "Name",
+    }
+    assert schema["properties"]["size"]["anyOf"][0] == {"minimum": 1, "maximum": 9, "type": "integer"}
+    assert schema["properties"]["words"]["anyOf"][0] == {
+        "type": "array",
+        "maxItems": 5,
+        "items": {"type": "string", "minLength": 2},
+    }
+    assert schema["$defs"]["Drug"]["properties"]["name"] == {
+        "description": "As sold",
+        "maxLength": 30,
+        "type": "string",
+    }
+    assert schema["$defs"]["Drug"]["properties"]["marked"]["default"] is False
+    assert schema["properties"]["free"]["examples"] == ["as the author likes"]
+
+
+def test_a_trace_field_leaves_the_schema_and_a_nested_field_of_the_same_name_stays() -> None:
+    schema = judge_schema(Told)
+    assert "marked" not in schema["properties"]
+    assert "marked" not in schema["required"]
+    assert "marked" in schema["$defs"]["Drug"]["properties"]
+    answer = fill(Told, {"name": "a", "drugs": [{"name": "d", "marked": True}], "marked": True})
+    assert answer.drugs[0].marked is True
+    assert answer.marked is None
+
+
+def test_no_reply_reaches_what_the_judge_was_not_asked() -> None:
+    schema = judge_schema(Told)
+    assert schema["additionalProperties"] is False
+    assert not {"id", "correct", "regex", "marked"} & set(schema["properties"])
+    answer = fill(Told, {"name": "a", "id": "x", "correct": {"name": "b"}, "regex": {}, "marked": True, "more": 1})
+    assert (answer.id, answer.marked, answer.correct["name"]) == (None, None, "a")
+    assert not hasattr(answer, "more")
+
+
+def test_nested_models_and_required_nulls_are_there_when_the_authors_code_runs() -> None:
+    class Mixed(BaseAnswer):
+        lead: Person = VerifiedField("Lead", Person(name="A"), LiteralMatch())
+        remark: str | None
+        parts: list[Person]
+
+        def verify(self) -> bool:
+            return self.remark is None and self.lead.name == "A" and self.parts[0].title == 3
+
+    data = {"lead": {"name": "A"}, "remark": None, "parts": [{"name": "B", "title": 3}]}
+    assert fill(Mixed, data).verify() is True
 
 
 def test_plain_fields_stay_as_declared() -> None:
@@ -188,7 +265,8 @@ def test_what_an_author_gives_away_is_noticed() -> None:
         f: int = VerifiedField("4 or 5?", 4, NumericExact())
 
     golds = {name: verification.ground_truth for name, verification in Telling.__verified__.items()}
-    assert revealed_fields(judge_schema(Telling), golds) == ["a", "b", "c"]
+    leaks = [finding.field for finding in lint_schema(judge_schema(Telling), golds) if finding.severity == "leak"]
+    assert leaks == ["a", "b"]  # the examples never reach the judge
 
 
 def test_filling_gives_an_instance_of_the_authors_class() -> None:

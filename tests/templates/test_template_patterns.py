@@ -79,6 +79,8 @@ def test_no_checks_succeed_without_being_performed() -> None:
         ({"a": {"pattern": "(", "expected": "x"}}, "not a regular expression"),
         ({"a": {"pattern": 3, "expected": "x"}}, "not a regular expression"),
         ({"a": {"pattern": "(a)(b)", "expected": "ab"}}, "2 capture groups"),
+        ({"a": {"pattern": "(B)CL2", "expected": "BCL2"}}, "write (?:...) instead"),
+        ({"a": {"pattern": "(B)CL2", "expected": ["BCL2"], "match_type": "all"}}, "gives ['B']"),
         ({"a": {"pattern": "a", "expected": "a", "match_type": "contain"}}, "did you mean 'contains'?"),
         ({"a": {"pattern": "a", "expected": "a", "match_type": ["exact"]}}, "unknown match_type"),
         ({"a": {"pattern": "a", "expected": "1", "match_type": "count"}}, "of type int for match_type 'count'"),
@@ -95,5 +97,7 @@ def test_good_checks_have_no_problems() -> None:
         "b": {"pattern": "(a)", "expected": "a", "match_type": "contains"},
         "c": {"pattern": "(a)(b)", "expected": 2, "match_type": "count"},
         "d": {"pattern": "a", "expected": ["a"], "match_type": "all"},
+        "e": {"pattern": "(BCL2) binds", "expected": "BCL2"},
+        "f": {"pattern": "(BCL2|BAX)", "expected": ["BCL2", "BAX"], "match_type": "all"},
     }
     assert pattern_problems(good) == []

@@ -138,6 +138,31 @@ def test_a_fake_template_compares_for_equality() -> None:
     assert asyncio.run(handle.build(example_of(handle.schema()))).values() == {"drug": "x", "dose": 0}
 
 
+def test_a_fake_template_looks_at_what_was_said_and_at_similarities() -> None:
+    handle = FakeHandle(expected={"drug": "aspirin", "advice": "take one"}, marks={"cites": "["}, semantic={"advice"})
+    assert [(field.name, field.semantic) for field in handle.fields()] == [("drug", False), ("advice", True)]
+    assert [field.name for field in handle.trace_fields()] == ["cites"]
+    filled = asyncio.run(handle.build({"drug": "ibuprofen", "advice": "have one"}))
+    with pytest.raises(TemplateError, match="field 'advice' needs a similarity"):
+        asyncio.run(filled.verify(""))
+    verdict = asyncio.run(filled.verify("[", said="", similarities={"advice": 0.6}))
+    assert verdict.field_results == {"drug": False, "advice": True, "cites": False}
+    assert asyncio.run(filled.verify("[", similarities={"advice": 0.4})).field_results["cites"] is True
+
+
+def test_a_fake_template_accepts_fields_in_a_copy() -> None:
+    filled = FakeFilled(
+        handle=FakeHandle(expected={"drug": "aspirin", "dose": 7}, credit=0.5), data={"drug": "x", "dose": None}
+    )
+    copied = filled.accepting(["drug"]).accepting(["dose"])
+    assert asyncio.run(copied.verify("")).field_results == {"drug": True, "dose": True}
+    assert (copied.values(), copied.nulls) == (filled.values(), filled.nulls) == ({"drug": "x", "dose": None}, {"dose"})
+    assert (asyncio.run(copied.granular()), asyncio.run(filled.granular())) == (1.0, 0.5)
+    assert asyncio.run(filled.verify("")).result is False
+    with pytest.raises(TemplateError, match="field 'drog' has no expected value"):
+        filled.accepting(["drog"])
+
+
 @pytest.mark.parametrize("data", [None, {}, {"else": 1}, {"fact": 42}, {"fact": ["42"]}])
 def test_a_fake_template_refuses_what_does_not_fit(data: Any) -> None:
     with pytest.raises(FillError):

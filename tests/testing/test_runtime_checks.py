@@ -97,7 +97,101 @@ def with_odd_values(handle: Any) -> Any:
     return Changed(handle, build=build)
 
 
-@pytest.mark.parametrize(("alter", "check"), [(without_fields, "fields"), (with_odd_values, "writable")])
+def filled_with(change: Any) -> Any:
+    """What alters every filled template of a handle by `change(filled, handle)`, which gives methods."""
+
+    def alter(handle: Any) -> Any:
+        async def build(data: Any) -> Any:
+            filled = await handle.build(data)
+            return Changed(filled, **change(filled, handle))
+
+        return Changed(handle, build=build)
+
+    return alter
+
+
+def deaf_to_what_was_said(filled: Any, handle: Any) -> Any:
+    async def verify(trace: str, *, said: Any = None, similarities: Any = None) -> Any:
+        return await filled.verify(trace, similarities=similarities)
+
+    return {"verify": verify}
+
+
+def all_must_be_right(filled: Any, handle: Any) -> Any:
+    async def verify(trace: str, **more: Any) -> Any:
+        verdict = await filled.verify(trace, **more)
+        return evolve(verdict, result=all(found is True for found in verdict.field_results.values()))
+
+    return {"verify": verify}
+
+
+def credit_of_all_fields(filled: Any, handle: Any) -> Any:
+    async def granular() -> float:
+        scores = (await filled.verify("the trace")).field_scores.values()
+        return sum(score or 0.0 for score in scores) / len(scores)
+
+    return {"granular": granular}
+
+
+def unnamed_strategy(filled: Any, handle: Any) -> Any:
+    async def verify(trace: str, **more: Any) -> Any:
+        return evolve(await filled.verify(trace, **more), composition_strategy=None)
+
+    return {"verify": verify}
+
+
+def accepts_nothing(filled: Any, handle: Any) -> Any:
+    return {"accepting": lambda fields: filled}
+
+
+def accepts_anything(filled: Any, handle: Any) -> Any:
+    known = {field.name for field in handle.fields()}
+    return {"accepting": lambda fields: filled.accepting([name for name in fields if name in known])}
+
+
+def forgets_what_was_extracted(filled: Any, handle: Any) -> Any:
+    return {"accepting": lambda fields: Changed(filled.accepting(fields), values=handle.ground_truth)}
+
+
+def guesses_similarities(filled: Any, handle: Any) -> Any:
+    async def verify(trace: str, *, said: Any = None, similarities: Any = None) -> Any:
+        guessed = {field.name: 0.0 for field in handle.fields() if field.semantic}
+        return await filled.verify(trace, said=said, similarities={**guessed, **(similarities or {})})
+
+    return {"verify": verify}
+
+
+def asks_the_judge(handle: Any) -> Any:
+    return Changed(handle, fields=lambda: handle.fields() + handle.trace_fields())
+
+
+def hides_trace_fields(handle: Any) -> Any:
+    return Changed(handle, trace_fields=lambda: ())
+
+
+def silent_about_meaning(handle: Any) -> Any:
+    return Changed(handle, fields=lambda: tuple(evolve(field, semantic=False) for field in handle.fields()))
+
+
+@pytest.mark.parametrize(
+    ("alter", "check"),
+    [
+        (without_fields, "fields"),
+        (with_odd_values, "writable"),
+        (asks_the_judge, "trace_fields"),
+        (hides_trace_fields, "trace_fields"),
+        (filled_with(deaf_to_what_was_said), "trace_fields"),
+        (filled_with(all_must_be_right), "strategy"),
+        (filled_with(credit_of_all_fields), "strategy"),
+        (filled_with(unnamed_strategy), "strategy"),
+        (filled_with(accepts_nothing), "accepting"),
+        (filled_with(accepts_anything), "accepting"),
+        (filled_with(forgets_what_was_extracted), "accepting"),
+        (filled_with(guesses_similarities), "semantic"),
+        (silent_about_meaning, "semantic"),
+    ],
+    ids=lambda given: getattr(given, "__name__", str(given)),
+)
 def test_every_other_promise_can_be_broken(alter: Any, check: str) -> None:
     checks = {found.name: found for found in runtime_checks(Altered(alter=alter))}
     with pytest.raises(BrokenPromise, match=f"runtime declarative breaks {check}: "):

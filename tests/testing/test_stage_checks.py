@@ -21,6 +21,7 @@ from karenina_core.testing.stage_inputs import StageInput
 BUILT_IN = sorted(Karenina.installed(only=()).stages)
 PLANTED = {
     "busy_question": "should_run",
+    "careless_check": "check_config",
     "crashes": "odd_input",
     "forgets_output": "complete_output",
     "heavy_import": "light_import",
@@ -33,6 +34,7 @@ PLANTED = {
     "not_repeatable": "repeatable",
     "remembers": "cancellation",
     "swallows_cancellation": "cancellation",
+    "undeclared_revision": "declared_writes",
     "undeclared_read": "declared_reads",
     "undeclared_write": "declared_writes",
     "untyped_key": "declaration",
@@ -87,7 +89,7 @@ def test_what_to_add_is_said(planted: Callable[[str], ModuleType]) -> None:
 
 
 def test_check_stage_raises_everything_at_once(planted: Callable[[str], ModuleType]) -> None:
-    with pytest.raises(ExceptionGroup, match=r"stage Planted: \d of 15 checks failed") as failed:
+    with pytest.raises(ExceptionGroup, match=r"stage Planted: \d of 16 checks failed") as failed:
         check_stage(planted("writes_verdict").Planted)
     assert any("breaks verdict_recorded" in str(error) for error in failed.value.exceptions)
 
@@ -138,7 +140,7 @@ def test_contexts_can_be_made_to_suit_a_stage() -> None:
     assert failures(stage_checks(Configured), "odd_input")
     check_stage(Configured, config=VerificationConfig(request_timeout=7.0), make_context=made)
     with pytest.raises(TypeError, match=r"given\.context"):
-        stage_checks(Configured, make_context=lambda given: VerificationContext(question=given.question))[2].run()
+        stage_checks(Configured, make_context=lambda given: VerificationContext(question=given.question))[3].run()
 
 
 class Settled(Stage):

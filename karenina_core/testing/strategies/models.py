@@ -157,8 +157,16 @@ FEW_SHOT = st.builds(
     global_examples=st.lists(EXAMPLE, max_size=2),
 )
 PROMPTS = st.builds(PromptConfig, generation=MAYBE_TEXT, parsing=MAYBE_TEXT, rubric_evaluation=MAYBE_TEXT)
+JUDGING = {
+    "deep_judgment_max_excerpts_per_attribute": st.integers(1, 5),
+    "deep_judgment_fuzzy_match_threshold": st.floats(0, 1),
+    "deep_judgment_excerpt_retry_attempts": st.integers(0, 3),
+    "embedding_check_threshold": st.floats(0, 1),
+}
 CONFIG = st.builds(
     VerificationConfig,
+    deep_judgment_reasoning_only=SWITCH,
+    **JUDGING,
     evaluation_mode=st.none() | MODE,
     features=st.frozensets(st.sampled_from(FEATURES)),
     replicate_count=st.integers(1, 5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ KINDS: Mapping[str, tuple[SearchStrategy[Any], Mapping[str, Any]]] = {
         {"type": "SetContainment", "mode": "exact"},
     ),
     "literal": (st.sampled_from(["up", "down"]), {"type": "LiteralMatch"}),
+    "date": (st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)).map(str), {"type": "DateMatch"}),
 }
 """Type of a field -> its ground truths, and a primitive for which the ground truth itself is right."""
 

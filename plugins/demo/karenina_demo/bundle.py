@@ -12,15 +12,27 @@ from karenina_core.errors import PluginError, TemplateRefused
 from karenina_core.plugin.discovery import discover
 from karenina_core.run.prepare import Prepared, prepare
 
-__all__ = ["ADDRESS", "ANSWERING", "BENCHMARK", "CALLS", "DIGEST", "FAILING", "JUDGE", "application", "prepared"]
+__all__ = [
+    "ADDRESS",
+    "ANSWERING",
+    "BENCHMARK",
+    "CALLS",
+    "DIGEST",
+    "FAILING",
+    "FEATURES",
+    "JUDGE",
+    "application",
+    "prepared",
+]
 
 DATA = Path(__file__).with_name("data")
 BENCHMARK = DATA / "demo.jsonld"
 CALLS = DATA / "demo-calls.jsonl"
-DIGEST = "6e1ab5b95199cfb4ae805f5b01118ce92575cbea97344be2229259d23f090526"
+DIGEST = "3e55b266126e30da7a0009f8dab45b0c7c2dcd053a401e6c716dc2d4f47b84ab"
 """SHA-256 of the benchmark. Its Python templates run in this process, so nobody else's may."""
 ANSWERING = ("atlas-large", "birch-small")
 JUDGE = "cedar-judge"
+FEATURES = ("abstention", "sufficiency", "embedding_check")
 ADDRESS = "https://models.invalid/v1"
 """Where the recorded models seem to be: a name that is reserved for having no address (RFC 2606)."""
 FAILING = frozenset({("rasburicase-g6pd", "birch-small")})
@@ -50,7 +62,13 @@ def _configuration(address: str) -> VerificationConfig:
         return ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url=address)
 
     return VerificationConfig(
-        answering_models=map(model, ANSWERING), parsing_models=[model(JUDGE)], code_policy="trusted"
+        answering_models=map(model, ANSWERING),
+        parsing_models=[model(JUDGE)],
+        code_policy="trusted",
+        features=FEATURES,
+        embedding_check_embedder="minilm",
+        embedding_check_model="all-MiniLM-L6-v2",
+        embedding_check_threshold=0.85,
     )
 
 

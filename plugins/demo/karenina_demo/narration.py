@@ -18,7 +18,12 @@ __all__ = ["narrated"]
 
 INTERESTING = ("osimertinib-resistance", "--model", "birch-small")
 """The wrong answer contains the right one."""
-LIVE = ("--answering-model", "openai/gpt-4.1-mini", "--parsing-model", "openai/gpt-4.1")
+REWORDED = ("denosumab-jaw", "--model", "birch-small")
+"""The right answer in other words."""
+LIVE = (
+    *("--with", "abstention", "--with", "sufficiency"),
+    *("--answering-model", "openai/gpt-4.1-mini", "--parsing-model", "openai/gpt-4.1"),
+)
 
 
 def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> list[Part]:
@@ -35,6 +40,8 @@ def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> 
         f"Results: {directory}",
         "One item explained, where the wrong answer contains the right one:",
         f"  {shlex.join(['karenina', 'show', str(directory), *INTERESTING])}",
+        "And one where the right answer is put in other words:",
+        f"  {shlex.join(['karenina', 'show', str(directory), *REWORDED])}",
         "The same benchmark against live models (with OPENAI_API_KEY set, or other models and providers):",
         f"  {shlex.join(['karenina', 'verify', str(BENCHMARK), '--trust', *LIVE])}",
     ]
@@ -44,8 +51,17 @@ def _remarks(results: VerificationResultSet) -> Iterator[str]:
     if any(_key(r) in FAILING and r.outcome.name == "error" for r in results):
         yield "The error is part of the recording: a provider failed. There is no verdict, and no pass rate counts it."
         yield "After an error karenina verify exits with code 3; the demo exits with 0, because this one is meant."
+    yield from _caught(results)
     repairs = sum(r.template.judge_repairs for r in results if r.template)
     yield f"Replies of the judge that did not fit their template and were corrected by it: {repairs}."
+
+
+def _caught(results: VerificationResultSet) -> Iterator[str]:
+    declined = sum(r.checks.abstention_override_applied for r in results)
+    too_little = sum(r.checks.sufficiency_override_applied for r in results)
+    reworded = [r.metadata.question_id for r in results if r.template and r.template.embedding_override_applied]
+    yield f"Answers that decline (AbstentionCheck): {declined}; that say too little (SufficiencyCheck): {too_little}."
+    yield f"Right answers in other words than expected (EmbeddingCheck): {', '.join(reworded) or 'none'}."
 
 
 def _key(result: VerificationResult) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import karenina_demo
 import pytest
-from karenina_demo.bundle import ADDRESS, ANSWERING, BENCHMARK, CALLS, JUDGE
+from karenina_demo.bundle import ADDRESS, ANSWERING, BENCHMARK, CALLS, FEATURES, JUDGE
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MARKED = re.compile(r"<!-- demo:begin -->\n+```\w*[^\n]*\n(.*?)```\n+<!-- demo:end -->", re.DOTALL)
@@ -82,7 +82,10 @@ def test_verify_replays_the_recording_to_the_same_document(karenina: Run) -> Non
     ]
     models = [word for name in ANSWERING for word in ("--answering-model", name)] + ["--parsing-model", JUDGE]
     replay = ("--set", f"plugins.replay.replay={CALLS}")
-    verify = karenina("verify", BENCHMARK, "--trust", *models, *addresses, *replay, "--json", "--out", "verify")
+    features = [word for feature in FEATURES for word in ("--with", feature)]
+    verify = karenina(
+        "verify", BENCHMARK, "--trust", *models, *addresses, *features, *replay, "--json", "--out", "verify"
+    )
     assert verify.returncode == 3, verify.stderr  # for verify, an error is an error
     assert _by_model(demo.stdout, "demo") == _by_model(verify.stdout, "verify")
 
@@ -133,7 +136,7 @@ def test_neither_the_environment_nor_other_plugins_change_it(karenina: Run, site
     folder = site("meddler", {"meddler": "meddler"}, meddler=MEDDLER)
     ran = karenina("demo", "--json", PYTHONPATH=folder, KARENINA_REPLICATE_COUNT=3, KARENINA_CONCURRENCY=1)
     assert ran.returncode == 0, ran.stderr
-    assert sum(json.loads(ran.stdout)["outcomes"].values()) == 34
+    assert sum(json.loads(ran.stdout)["outcomes"].values()) == 38
 
 
 def test_without_the_recording_no_model_is_asked(karenina: Run, tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_without_the_recording_no_model_is_asked(karenina: Run, tmp_path: Path) 
 def test_quiet_says_nothing_on_stderr(quiet: bool, karenina: Run) -> None:
     ran = karenina("demo", *(["--quiet"] if quiet else []))
     assert (ran.stderr == "") == quiet
-    assert "34/34 items" in ran.stderr or quiet
+    assert "38/38 items" in ran.stderr or quiet
 
 
 def test_a_folder_that_holds_something_is_refused(karenina: Run, tmp_path: Path) -> None:

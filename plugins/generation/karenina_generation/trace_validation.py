@@ -7,9 +7,14 @@ from typing import Any
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
 from karenina_core.pipeline.trace import evaluation_input
 
+MANUAL = "manual"
+
 
 class TraceValidationAutoFail(Stage):
-    """Fails the verdict when an MCP agent's trace does not end with an answer. Other answers are always valid."""
+    """Fails the verdict when an MCP agent's trace does not end with an answer.
+
+    Answers that were given without MCP servers, and answers recorded by hand, are always valid.
+    """
 
     category = Category.GUARD
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
@@ -19,7 +24,7 @@ class TraceValidationAutoFail(Stage):
         ArtifactKeys.TRACE_VALIDATION_ERROR,
         ArtifactKeys.MCP_ENABLED,
     )
-    result_fields = ("trace_validation_failed", "trace_validation_error", "mcp_enabled")
+    result_fields = (*produces, "trace_extraction_error")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -29,15 +34,17 @@ class TraceValidationAutoFail(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         enabled = bool(context.get_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, []))
-        error = _error(context) if enabled else None
+        error = _error(context) if enabled and context.task.answering.interface != MANUAL else None
         context.set_artifact_and_result(ArtifactKeys.MCP_ENABLED, enabled)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_FAILED, error is not None)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_ERROR, error)
         if error is not None:
+            context.set_result_field("trace_extraction_error", error)  # stages that would set it too are skipped then
             context.record(field=False, verdict=False, reason=error)
 
 
 def _error(context: VerificationContext) -> str | None:
+    """Why a judge would find no final message; every stage that reads one asks in the same way."""
     rows = context.get_result_field("trace_messages", [])
     raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
     return evaluation_input(rows, raw, full_trace=False).error

@@ -1,4 +1,4 @@
-"""Record and replay: a port in front of every model."""
+"""Record and replay: a port in front of every model, and another embedder in front of every embedder."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
     from karenina_replay.ports import wrapped  # only runs that record or replay pay for it
 
     return wrapped(port, model, settings)
+
+
+@hookimpl
+def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> Any | None:
+    settings = app.settings(NAME)
+    if settings is None or not (settings.record or settings.replay):
+        return None
+    from karenina_replay.embedders import wrapped
+
+    return wrapped(embedder, name, model, settings)

@@ -1,8 +1,9 @@
 """Calls and their keys, as lines of a recording.
 
 One JSON object a line: `{"format": 1, "key", "kind": "llm" | "parser", "model": {...}, "task", "replicate",
-"messages": [...], "schema", "channel", "parameters": {...}, "reply": {...} | "error": {...}}`. The key is the SHA-256
-of the canonical JSON of what stands between the key and the reply.
+"messages": [...], "schema", "channel", "parameters": {...}, "reply": {...} | "error": {...}}`; of an embedder
+`{"format": 1, "key", "kind": "embedder", "embedder", "model", "texts": [...], "reply": {...} | "error": {...}}`.
+The key is the SHA-256 of the canonical JSON of what stands between the key and the reply.
 """
 
 from __future__ import annotations
@@ -14,12 +15,25 @@ from typing import Any, Literal
 from attrs import asdict, field, frozen
 
 from karenina_core import ModelConfig
-from karenina_core.errors import ParseError, PortError
+from karenina_core.errors import KareninaError, ParseError, PortError
 from karenina_core.model.identity import canonical_json
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult
 
-__all__ = ["FORMAT", "Request", "error_from", "error_to", "llm_from", "llm_to", "parse_from", "parse_to"]
+__all__ = [
+    "FORMAT",
+    "EmbeddingRequest",
+    "Request",
+    "embeddings_from",
+    "embeddings_to",
+    "error_from",
+    "error_to",
+    "llm_from",
+    "llm_to",
+    "parse_from",
+    "parse_to",
+]
 
 FORMAT = 1
 
@@ -39,7 +53,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        return hashlib.sha256(canonical_json(asdict(self)).encode("ascii")).hexdigest()
+        return _key(asdict(self))
 
     @classmethod
     def of_llm(
@@ -76,12 +90,34 @@ class Request:
             rows,
             dict(schema),
             None,
-            _parameters(model, None),
+            _parameters(model, call.temperature),
         )
 
     def line(self) -> dict[str, Any]:
         """The recording's line without the reply."""
         return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
+@frozen
+class EmbeddingRequest:
+    """What makes two calls of an embedder the same call."""
+
+    embedder: str
+    model: str
+    texts: tuple[str, ...]
+    kind: Literal["embedder"] = "embedder"
+
+    @property
+    def key(self) -> str:
+        return _key(asdict(self))
+
+    def line(self) -> dict[str, Any]:
+        """The recording's line without the reply."""
+        return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
+def _key(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()
 
 
 def _parameters(model: ModelConfig, temperature: float | None) -> dict[str, Any]:
@@ -124,8 +160,26 @@ def parse_from(data: Mapping[str, Any]) -> ParsePortResult:
     return ParsePortResult(**{**data, "usage": UsageMetadata(**data["usage"])})
 
 
-def error_to(error: PortError) -> dict[str, Any]:
-    facts: dict[str, Any] = {"message": str(error), "kind": error.kind, "status": error.status, "raw": error.raw}
+def embeddings_to(embeddings: Embeddings) -> dict[str, Any]:
+    """Vectors as plain data; JSON keeps every digit of their numbers."""
+    return {
+        "vectors": [[float(number) for number in vector] for vector in embeddings.vectors],
+        "model": embeddings.model,
+        "usage": asdict(embeddings.usage),
+    }
+
+
+def embeddings_from(data: Mapping[str, Any]) -> Embeddings:
+    """The inverse of `embeddings_to`."""
+    return Embeddings(
+        vectors=tuple(map(tuple, data["vectors"])), model=data["model"], usage=UsageMetadata(**data["usage"])
+    )
+
+
+def error_to(error: KareninaError) -> dict[str, Any]:
+    facts: dict[str, Any] = {"message": str(error), "kind": error.kind, "status": None, "raw": None}
+    if isinstance(error, PortError):
+        facts |= {"status": error.status, "raw": error.raw}
     if isinstance(error, ParseError):
         usage = error.usage
         facts["parse"] = {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, field
 
@@ -15,26 +13,21 @@ from karenina_core.model.message import Message
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
 from .calls import Request, error_from, error_to, llm_from, llm_to, parse_from, parse_to
-from .recording import Recording, Writer
+from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 
 __all__ = ["RecordingPort", "ReplayingPort", "wrapped"]
 
 T = TypeVar("T")
-# One file per settings object, however many models there are. It goes when the application goes.
-_writers: WeakKeyDictionary[ReplaySettings, Writer] = WeakKeyDictionary()
-_recordings: WeakKeyDictionary[ReplaySettings, Recording] = WeakKeyDictionary()
 
 
 def wrapped(port: Any, model: ModelConfig, settings: ReplaySettings) -> Any:
     """The port in front of `port` that the settings ask for."""
     if settings.record:
-        writer = _writers.setdefault(settings, Writer(Path(settings.record)))
+        writer = writer_of(settings)
         writer.knows(model)
         return RecordingPort(port, model, writer)
-    if settings not in _recordings:
-        _recordings[settings] = Recording(Path(str(settings.replay)))
-    return ReplayingPort(port, model, _recordings[settings])
+    return ReplayingPort(port, model, recording_of(settings))
 
 
 @define(eq=False)
@@ -129,10 +122,6 @@ class ReplayingPort:
         if error is not None:
             raise error_from(error)
         about = f" for question {call.question_id!r}" if call and call.question_id else ""
-        raise PortError(
-            f"{self.recording.path} holds no call of task {request.task!r}{about} to {self.model.identity} "
-            f"(replicate {request.replicate}, key {request.key[:12]}): something that the call is made of has changed; "
-            "record again with --record",
-            kind="invalid_request",
-            final=True,
+        raise self.recording.missing(
+            request.key, f"task {request.task!r}{about} to {self.model.identity}", f"replicate {request.replicate}"
         )

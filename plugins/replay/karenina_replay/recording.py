@@ -7,14 +7,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakKeyDictionary
 
 from karenina_core import ModelConfig
-from karenina_core.errors import ConfigError, Problem, RunDirectoryError
+from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.log import redactor, secrets_in
 
-from .calls import FORMAT, Request
+from .calls import FORMAT, EmbeddingRequest, Request
+from .settings import ReplaySettings
 
-__all__ = ["Recording", "Writer"]
+__all__ = ["Recording", "Writer", "recording_of", "writer_of"]
 
 
 class Writer:
@@ -42,7 +44,7 @@ class Writer:
             except OSError as error:
                 raise RunDirectoryError(f"{self._path} cannot be written: {error.strerror}") from error
 
-    def write(self, request: Request, outcome: Mapping[str, Any]) -> None:
+    def write(self, request: Request | EmbeddingRequest, outcome: Mapping[str, Any]) -> None:
         self.open()
         assert self._file is not None
         line = json.dumps({**request.line(), **outcome}, ensure_ascii=True, separators=(",", ":"))
@@ -101,3 +103,29 @@ class Recording:
         if replies := self._replies.get(key):
             return replies[min(served, len(replies) - 1)], None
         return None, self._errors.get(key)
+
+    def missing(self, key: str, what: str, about: str) -> PortError:
+        """The error for a call that was not recorded: of which task, to whom, and what else tells it from others."""
+        return PortError(
+            f"{self.path} holds no call of {what} ({about}, key {key[:12]}): something that the call is made of "
+            "has changed; record again with --record",
+            kind="invalid_request",
+            final=True,
+        )
+
+
+# One file per settings object, however many models there are. It goes when the application goes.
+_writers: WeakKeyDictionary[ReplaySettings, Writer] = WeakKeyDictionary()
+_recordings: WeakKeyDictionary[ReplaySettings, Recording] = WeakKeyDictionary()
+
+
+def writer_of(settings: ReplaySettings) -> Writer:
+    """The writer of the file to record to."""
+    return _writers.setdefault(settings, Writer(Path(str(settings.record))))
+
+
+def recording_of(settings: ReplaySettings) -> Recording:
+    """The recording to replay, read at the first use."""
+    if settings not in _recordings:
+        _recordings[settings] = Recording(Path(str(settings.replay)))
+    return _recordings[settings]

@@ -26,6 +26,9 @@ class FinalizeResult(Stage):
         )
         fields["template"]["verify_result"] = context.verdict.verdict
         fields["template"]["field_verification_result"] = context.verdict.field
+        # What was asked for is known even where nothing came of it.
+        fields["deep_judgment"]["deep_judgment_mode"] = context.config.deep_judgment_mode
+        fields["deep_judgment"]["deep_judgment_search_enabled"] = context.config.deep_judgment_search_enabled
         present = {
             "generation": True,
             "checks": True,

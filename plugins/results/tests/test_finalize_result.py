@@ -13,7 +13,13 @@ from karenina_core import Category, Question, Stage, VerificationConfig, Verific
 from karenina_core.model.result import PARTS
 from karenina_core.pipeline.engine import Engine
 
-OWN = {"usage_metadata", "verify_result", "field_verification_result"}
+OWN = {
+    "usage_metadata",
+    "verify_result",
+    "field_verification_result",
+    "deep_judgment_mode",
+    "deep_judgment_search_enabled",
+}
 """Fields that the final stage itself decides."""
 SETTABLE = [
     (part, a.name)
@@ -68,6 +74,22 @@ def test_deep_judgment_is_there_when_it_was_asked_for() -> None:
     about = context()
     about.set_result_field("deep_judgment_rubric_performed", True)
     assert finalized(about).deep_judgment_rubric is not None
+
+
+@pytest.mark.parametrize("mode", ["full", "reasoning_only"])
+@pytest.mark.parametrize("search", [True, False])
+@pytest.mark.parametrize("parsing", ["skipped", "failed"])
+def test_deep_judgment_says_what_was_asked_for_although_nothing_was_parsed(
+    mode: Any, search: bool, parsing: str
+) -> None:
+    search = search and mode == "full"
+    about = context(config=VerificationConfig(deep_judgment_mode=mode, deep_judgment_search_enabled=search))
+    if parsing == "failed":
+        about.mark_error("the judge's reply does not fit", kind="judge", stage="ParseTemplate")
+    part = finalized(about).deep_judgment
+    assert part is not None
+    assert (part.deep_judgment_mode, part.deep_judgment_search_enabled) == (mode, search)
+    assert (part.deep_judgment_performed, part.extracted_excerpts, part.deep_judgment_model_calls) == (False, {}, 0)
 
 
 MARKERS: dict[str, Any] = {

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from attrs import evolve, field, frozen
 
-from karenina_core.errors import TemplateError
-from karenina_core.templates.answer import AUTOMATIC, BaseAnswer
+from karenina_core.errors import TemplateError, did_you_mean
+from karenina_core.templates.answer import BaseAnswer, give_evidence, written_by_author
 from karenina_core.templates.author_code import author_code
-from karenina_core.templates.extraction import extraction_class, fill, keys_of
+from karenina_core.templates.extraction import copied, extraction_class, fill, keys_of
 from karenina_core.templates.handle import FieldVerdict, RegexVerdict, TemplateField
-from karenina_core.templates.judge_schema import judge_schema, revealed_fields
+from karenina_core.templates.judge_schema import judge_schema
+from karenina_core.templates.lint import lint_schema
 from karenina_core.templates.plain import plain
-from karenina_core.templates.verification import Comparison, compare
+from karenina_core.templates.strategies import fields_of, strategy_name
+from karenina_core.templates.verification import (
+    Comparison,
+    Evidence,
+    Finding,
+    check_evidence,
+    check_values,
+    conclude,
+)
 
 from .rules import check_class
 
@@ -35,16 +45,37 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
         correct = check_class(cls)
         schema = judge_schema(cls)
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
-    revealed = revealed_fields(schema, expected)
+    keys = keys_of(cls)
     return ModelHandle(
         cls=cls,
         isolation=isolation,
-        warnings=tuple(f"the judge can read the expected value of {name!r} in the schema" for name in revealed),
-        fields=_fields(cls),
+        warnings=(*_told_too_much(cls, schema, expected), *_left_out(cls)),
+        fields=tuple(_field(cls, name) for name in keys),
+        trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
         schema=json.dumps(plain(schema)),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
     )
+
+
+def _told_too_much(cls: type[BaseAnswer], schema: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Where the judge can read an expected value. A placeholder in place of a ground truth gives nothing away."""
+    keys = keys_of(cls)
+    judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
+    for name, verification in cls.__verified__.items():
+        if not verification.primitive.uses_ground_truth:
+            judged.pop(name, None)
+    hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
+    findings = lint_schema(schema, judged, keys=keys, hints=hints)
+    return [str(finding) for finding in findings if finding.severity == "leak"]
+
+
+def _left_out(cls: type[BaseAnswer]) -> list[str]:
+    if cls.__strategy__ is None:
+        return []
+    names = [name for name in cls.__verified__ if name not in fields_of(cls.__strategy__)]
+    what = "verdict and partial credit do not depend on it; add FieldCheck({0!r}) where that is not meant"
+    return [f"verify_strategy leaves out {name!r}: {what.format(name)}" for name in names]
 
 
 @frozen(eq=False, kw_only=True)
@@ -56,6 +87,7 @@ class ModelHandle:
     warnings: tuple[str, ...] = ()
     """What an author should look at, though the template can be used."""
     _fields: tuple[TemplateField, ...]
+    _trace_fields: tuple[TemplateField, ...] = ()
     _schema: str = field(repr=False)
     _ground_truth: str = field(repr=False)
     _keep: object = field(default=None, repr=False)
@@ -67,6 +99,9 @@ class ModelHandle:
     def fields(self) -> tuple[TemplateField, ...]:
         return self._fields
 
+    def trace_fields(self) -> tuple[TemplateField, ...]:
+        return self._trace_fields
+
     def ground_truth(self) -> Mapping[str, Any]:
         expected: dict[str, Any] = json.loads(self._ground_truth)
         return expected
@@ -75,43 +110,73 @@ class ModelHandle:
         answer = fill(self.cls, data)
         with author_code("reading the extracted fields", self.cls.__module__):
             values = {item.name: plain(getattr(answer, item.name)) for item in self._fields}
-        nulls = frozenset(name for name in self.cls.__verified__ if values[name] is None)
-        return ModelFilled(self, answer, values, nulls)
+        return ModelFilled(self, answer, values, copied(data))
 
 
 class ModelFilled:
     """One item's filled template."""
 
     def __init__(
-        self, handle: ModelHandle, answer: BaseAnswer, values: Mapping[str, Any], nulls: frozenset[str]
+        self, handle: ModelHandle, answer: BaseAnswer, values: Mapping[str, Any], data: Mapping[str, Any] | None
     ) -> None:
-        self.nulls = nulls
         self._handle = handle
         self._answer = answer
         self._values = values
-        self._compared: Comparison | None = None
+        self._data = data
+        self._evidence = Evidence()
+        self._findings: dict[str, Finding] | None = None
 
     def __repr__(self) -> str:
         return f"<filled {type(self._answer).__name__} {dict(self._values)!r}>"
 
+    @property
+    def nulls(self) -> frozenset[str]:
+        verified = self._handle.cls.__verified__
+        return frozenset(name for name, value in self._values.items() if value is None and name in verified)
+
     def values(self) -> Mapping[str, Any]:
         return dict(self._values)
 
-    def _comparison(self) -> Comparison:
-        # Once, before the author's code can change a field.
-        if self._compared is None:
-            self._compared = compare(self._answer.__verified__, self._answer.__dict__)
-        return self._compared
+    def accepting(self, fields: Collection[str]) -> ModelFilled:
+        # Filled anew: the author's code may have changed this one.
+        answer = fill(self._handle.cls, self._data)
+        accepted = self._evidence.accepted | frozenset(fields)
+        for name in accepted:
+            answer.__dict__[name] = _expected(answer, name)
+        copied = ModelFilled(self._handle, answer, self._values, self._data)
+        copied._evidence = evolve(self._evidence, accepted=accepted)
+        return copied
+
+    def _compared(self) -> Comparison:
+        verified = self._handle.cls.__verified__
+        # Once, before the author's code can change a field; texts and the trace cannot be changed.
+        if self._findings is None:
+            self._findings = check_values(verified, self._answer.__dict__, self._evidence.accepted)
+        findings = self._findings
+        if len(findings) < len(verified):
+            findings = findings | check_evidence(verified, self._values, self._evidence)
+        return conclude(verified, self._handle.cls.__tree__, findings)
+
+    def _show(self, compared: Comparison) -> None:
+        """Let the author's code see the trace fields, as what was found there."""
+        for item in self._handle.trace_fields():
+            expected = self._answer.__verified__[item.name].ground_truth
+            self._answer.__dict__[item.name] = expected is compared.results[item.name]
+        give_evidence(self._answer, self._evidence)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         with author_code(f"{method}()", self._handle.cls.__module__):
             return getattr(self._answer, method)(*arguments)
 
-    async def verify(self, trace: str) -> FieldVerdict:
-        """Decide. `trace` is for checks that read the trace; no primitive of this version does."""
-        compared = self._comparison()
-        if not _is_written_by_author(self._handle.cls, "verify"):
-            return FieldVerdict(compared.passed, compared.results, compared.scores)
+    async def verify(
+        self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
+    ) -> FieldVerdict:
+        self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
+        compared = self._compared()
+        if not written_by_author(self._handle.cls, "verify"):
+            strategy = strategy_name(self._handle.cls.__strategy__)
+            return FieldVerdict(compared.passed, compared.results, compared.scores, strategy)
+        self._show(compared)
         result = self._call("verify")
         if result is not True and result is not False:
             raise TemplateError(
@@ -120,8 +185,9 @@ class ModelFilled:
         return FieldVerdict(result, compared.results, compared.scores)
 
     async def granular(self) -> float | None:
-        if not _is_written_by_author(self._handle.cls, "verify_granular"):
-            return self._comparison().granular if self._answer.__verified__ else None
+        if not written_by_author(self._handle.cls, "verify_granular"):
+            return self._compared().granular if self._answer.__verified__ else None
+        self._show(self._compared())
         score = self._call("verify_granular")
         if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < float("inf"):
             raise TemplateError(f"verify_granular() returned {score!r}; it must return a finite number")
@@ -138,19 +204,30 @@ class ModelFilled:
         return RegexVerdict(bool(results), found["success"], results, details, matched)
 
 
-def _is_written_by_author(cls: type[BaseAnswer], method: str) -> bool:
-    return getattr(cls, method, None) not in (None, AUTOMATIC[method])
+def _expected(answer: BaseAnswer, name: str) -> Any:
+    """What the template expects of a field. Raises TemplateError where it expects nothing, or nothing extracted."""
+    keys, verification = keys_of(type(answer)), answer.__verified__.get(name)
+    if verification is not None and name not in keys:
+        raise TemplateError(f"field {name!r} is decided on the trace, where no extracted value can be replaced")
+    if name not in keys:
+        raise TemplateError(f"the template has no field {name!r}{did_you_mean(name, keys)}")
+    if verification is not None and not verification.primitive.uses_ground_truth:
+        primitive = type(verification.primitive).__name__
+        raise TemplateError(f"field {name!r} has no expected value: {primitive} decides without one")
+    correct = getattr(answer, "correct", None)
+    if isinstance(correct, Mapping) and name in correct:
+        return copy.deepcopy(correct[name])
+    if verification is None:
+        raise TemplateError(f"field {name!r} has no expected value; set self.correct[{name!r}] in the hook")
+    return verification.expected()
 
 
-def _fields(cls: type[BaseAnswer]) -> tuple[TemplateField, ...]:
-    found = []
-    for name in keys_of(cls):
-        info, verification = cls.model_fields[name], cls.__verified__.get(name)
-        field_ = TemplateField(name, type_text(info.annotation), info.description or "", verification is not None)
-        if verification:
-            field_ = evolve(field_, hint=verification.hint, weight=verification.weight)
-        found.append(field_)
-    return tuple(found)
+def _field(cls: type[BaseAnswer], name: str) -> TemplateField:
+    info, verification = cls.model_fields[name], cls.__verified__.get(name)
+    found = TemplateField(name, type_text(info.annotation), info.description or "", verification is not None)
+    if verification is None:
+        return found
+    return evolve(found, hint=verification.hint, weight=verification.weight, semantic=verification.kind == "semantic")
 
 
 def type_text(annotation: Any) -> str:

@@ -20,11 +20,12 @@ NOT_PERFORMED: dict[str, Any] = {
     ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: [],
     ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None,
 }
-NO_JUDGE = "regex_only (no LLM)"
+REGEX_ONLY = "regex_only (no LLM)"
+TRACE_ONLY = "trace_only (no LLM)"
 
 
 class ParseTemplate(Stage):
-    """Fills the template by the judgment strategy that the run asks for. A template without fields needs no judge."""
+    """Fills the template by the judgment strategy that the run asks for; without fields for a judge, by itself."""
 
     category = Category.TEMPLATE
     requires = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
@@ -73,7 +74,8 @@ class ParseTemplate(Stage):
         given = _given(context)
         if not handle.fields():
             judgment = Judgment(filled=await handle.build({}))
-            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, NO_JUDGE)
+            name = TRACE_ONLY if handle.trace_fields() else REGEX_ONLY
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, name)
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
             name = "deep_judgment" if context.config.deep_judgment_enabled else "standard"

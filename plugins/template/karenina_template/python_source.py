@@ -22,7 +22,8 @@ from karenina_core.errors import TemplateError, one_line
 from karenina_core.templates.answer import BaseAnswer, VerifiedField
 from karenina_core.templates.author_code import author_code
 from karenina_core.templates.normalize import SynonymMap
-from karenina_core.templates.primitives import VerificationPrimitive
+from karenina_core.templates.primitives import TracePrimitive, VerificationPrimitive
+from karenina_core.templates.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 
 from .model_handle import ModelHandle, open_class
 from .reference_imports import template_import
@@ -30,6 +31,18 @@ from .reference_imports import template_import
 __all__ = ["InProcessRuntime"]
 
 _TYPING_NAMES = ("Any", "Dict", "List", "Literal", "Optional", "Union")
+_OURS: Mapping[str, Any] = {
+    "AllOf": AllOf,
+    "AnyOf": AnyOf,
+    "AtLeastN": AtLeastN,
+    "BaseAnswer": BaseAnswer,
+    "FieldCheck": FieldCheck,
+    "SynonymMap": SynonymMap,
+    "TracePrimitive": TracePrimitive,
+    "VerificationPrimitive": VerificationPrimitive,
+    "VerifiedField": VerifiedField,
+}
+"""What every template finds beside the registered primitives."""
 _numbers = itertools.count(1)
 
 
@@ -65,13 +78,7 @@ class _LoadedSource:
         self.module = ModuleType(self.name)
 
     def execute(self, primitives: Mapping[str, type]) -> None:
-        ours = {
-            **primitives,
-            "BaseAnswer": BaseAnswer,
-            "SynonymMap": SynonymMap,
-            "VerificationPrimitive": VerificationPrimitive,
-            "VerifiedField": VerifiedField,
-        }
+        ours = {**primitives, **_OURS}
         space = self.module.__dict__
         space.update(ours, Field=Field, **{name: getattr(typing, name) for name in _TYPING_NAMES})
         space["__builtins__"] = {**vars(builtins), "__import__": template_import(ours)}

@@ -12,10 +12,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from karenina_core.errors import TemplateError
-from karenina_core.templates.answer import BaseAnswer, verification_of
+from karenina_core.templates.answer import BaseAnswer, verification_of, written_by_author
 from karenina_core.templates.author_code import author_code
 from karenina_core.templates.extraction import keys_of
 from karenina_core.templates.patterns import pattern_problems
+from karenina_core.templates.plain import plain
+
+from .rehearsal import rehearsal_problems
 
 __all__ = ["check_class"]
 
@@ -28,9 +31,13 @@ def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     with author_code("the hook that sets self.correct", cls.__module__):
         trial = _trial(cls)
         correct, regex = getattr(trial, "correct", None), getattr(trial, "regex", None)
-    problems = [*_verify_problems(cls, bool(regex)), *_nested_problems(cls)]
+    problems = [*_verify_problems(cls, bool(regex)), *_nested_problems(cls), *_trace_problems(cls)]
+    with author_code("reading the ground truth", cls.__module__):
+        problems += rehearsal_problems(cls)
     if correct is not None and not isinstance(correct, dict):
         problems.append(f"self.correct must be a dict of expected values by field, not {type(correct).__name__}")
+    elif correct and not written_by_author(cls, "verify"):
+        problems += _contradictions(cls, correct)
     if regex is not None:
         problems += pattern_problems(regex)
     if problems:
@@ -54,12 +61,35 @@ def _verify_problems(cls: type[BaseAnswer], has_patterns: bool) -> list[str]:
 
 
 def _nested_problems(cls: type[BaseAnswer]) -> list[str]:
-    return [
+    nested = list(_nested_models(cls, set()))
+    templates = [
+        f"{model.__name__} is a template inside a template; derive the nested model from pydantic's BaseModel"
+        for model in nested
+        if issubclass(model, BaseAnswer)
+    ]
+    return templates + [
         f"{model.__name__}.{name} is a VerifiedField inside a nested model, where nothing would check it; "
         f"use Field there and verify it in {cls.__name__}"
-        for model in _nested_models(cls, {cls})
+        for model in nested
         for name, info in model.model_fields.items()
-        if verification_of(info) is not None
+        if verification_of(info) is not None and not issubclass(model, BaseAnswer)
+    ]
+
+
+def _contradictions(cls: type[BaseAnswer], correct: dict[str, Any]) -> list[str]:
+    return [
+        f"self.correct[{name!r}] is {correct[name]!r:.80}, but the field's own ground_truth decides, and that is "
+        f"{found.ground_truth!r:.80}; remove one of them"
+        for name, found in cls.__verified__.items()
+        if name in correct and plain(correct[name]) != plain(found.ground_truth)
+    ]
+
+
+def _trace_problems(cls: type[BaseAnswer]) -> list[str]:
+    return [
+        f"{name}: {type(found.primitive).__name__} holds or does not, so declare the field as bool"
+        for name, found in cls.__verified__.items()
+        if found.kind == "trace" and cls.model_fields[name].annotation is not bool
     ]
 
 
@@ -76,7 +106,7 @@ def _nested_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[Bas
 
 def _trial(cls: type[BaseModel]) -> Any:
     """An instance for the hook to run on. Nothing is validated, so bounds and formats cannot be in the way."""
-    keys = keys_of(cls) if issubclass(cls, BaseAnswer) else {}
+    keys = keys_of(cls) if issubclass(cls, BaseAnswer) else {}  # fields of the trace are never required
     required = {name: info for name, info in cls.model_fields.items() if info.is_required()}
     return cls.model_construct(
         **{keys.get(name, name): _placeholder(info.annotation) for name, info in required.items()}

@@ -1,31 +1,44 @@
 """Templates as data: fields, primitives and ground truth in JSON. Nothing in them is executed.
 
-The text is one JSON object, `{"fields": [...], "class_name": "Answer"}`. A field has `name`, `type` (`bool`, `str`,
-`int`, `float`, `list_str` or `literal` with `literal_values`), `description`, `ground_truth`, `verify_with` (a
-primitive, such as `{"type": "ExactMatch"}`), and perhaps `extraction_hint` and `weight`.
+The text is one JSON object, `{"fields": [...], "verify_strategy": ..., "class_name": "Answer"}`. A field has `name`,
+`type` (`bool`, `str`, `int`, `float`, `list_str`, `date` or `literal` with `literal_values`), `description`,
+`ground_truth` (of a date: ISO 8601 text), `verify_with` (a primitive, such as `{"type": "ExactMatch"}`), and perhaps
+`extraction_hint`, `weight` and `is_trace`, which is true for the primitives that look at the trace. A strategy is a
+tree such as `{"type": "any_of", "conditions": [{"type": "field_check", "field": "drug"}]}`; without one every field
+must be right.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import keyword
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import field, frozen
-from pydantic import TypeAdapter, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
 from karenina_core.model.convert import structure
 from karenina_core.templates.answer import RESERVED, BaseAnswer, VerifiedField
-from karenina_core.templates.primitives import VerificationPrimitive
+from karenina_core.templates.primitives import SemanticMatch, TracePrimitive, VerificationPrimitive
 from karenina_core.templates.specs import primitive_from_spec
+from karenina_core.templates.strategies import Condition, condition_from_spec, condition_problems
 
 from .model_handle import ModelHandle, open_class
 
 __all__ = ["DeclarativeRuntime"]
 
-_TYPES: Mapping[str, Any] = {"bool": bool, "str": str, "int": int, "float": float, "list_str": list[str]}
+_TYPES: Mapping[str, Any] = {
+    "bool": bool,
+    "str": str,
+    "int": int,
+    "float": float,
+    "list_str": list[str],
+    "date": datetime.date,
+}
 
 
 @frozen(kw_only=True)
@@ -67,6 +80,7 @@ class DeclarativeRuntime:
         except ConfigError as error:
             raise _refusal(error.problems) from None
         problems = _overall_problems(spec)
+        strategy = _strategy(spec, problems)
         fields: dict[str, Any] = {}
         for number, item in enumerate(spec.fields):
             found = [] if item.name not in fields else [Problem("name", f"{item.name!r} occurs twice")]
@@ -74,8 +88,20 @@ class DeclarativeRuntime:
             problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in found]
         if problems:
             raise _refusal(problems)
-        cls = create_model(spec.class_name, __base__=BaseAnswer, __module__=__name__, **fields)
-        return open_class(cls, self.isolation)
+        return open_class(_template_class(spec.class_name, fields, strategy), self.isolation)
+
+
+def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: Condition | None) -> type[BaseAnswer]:
+    body: dict[str, Any] = {
+        "__module__": __name__,
+        "__qualname__": name,
+        "__annotations__": {field_name: annotation for field_name, (annotation, _) in fields.items()},
+        **{field_name: declared for field_name, (_, declared) in fields.items()},
+    }
+    if strategy is not None:
+        inner = {"__module__": __name__, "__qualname__": f"{name}.VerificationStrategy", "verify_strategy": strategy}
+        body["VerificationStrategy"] = type("VerificationStrategy", (), inner)
+    return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
 
 
 def _refusal(problems: Sequence[Problem]) -> TemplateError:
@@ -120,10 +146,21 @@ def _overall_problems(spec: _TemplateSpec) -> list[Problem]:
         problems.append(Problem("fields", "a template needs at least one field"))
     if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
         problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
-    if spec.verify_strategy is not None:
-        what = "strategies are not supported yet; leave it null, then every field must be right"
-        problems.append(Problem("verify_strategy", what))
     return problems
+
+
+def _strategy(spec: _TemplateSpec, problems: list[Problem]) -> Condition | None:
+    if spec.verify_strategy is None:
+        return None
+    try:
+        condition = condition_from_spec(spec.verify_strategy)
+    except TemplateError as error:
+        problems.append(Problem("verify_strategy", str(error)))
+        return None
+    if spec.fields:
+        names = [item.name for item in spec.fields]
+        problems += [Problem("verify_strategy", problem) for problem in condition_problems(condition, names)]
+    return condition
 
 
 def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Problem]) -> Any:
@@ -134,6 +171,8 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
         primitive = primitive_from_spec(spec.verify_with, primitives)
     except TemplateError as error:
         problems.append(Problem("verify_with", str(error)))
+    if primitive is not None:
+        problems += _primitive_problems(spec, primitive)
     if problems or primitive is None:
         return None
     annotation = Literal[tuple(spec.literal_values or ())] if spec.type == "literal" else _TYPES[spec.type]
@@ -157,12 +196,8 @@ def _name_problems(spec: _FieldSpec) -> list[Problem]:
 
 def _kind_problems(spec: _FieldSpec) -> list[Problem]:
     problems = []
-    if spec.type == "date":
-        problems.append(
-            Problem("type", "dates are not supported yet; use str and describe the format in the description")
-        )
-    if spec.is_trace:
-        problems.append(Problem("is_trace", "fields checked on the trace are not supported yet; leave it false"))
+    if spec.is_trace and spec.type != "bool":
+        problems.append(Problem("type", f"a check on the trace holds or does not: write bool, not {spec.type}"))
     values = spec.literal_values or ()
     if spec.type == "literal" and (not values or len(set(values)) < len(values)):
         problems.append(Problem("literal_values", "a literal needs at least one value, and no value twice"))
@@ -171,10 +206,24 @@ def _kind_problems(spec: _FieldSpec) -> list[Problem]:
     return problems
 
 
+def _primitive_problems(spec: _FieldSpec, primitive: VerificationPrimitive) -> list[Problem]:
+    name = type(primitive).__name__
+    if isinstance(primitive, TracePrimitive) is not spec.is_trace:
+        if spec.is_trace:
+            what = f"{name} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
+            return [Problem("verify_with", what)]
+        return [Problem("is_trace", f"{name} looks at the trace: write true, and the judge is not asked for the field")]
+    if isinstance(primitive, SemanticMatch) and spec.type not in ("str", "literal"):
+        return [Problem("type", f"{name} compares texts: write str, not {spec.type}")]
+    return []
+
+
 def _ground_truth(spec: _FieldSpec, annotation: Any, primitive: VerificationPrimitive) -> Any:
     """The expected value in the field's own type, so that "5" for an int means 5. Raises ValidationError."""
     if not primitive.uses_ground_truth or spec.ground_truth is None:
         return spec.ground_truth
+    if isinstance(primitive, TracePrimitive):
+        return spec.ground_truth  # it says itself what is wrong with any but true and false
     expected: Any = float | int if spec.type == "int" else annotation
     return TypeAdapter(expected).validate_python(spec.ground_truth)
 

@@ -7,6 +7,7 @@ from typing import Any
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.pipeline.trace import said_by_model
 
 
 class VerifyTemplate(Stage):
@@ -14,7 +15,7 @@ class VerifyTemplate(Stage):
 
     category = Category.TEMPLATE
     requires = (ArtifactKeys.PARSED_ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
-    reads = (ArtifactKeys.RECURSION_LIMIT_REACHED, ArtifactKeys.ABSTENTION_DETECTED)
+    reads = (ArtifactKeys.ANSWER, ArtifactKeys.RECURSION_LIMIT_REACHED, ArtifactKeys.ABSTENTION_DETECTED)
     produces = (
         ArtifactKeys.FIELD_VERIFICATION_RESULT,
         ArtifactKeys.REGEX_VERIFICATION_RESULTS,
@@ -53,7 +54,9 @@ class VerifyTemplate(Stage):
         filled = context.get_artifact(ArtifactKeys.PARSED_ANSWER)
         trace = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
         try:
-            fields = await filled.verify(trace)
+            found = await _similarities(context, filled)
+            said = said_by_model(context.get_result_field("trace_messages", ()), trace)
+            fields = await filled.verify(trace, said=said, similarities=found)
             regex = await filled.regex(trace)
         except TemplateError as error:
             context.set_result_field("field_verification_error", str(error))
@@ -77,6 +80,22 @@ class VerifyTemplate(Stage):
             verdict=fields.result and regex.success,
             reason=_reason(fields.field_results, regex.results),
         )
+
+
+async def _similarities(context: VerificationContext, filled: Any) -> dict[str, float]:
+    """Per semantic field with a text: how similar it is to the expected text. Equal texts need no embedder."""
+    handle = context.get_artifact(ArtifactKeys.ANSWER, None)
+    semantic = [field.name for field in handle.fields() if field.semantic] if handle else []
+    if not semantic:
+        return {}
+    values, expected = filled.values(), handle.ground_truth()
+    found: dict[str, float] = {}
+    for name in semantic:
+        value, wanted = values.get(name), expected.get(name)
+        if isinstance(value, str) and isinstance(wanted, str):
+            same = value.strip() == wanted.strip()
+            found[name] = 1.0 if same else min(max(await context.similarity(wanted, value), 0.0), 1.0)
+    return found
 
 
 async def _granular(context: VerificationContext, filled: Any) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 import karenina_template.standard
 import pytest
 from karenina_template.parse import ParseTemplate
+from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 from karenina_template.validate import ValidateTemplate
@@ -20,7 +21,7 @@ from karenina_core.model.question import TemplateSource
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.ports.client import Model, ModelClient
-from karenina_core.templates.primitives import ExactMatch
+from karenina_core.templates import primitives
 from karenina_core.testing import ScriptedLLM, application
 
 FIELD = {
@@ -31,6 +32,7 @@ FIELD = {
     "verify_with": {"type": "ExactMatch"},
     "extraction_hint": "a gene symbol",
 }
+PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 TEMPLATE = json.dumps({"fields": [FIELD]})
 
 
@@ -49,7 +51,7 @@ class Last(Stage):
 
 async def load(source: TemplateSource) -> Any:
     runtime: Any = InProcessRuntime() if source.language == "python" else DeclarativeRuntime()
-    return await runtime.load(source.text, {"ExactMatch": ExactMatch})
+    return await runtime.load(source.text, PRIMITIVES)
 
 
 def make_context(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from karenina_template.parse import NO_JUDGE, ParseTemplate
+from karenina_template.parse import REGEX_ONLY, TRACE_ONLY, ParseTemplate
 from karenina_template.validate import ValidateTemplate
 
 from karenina_core import ArtifactKeys, Karenina, VerificationConfig, hookimpl
@@ -81,10 +81,32 @@ def test_a_template_without_fields_needs_no_judge(context: Make, run: Make) -> N
         about = context(PATTERNS_ONLY, judge, answer)
         assert {status for status, _ in run(about).values()} == {"ran"}
         assert (about.verdict.field, about.verdict.verdict) == (True, verdict)
-        assert about.get_artifact(ArtifactKeys.PARSING_MODEL_STR) == NO_JUDGE
+        assert about.get_artifact(ArtifactKeys.PARSING_MODEL_STR) == REGEX_ONLY
         assert about.get_artifact(ArtifactKeys.TEMPLATE_EVALUATOR) is None
         assert about.get_result_field("regex_overall_success") is verdict
     assert about.effects[0].reason == "patterns failed: cites"
+    assert judge.calls == []
+
+
+MARKED = {
+    "name": "cites",
+    "type": "bool",
+    "description": "a citation",
+    "ground_truth": True,
+    "verify_with": {"type": "TraceRegex", "pattern": r"\[\d+\]"},
+    "is_trace": True,
+}
+
+
+def test_a_template_that_looks_at_the_trace_alone_needs_no_judge(context: Make, run: Make) -> None:
+    judge = ScriptedLLM()
+    for answer, verdict in (("as shown [1]", True), ("no citation", False)):
+        about = context(json.dumps({"fields": [MARKED]}), judge, answer)
+        assert {status for status, _ in run(about).values()} == {"ran"}
+        assert (about.verdict.field, about.verdict.verdict) == (verdict, verdict)
+        assert about.get_artifact(ArtifactKeys.PARSING_MODEL_STR) == TRACE_ONLY == "trace_only (no LLM)"
+        assert about.get_result_field("field_results") == {"cites": verdict}
+        assert about.get_artifact(ArtifactKeys.VERIFY_GRANULAR_RESULT) == float(verdict)
     assert judge.calls == []
 
 

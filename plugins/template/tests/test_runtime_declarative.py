@@ -88,6 +88,21 @@ def test_a_template_of_every_type() -> None:
                     "ground_truth": "N/A",
                     "verify_with": {"type": "RegexMatch", "pattern": "^doi:", "flags": ["IGNORECASE"]},
                 },
+                {
+                    **FIELD,
+                    "name": "day",
+                    "type": "date",
+                    "ground_truth": "2016-04-11",
+                    "verify_with": {"type": "DateTolerance", "tolerance": 1},
+                },
+                {
+                    **FIELD,
+                    "name": "quiet",
+                    "type": "bool",
+                    "ground_truth": False,
+                    "verify_with": {"type": "TraceContains", "substring": "!", "scope": "response"},
+                    "is_trace": True,
+                },
             ],
         }
     )
@@ -99,7 +114,10 @@ def test_a_template_of_every_type() -> None:
         ("genes", "list[str]", None, 1),
         ("effect", "Literal['up', 'down']", None, 1),
         ("cite", "str", None, 1),
+        ("day", "date", None, 1),
     ]
+    assert [(f.name, f.type) for f in handle.trace_fields()] == [("quiet", "bool")]
+    assert handle.ground_truth()["day"] == "2016-04-11"
     assert handle.ground_truth()["n"] == 5
     right = {
         "target": " bcl2",
@@ -109,6 +127,7 @@ def test_a_template_of_every_type() -> None:
         "genes": ["BCL2", "BAX", "BIM"],
         "effect": "up",
         "cite": "DOI:1",
+        "day": "2016-04-12",
     }
     assert verdict(handle, right).result is True
     wrong = {**right, "effect": "down", "cite": None}
@@ -136,7 +155,16 @@ def test_a_template_of_every_type() -> None:
         ({"fields": [FIELD], "class_name": "not a name"}, r"class_name: 'not a name' is no name"),
         (
             {"fields": [FIELD], "verify_strategy": {"type": "any_of"}},
-            r"verify_strategy: strategies are not supported yet",
+            r"verify_strategy: any_of: parameter 'conditions' is missing",
+        ),
+        ({"fields": [FIELD], "verify_strategy": "all_of"}, r"verify_strategy: a condition is written"),
+        (
+            {"fields": [FIELD], "verify_strategy": {"type": "field_check", "field": "taget"}},
+            r"verify_strategy: FieldCheck\('taget'\) names no verified field \(did you mean 'target'\?\)",
+        ),
+        (
+            {"fields": [FIELD], "verify_strategy": {"type": "at_least_n", "n": 1, "conditions": []}},
+            r"verify_strategy: at_least_n: AtLeastN\(1\) of 0 conditions",
         ),
         ({"fields": [FIELD, FIELD]}, r"fields\[1\].name: 'target' occurs twice"),
         (with_field(wieght=2), r"fields\[0\].wieght: .*\(did you mean 'weight'\?\)"),
@@ -145,9 +173,31 @@ def test_a_template_of_every_type() -> None:
         (with_field(description=" "), r"fields\[0\]: VerifiedField needs a description"),
         (with_field(weight=-1), r"fields\[0\]: weight must be"),
         (with_field(weight="1"), r"fields\[0\].weight: expected a number"),
-        (with_field(type="date"), r"fields\[0\].type: dates are not supported yet"),
+        (with_field(type="date"), r"fields\[0\].ground_truth: Input should be a valid date"),
+        (
+            with_field(type="list_str", ground_truth=[], verify_with={"type": "SetContainment", "mode": "overlap"}),
+            r"field 'target': not even a perfect extraction would pass. The ground truth \[\]",
+        ),
         (with_field(type="text"), r"fields\[0\].type: must be one of bool, str, int"),
-        (with_field(is_trace=True), r"fields\[0\].is_trace: .* not supported yet"),
+        (with_field(is_trace=True), r"fields\[0\].type: a check on the trace holds or does not: write bool, not str"),
+        (
+            with_field(is_trace=True, type="bool", ground_truth=True),
+            r"fields\[0\].verify_with: ExactMatch looks at an extracted value",
+        ),
+        (
+            with_field(type="bool", ground_truth=True, verify_with={"type": "TraceContains", "substring": "x"}),
+            r"fields\[0\].is_trace: TraceContains looks at the trace: write true",
+        ),
+        (
+            with_field(
+                type="bool", ground_truth=1, is_trace=True, verify_with={"type": "TraceContains", "substring": "x"}
+            ),
+            r"fields\[0\]: TraceContains cannot compare .* write True or False, not 1",
+        ),
+        (
+            with_field(type="list_str", ground_truth=["a"], verify_with={"type": "SemanticMatch"}),
+            r"fields\[0\].type: SemanticMatch compares texts: write str, not list_str",
+        ),
         (with_field(is_trace="false"), r"fields\[0\].is_trace: expected true or false"),
         (with_field(name="correct"), r"fields\[0\].name: 'correct' is taken"),
         (with_field(name="id"), r"fields\[0\].name: 'id' is taken"),
@@ -182,7 +232,7 @@ def test_all_problems_are_said_at_once() -> None:
         "class_name": "1",
         "verify_strategy": {},
         "fields": [
-            {**FIELD, "name": "_a", "type": "date", "verify_with": {"type": "x"}},
+            {**FIELD, "name": "_a", "type": "literal", "verify_with": {"type": "x"}},
             {**FIELD, "name": "b", "ground_truth": 3},
         ],
     }
@@ -193,10 +243,38 @@ def test_all_problems_are_said_at_once() -> None:
         "class_name",
         "verify_strategy",
         "fields[0].name",
-        "fields[0].type",
+        "fields[0].literal_values",
         "fields[0].verify_with",
         "fields[1].ground_truth",
     ]
+
+
+def test_a_strategy_in_data_decides() -> None:
+    checks = [{"type": "field_check", "field": "target"}, {"type": "field_check", "field_name": "other"}]
+    spec = {
+        "fields": [FIELD, {**FIELD, "name": "other"}],
+        "verify_strategy": {"type": "any_of", "conditions": checks, "n": None},
+    }
+    handle = load(spec)
+    said = verdict(handle, {"target": None, "other": "BCL2"})
+    assert (said.result, said.composition_strategy) == (True, "any_of")
+    assert said.field_results == {"target": None, "other": True}
+
+
+class Louder(primitives.VerificationPrimitive):
+    def __init__(self, marks: int) -> None:
+        self.marks = marks
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        return str(extracted) == str(expected) + "!" * self.marks
+
+
+def test_a_primitive_of_another_plugin_is_used_by_its_registered_name() -> None:
+    spec = with_field(verify_with={"type": "Louder", "marks": 0})
+    handle = asyncio.run(RUNTIME.load(json.dumps(spec), {**PRIMITIVES, "Louder": Louder}))
+    assert verdict(handle, {"target": "BCL2"}).result is True
+    with pytest.raises(TemplateError, match=r"fields\[0\].verify_with: unknown primitive 'Louder'"):
+        load(spec)
 
 
 def test_text_in_a_description_is_never_executed(tmp_path: Any) -> None:

@@ -189,6 +189,92 @@ class Answer(BaseAnswer):
         load("class Answer(BaseAnswer):\n    x: str = VerifiedField('x', 'y', Shouting())")
 
 
+def test_a_primitive_of_the_templates_own_needs_no_registration() -> None:
+    source = """
+        class Shouting(VerificationPrimitive):
+            def __init__(self, marks):
+                self.marks = marks
+
+            def check(self, extracted, expected):
+                return extracted == expected.upper() + "!" * self.marks
+
+            def check_ground_truth(self, expected):
+                if not expected:
+                    raise ValueError("write something")
+
+        class Answer(BaseAnswer):
+            x: str = VerifiedField("x", "BCL2", Shouting(0))
+            y: str = VerifiedField("y", "BAX", Shouting(0))
+    """
+    handle = load(source)
+    assert asyncio.run(fill(handle, {"x": "BCL2", "y": "bax"}).verify("")).field_results == {"x": True, "y": False}
+    assert set(handle.schema()["properties"]) == {"x", "y"}
+
+
+def test_a_template_with_nothing_to_check_is_refused() -> None:
+    for body in ("pass", "def verify(self): return True", "def ground_truth(self): self.regex = {}"):
+        with pytest.raises(TemplateError, match=r"there is nothing to check: add fields, or set self\.regex"):
+            load(f"class Answer(BaseAnswer):\n    {body}")
+
+
+def test_a_strategy_decides_and_what_it_leaves_out_is_a_warning() -> None:
+    handle = load("""
+        from karenina.schemas.entities import AnyOf, FieldCheck
+
+        class Answer(BaseAnswer):
+            drug: str = VerifiedField("The drug", "aspirin", ExactMatch())
+            brand: str = VerifiedField("The brand", "Aspro", ExactMatch())
+            site: str = VerifiedField("The site", "liver", ExactMatch())
+
+            class VerificationStrategy:
+                verify_strategy = AnyOf([FieldCheck("drug"), FieldCheck("brand")])
+    """)
+    assert handle.warnings == (
+        "verify_strategy leaves out 'site': verdict and partial credit do not depend on it; "
+        "add FieldCheck('site') where that is not meant",
+    )
+    filled = fill(handle, {"drug": "aspirin", "brand": None, "site": "heart"})
+    verdict = asyncio.run(filled.verify(""))
+    assert (verdict.result, verdict.composition_strategy) == (True, "any_of")
+    assert verdict.field_results == {"drug": True, "brand": None, "site": False}
+    assert asyncio.run(filled.granular()) == 1.0
+
+
+def test_a_strategy_that_names_no_field_is_refused_with_its_line() -> None:
+    source = """
+        class Answer(BaseAnswer):
+            drug: str = VerifiedField("The drug", "aspirin", ExactMatch())
+
+            class VerificationStrategy:
+                verify_strategy = FieldCheck("durg")
+    """
+    with pytest.raises(TemplateError, match=r"FieldCheck\('durg'\) names no verified field .*'drug'.* \(line \d"):
+        load(source)
+
+
+def test_two_ground_truths_for_one_field_are_refused() -> None:
+    source = """
+        class Answer(BaseAnswer):
+            drug: str = VerifiedField("The drug", "aspirin", ExactMatch())
+            def ground_truth(self):
+                self.correct = {"drug": "ibuprofen", "more": 1}
+    """
+    with pytest.raises(TemplateError, match=r"self.correct\['drug'\] is 'ibuprofen', but the field's own ground_truth"):
+        load(source)
+    load(source.rstrip() + "\n            def verify(self): return self.drug == self.correct['drug']\n")
+
+
+def test_a_template_inside_itself_would_be_filled_with_anything_and_is_refused() -> None:
+    source = """
+        from __future__ import annotations
+        class Answer(BaseAnswer):
+            drug: str = VerifiedField("The drug", "aspirin", ExactMatch())
+            parts: list[Answer] = []
+    """
+    with pytest.raises(TemplateError, match="Answer is a template inside a template; derive the nested model from"):
+        load(source)
+
+
 ONE_INT = "class Answer(BaseAnswer):\n    x: int\n"
 
 
@@ -432,7 +518,8 @@ def test_field_results_speak_of_what_was_extracted() -> None:
 
 def test_what_gives_the_answer_away_is_a_warning() -> None:
     telling = "class Answer(BaseAnswer):\n    x: str = VerifiedField('BCL2 or another', 'BCL2', ExactMatch())\n"
-    assert load(telling).warnings == ("the judge can read the expected value of 'x' in the schema",)
+    (warning,) = load(telling).warnings
+    assert warning.startswith("x: the description of 'x' names the expected value, 'BCL2'")
     assert load(VERIFIED).warnings == ()
 
 

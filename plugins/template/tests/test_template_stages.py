@@ -113,6 +113,82 @@ def test_partial_credit_that_raises_is_a_warning_and_the_verdict_stands(context:
     assert "verify_granular failed" in about.warnings[0]
 
 
+ONE = 'class Answer(BaseAnswer):\n    target: str = Field(description="x")\n'
+PATTERN = (
+    ONE
+    + """
+    def ground_truth(self):
+        self.regex = {"a": {"pattern": "BCL2", "expected": "BCL2"}, "said": {"pattern": self.target, "expected": "It"}}
+
+    def verify(self):
+        return True
+"""
+)
+FAILURES = [
+    ("class Answer(BaseAnswer", None, "error(template)", None, {"template_validation_error": "line 1"}),
+    (ONE, None, "error(template)", None, {"template_validation_error": "there is no verify()"}),
+    (ONE + "    def verify(self): return True", {"target": 3}, "error(judge)", None, {}),
+    (
+        ONE + "    def verify(self): return 1 / 0",
+        {"target": "a"},
+        "error(template)",
+        None,
+        {"field_verification_error": "Zero"},
+    ),
+    (
+        ONE + "    def verify(self): return 1",
+        {"target": "a"},
+        "error(template)",
+        None,
+        {"field_verification_error": "returned 1"},
+    ),
+    (
+        ONE + "    def verify(self): pass",
+        {"target": "a"},
+        "error(template)",
+        None,
+        {"field_verification_error": "None"},
+    ),
+    (HALF, {"target": "a"}, "passed", True, {}),
+    (PATTERN, {"target": "I."}, "passed", True, {}),
+    (PATTERN, {"target": "("}, "failed", False, {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("template", "reply", "outcome", "verdict", "said"),
+    FAILURES,
+    ids=["syntax", "rule", "reply", "raises", "number", "nothing", "credit", "pattern", "broken pattern"],
+)
+def test_each_failure_of_a_template_has_its_own_end_and_none_is_a_wrong_answer(
+    context: Make, run: Make, template: str, reply: Any, outcome: str, verdict: bool | None, said: dict[str, str]
+) -> None:
+    about = context(template, ScriptedLLM(lambda call: reply))
+    run(about)
+    assert (str(about.outcome), about.verdict.verdict) == (outcome, verdict)
+    assert about.completed_without_errors is not outcome.startswith("error")
+    assert about.get_result_field("verify_granular_result") is None
+    for field, words in said.items():
+        assert words in about.get_result_field(field)
+    if outcome == "failed":
+        assert about.get_result_field("regex_validation_results") == {"a": True, "said": False}
+        assert "error" in about.get_result_field("regex_validation_details")["said"]
+        assert about.effects[0].reason == "patterns failed: said"
+
+
+def test_a_null_is_taken_as_it_is_and_no_placeholder_is_ever_asked_for(context: Make, run: Make) -> None:
+    judge = ScriptedLLM({"target": None})
+    about = context(judge=judge, max_retries=3)
+    run(about)
+    assert len(judge.calls) == 1
+    assert about.get_result_field("field_results") == {"target": None}
+    judge = ScriptedLLM({"target": 3}, {"target": None})
+    run(context(judge=judge, max_retries=3))
+    asked_again = judge.calls[1].messages[-1].text
+    assert "target" in asked_again
+    assert not [word for word in ("placeholder", '""', "N/A", "zero") if word in asked_again]
+
+
 @pytest.mark.parametrize(
     ("artifacts", "reason"),
     [

@@ -17,8 +17,9 @@ class Revealing:
 
     def schema(self) -> dict[str, Any]:  # the fault
         schema = self.handle.schema()
-        for name, expected in self.handle.ground_truth().items():
-            schema["properties"][name]["examples"] = [expected]
+        expected = self.handle.ground_truth()
+        for name, described in schema["properties"].items():
+            described["examples"] = [expected[name]]
         return schema
 
 

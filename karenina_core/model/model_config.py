@@ -1,0 +1,183 @@
+"""One model: how it is reached, how often it is tried, what it was recorded to say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen, validators
+
+from ..errors import ConfigError, ErrorKind, Problem
+from .identity import ModelIdentity
+from .message import Message
+
+__all__ = ["AttemptPolicy", "ManualAnswer", "ModelConfig", "RetryPolicy", "Secret"]
+
+MANUAL = "manual"
+
+
+def _optional_at_least(bound: float) -> Any:
+    return validators.optional(validators.ge(bound))
+
+
+_optional_above_zero: Any = validators.optional(validators.gt(0))
+
+
+@frozen(repr=False)
+class Secret:
+    """A value that never shows itself; `reveal()` gives it to the one call that needs it."""
+
+    _value: str = field(eq=True)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    __str__ = __repr__
+
+
+def _secret(value: Any) -> Secret | None:
+    return value if value is None or isinstance(value, Secret) else Secret(str(value))
+
+
+@frozen
+class AttemptPolicy:
+    """How often one kind of failure is tried, and how long to wait in between.
+
+    Before attempt n (counted from 2) the wait is drawn uniformly from 0 to `min(min_wait * multiplier ** (n - 2),
+    max_wait)` seconds ("full jitter").
+    """
+
+    max_attempts: int = field(default=1, validator=validators.ge(1))
+    min_wait: float = field(default=0.0, validator=validators.ge(0))
+    max_wait: float = field(default=0.0, validator=validators.ge(0))
+    multiplier: float = field(default=2.0, validator=validators.ge(1))
+
+
+@frozen(kw_only=True)
+class RetryPolicy:
+    """Attempts by kind of failure. Kinds that are not named here are never tried again."""
+
+    rate_limited: AttemptPolicy = AttemptPolicy(5, 5.0, 30.0, 2.0)
+    timeout: AttemptPolicy = AttemptPolicy(3, 5.0, 30.0, 2.0)
+    connection: AttemptPolicy = AttemptPolicy(3, 1.0, 10.0, 2.0)
+    server: AttemptPolicy = AttemptPolicy(2, 2.0, 15.0, 2.0)
+
+    def of(self, kind: ErrorKind) -> AttemptPolicy:
+        policy = getattr(self, kind, None)
+        return policy if isinstance(policy, AttemptPolicy) else AttemptPolicy()
+
+
+@frozen
+class ManualAnswer:
+    """An answer that was recorded beforehand, optionally with the fields that a judge would extract from it."""
+
+    answer: str
+    fields: Mapping[str, Any] | None = None
+    messages: tuple[Message, ...] = ()
+
+
+def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
+    """Accepts `{key: text | messages | {"answer": ..., "fields": ...} | ManualAnswer}`."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise ValueError("manual_traces: expected a mapping from question id or text to an answer")
+    return {str(key): _manual_answer(key, entry) for key, entry in value.items()}
+
+
+def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
+    if isinstance(entry, str):
+        entry = ManualAnswer(entry)
+    elif isinstance(entry, Sequence) and entry and all(isinstance(m, Message) for m in entry):
+        entry = ManualAnswer(entry[-1].text, None, tuple(entry))
+    elif isinstance(entry, Mapping):
+        if unknown := set(entry) - {"answer", "fields"}:
+            raise ValueError(f"manual_traces: {key!r} has unknown keys {', '.join(sorted(map(str, unknown)))}")
+        answer, judged = entry.get("answer"), entry.get("fields")
+        if not isinstance(answer, str) or not (judged is None or isinstance(judged, Mapping)):
+            raise ValueError(f'manual_traces: {key!r} must look like {{"answer": "text", "fields": {{...}}}}')
+        entry = ManualAnswer(answer, judged)
+    if not isinstance(entry, ManualAnswer):
+        raise ValueError(f"manual_traces: {key!r} must be a text, messages or an answer with fields")
+    if not entry.answer.strip() and not entry.messages:
+        raise ValueError(f"manual_traces: the answer of {key!r} is empty")
+    return entry
+
+
+@frozen(kw_only=True)
+class ModelConfig:
+    """One model and how to reach it."""
+
+    id: str | None = None
+    """The user's name for this configuration; the model's name by default."""
+    model_name: str | None = None
+    model_provider: str | None = None
+    interface: str = "litellm"
+    """The name of an adapter."""
+    temperature: float | None = field(default=0.1, validator=_optional_at_least(0))
+    """None sends no temperature at all, for models that refuse one."""
+    max_tokens: int | None = field(default=16384, validator=_optional_at_least(1))
+    system_prompt: str | None = None
+    max_retries: int = field(default=2, validator=validators.ge(0))
+    """How often a judge is shown its mistake and asked again."""
+    endpoint_base_url: str | None = None
+    endpoint_api_key: Secret | None = field(default=None, converter=_secret)
+    api_key_env: str | None = None
+    """The environment variable that holds the key; the key itself is never written anywhere."""
+    request_timeout: float | None = field(default=None, validator=_optional_above_zero)
+    """Seconds for one attempt of one call; the run's `request_timeout` by default."""
+    retry_policy: RetryPolicy | None = None
+    extra_kwargs: Mapping[str, Any] = field(factory=dict)
+    """Passed on to the provider as they are."""
+    mcp_urls_dict: Mapping[str, str] = field(factory=dict)
+    manual_traces: Mapping[str, ManualAnswer] | None = field(default=None, converter=_manual_traces, repr=False)
+    """For the interface `manual`: answers by question id or text. Never written to a file."""
+
+    def __attrs_post_init__(self) -> None:
+        problems = []
+        if self.interface == MANUAL:
+            if self.manual_traces is None:
+                problems.append(
+                    Problem("manual_traces", "the manual interface needs recorded answers (--manual-traces FILE)")
+                )
+            if self.mcp_urls_dict:
+                problems.append(Problem("mcp_urls_dict", "recorded answers use no tools"))
+            object.__setattr__(self, "model_name", self.model_name or MANUAL)
+        elif self.manual_traces is not None:
+            problems.append(Problem("manual_traces", f"only the interface 'manual' takes them, not {self.interface!r}"))
+        if not (self.model_name or "").strip():
+            problems.append(Problem("model_name", "a model needs a name"))
+        if problems:
+            raise ConfigError(problems)
+        object.__setattr__(self, "id", self.id or self.model_name)
+
+    @property
+    def name(self) -> str:
+        return self.model_name or ""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return ModelIdentity(
+            interface=self.interface,
+            model_name=self.name,
+            provider=self.model_provider,
+            tools=tuple(sorted(self.mcp_urls_dict)),
+            config_id=self.id if self.id != self.model_name else None,
+        )
+
+    def api_key(self) -> str | None:
+        """The key to use: `endpoint_api_key`, else the value of the variable `api_key_env`.
+
+        Raises ConfigError where `api_key_env` names a variable that is not set.
+        """
+        if self.endpoint_api_key is not None:
+            return self.endpoint_api_key.reveal()
+        if self.api_key_env is None:
+            return None
+        if not (key := os.environ.get(self.api_key_env)):
+            raise ConfigError([Problem("api_key_env", f"set the environment variable {self.api_key_env} to your key")])
+        return key

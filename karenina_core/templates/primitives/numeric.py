@@ -1,0 +1,161 @@
+"""Numbers: equal, near, or on the right side of a bound.
+
+A float is read as the decimal number that Python prints for it, and differences are computed exactly. So 1.1 is
+within 10% of 1.0, as it is on paper, although the two nearest binary fractions are a little further apart.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+from attrs.validators import optional
+
+from .base import VerificationPrimitive
+from .parameters import finite, flag, not_negative, one_of
+
+__all__ = [
+    "Numeric",
+    "NumericExact",
+    "NumericMaximum",
+    "NumericMinimum",
+    "NumericRange",
+    "NumericTolerance",
+    "distance",
+    "exact",
+    "read_number",
+]
+
+
+def _number_in(text: str) -> int | float:
+    for read in (int, float):
+        try:
+            value = read(text)
+        except ValueError:
+            continue
+        if value == value:
+            return value
+    raise ValueError(f"{text!r} is not a number")
+
+
+def read_number(value: Any) -> int | float:
+    """A number, also from a text that is one. Truth values and NaN are no numbers: TypeError, ValueError."""
+    if isinstance(value, str):
+        return _number_in(value)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(f"{value!r} is not a number")
+    if value != value:
+        raise ValueError("NaN cannot be compared")
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def exact(value: float) -> Fraction:
+    """A finite number as the fraction that its decimal notation means: 0.1 is one tenth."""
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(float(value)))
+
+
+def distance(found: float, wanted: float, mode: str) -> Fraction | None:
+    """How far `found` is from `wanted`: in their own unit (`absolute`) or as a share of `wanted` (`relative`).
+
+    None where that is no number: relative to 0, or to or from infinity; but equal numbers are always 0 apart.
+    """
+    if found == wanted:
+        return Fraction(0)
+    if math.inf in (abs(found), abs(wanted)) or (mode == "relative" and wanted == 0):
+        return None
+    apart = abs(exact(found) - exact(wanted))
+    return apart / abs(exact(wanted)) if mode == "relative" else apart
+
+
+class Numeric(VerificationPrimitive):
+    """Base of what compares with an expected number."""
+
+    __slots__ = ()
+
+    def check_ground_truth(self, expected: Any) -> None:
+        read_number(expected)
+
+
+@frozen
+class NumericExact(Numeric):
+    """Equal numbers."""
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        return bool(read_number(extracted) == read_number(expected))
+
+
+@frozen
+class NumericTolerance(Numeric):
+    """Numbers that differ by at most `tolerance`: of the expected value (`relative`) or in its own unit
+    (`absolute`).
+
+    An expected value of 0 leaves no room in relative mode: only 0 passes.
+    """
+
+    tolerance: float = field(validator=not_negative)
+    mode: str = field(default="relative", validator=one_of("relative", "absolute"))
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        apart = distance(read_number(extracted), read_number(expected), self.mode)
+        return apart is not None and apart <= exact(self.tolerance)
+
+
+@frozen
+class NumericRange(VerificationPrimitive):
+    """A number from `min` to `max`, the bounds included unless they are exclusive. The ground truth is not used.
+
+    A bound that is None leaves that side open. Both open is refused, because every number would pass.
+    """
+
+    uses_ground_truth: ClassVar[bool] = False
+
+    min: float | None = field(default=None, validator=optional(finite))
+    max: float | None = field(default=None, validator=optional(finite))
+    exclusive_min: bool = field(default=False, validator=flag)
+    exclusive_max: bool = field(default=False, validator=flag)
+
+    def __attrs_post_init__(self) -> None:
+        low, high = self.min, self.max
+        if low is None and high is None:
+            raise ValueError("NumericRange needs min, max or both; without a bound every number would pass")
+        for name, bound, exclusive in (("min", low, self.exclusive_min), ("max", high, self.exclusive_max)):
+            if exclusive and bound is None:
+                raise ValueError(f"exclusive_{name} only means something together with {name}")
+        if low is None or high is None:
+            return
+        if low > high:
+            raise ValueError(f"min {low!r} is above max {high!r}; swap them")
+        if low == high and (self.exclusive_min or self.exclusive_max):
+            raise ValueError(f"nothing lies between {low!r} and {high!r} when a bound is exclusive")
+
+    def check(self, extracted: Any, expected: Any = None) -> bool:
+        value = read_number(extracted)
+        above = self.min is None or value > self.min or (value == self.min and not self.exclusive_min)
+        below = self.max is None or value < self.max or (value == self.max and not self.exclusive_max)
+        return above and below
+
+
+@frozen
+class NumericMinimum(Numeric):
+    """At least the expected number; above it if `exclusive`."""
+
+    exclusive: bool = field(default=False, validator=flag)
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        value, threshold = read_number(extracted), read_number(expected)
+        return value > threshold or (value == threshold and not self.exclusive)
+
+
+@frozen
+class NumericMaximum(Numeric):
+    """At most the expected number; below it if `exclusive`."""
+
+    exclusive: bool = field(default=False, validator=flag)
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        value, threshold = read_number(extracted), read_number(expected)
+        return value < threshold or (value == threshold and not self.exclusive)

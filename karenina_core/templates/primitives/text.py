@@ -1,0 +1,94 @@
+"""Texts, and values that are compared as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+
+from ..normalize import SynonymMap, normalized, read_normalizers
+from .base import VerificationPrimitive
+from .parameters import compiled, flag_names
+
+__all__ = ["ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch"]
+
+
+@frozen
+class ExactMatch(VerificationPrimitive):
+    """Equal texts after normalization. Anything that is not a text is compared as Python prints it."""
+
+    normalize: tuple[str | SynonymMap, ...] = field(default=("lowercase", "strip"), converter=read_normalizers)
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        return normalized(str(extracted), self.normalize) == normalized(str(expected), self.normalize)
+
+
+@frozen
+class LiteralMatch(VerificationPrimitive):
+    """Equal values, without any conversion."""
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        return bool(extracted == expected)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A plain string would be taken apart into its characters, so it is refused."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"substrings needs a list of texts, not {value!r}")
+    texts = tuple(value)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"substrings needs at least one text and nothing else, not {list(texts)!r}")
+    return texts
+
+
+@frozen
+class _Contains(VerificationPrimitive):
+    uses_ground_truth: ClassVar[bool] = False
+
+    substrings: tuple[str, ...] = field(converter=_texts)
+    normalize: tuple[str | SynonymMap, ...] = field(default=(), converter=read_normalizers)
+
+    def __attrs_post_init__(self) -> None:
+        for text in self.substrings:
+            if not normalized(text, self.normalize):
+                raise ValueError(f"the substring {text!r} is empty after normalization, so every text would contain it")
+
+    def _found(self, extracted: Any) -> Iterable[bool]:
+        text = normalized(str(extracted), self.normalize)
+        return (normalized(part, self.normalize) in text for part in self.substrings)
+
+
+@frozen
+class ContainsAny(_Contains):
+    """At least one of the substrings occurs in the text. The ground truth is not used."""
+
+    def check(self, extracted: Any, expected: Any = None) -> bool:
+        return any(self._found(extracted))
+
+
+@frozen
+class ContainsAll(_Contains):
+    """Every one of the substrings occurs in the text. The ground truth is not used."""
+
+    def check(self, extracted: Any, expected: Any = None) -> bool:
+        return all(self._found(extracted))
+
+
+@frozen
+class RegexMatch(VerificationPrimitive):
+    """The pattern is found anywhere in the text. The ground truth is not used."""
+
+    uses_ground_truth: ClassVar[bool] = False
+
+    pattern: str
+    flags: tuple[str, ...] = field(default=(), converter=flag_names)
+    _compiled: re.Pattern[str] = field(init=False, eq=False, repr=False)
+
+    @_compiled.default
+    def _compile(self) -> re.Pattern[str]:
+        return compiled(self.pattern, self.flags)
+
+    def check(self, extracted: Any, expected: Any = None) -> bool:
+        return self._compiled.search(str(extracted)) is not None

@@ -1,0 +1,192 @@
+"""What a template runtime promises about verdicts that rest on more than single values: strategies, the trace,
+similarities, and fields that somebody accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import TemplateError
+from ..templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
+from .checks import Fault
+from .compare import difference
+from .loops import in_loop
+from .runtime_looks import Loaded, Looks
+from .template_sources import Spec, right_data, wrong_data
+
+__all__ = ["VERDICTS"]
+
+MARK = "qx-mark"
+ENOUGH = 8
+"""Templates that each promise is looked at on; every one is loaded several times."""
+
+
+async def _judged(
+    handle: TemplateHandle, data: Mapping[str, Any], trace: str = "the trace", **more: Any
+) -> tuple[FieldVerdict, float | None]:
+    filled = await handle.build(data)
+    return await filled.verify(trace, **more), await filled.granular()
+
+
+def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
+    field = {
+        "name": "marked",
+        "type": "bool",
+        "description": "whether the response holds the mark",
+        "ground_truth": truth,
+        "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
+        "is_trace": True,
+    }
+    return {**spec, "fields": [*spec["fields"], field]}
+
+
+def _trace(loaded: Loaded) -> Fault | None:
+    for spec in loaded.specs[:ENOUGH]:
+        for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
+            handle = loaded.load(_marked(spec, truth, scope))
+            if fault := _trace_fault(loaded, handle, spec, truth, scope):
+                return fault
+    return None
+
+
+def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Fault | None:
+    asked = [field.name for field in handle.fields()] + list(handle.schema().get("properties", {}))
+    if "marked" in asked or [field.name for field in handle.trace_fields()] != ["marked"]:
+        remedy = "give fields that are decided on the trace in trace_fields() and nowhere else"
+        return Fault("the judge is asked for a field of the trace", loaded.line("trace_fields", handle), remedy)
+    for trace, said in ((f"--- Tool ---\n{MARK}", "nothing"), (f"it says {MARK}", None), ("nothing", None)):
+        text = trace if scope == "trace" or said is None else said
+        right = (MARK in text) is truth
+        # What a judge claims about it must not count.
+        verdict, _ = in_loop(_judged(handle, right_data(spec) | {"marked": not truth}, trace, said=said))
+        if verdict.result is not right or verdict.field_results.get("marked") is not right:
+            return Fault(
+                f"with {MARK!r} to be {'found' if truth else 'absent'} in the {scope}, "
+                f"verify({trace!r}, said={said!r}) said {verdict!r}",
+                loaded.line("build", handle),
+                "run checks of scope `trace` on the trace and those of scope `response` on what the model said",
+            )
+    return None
+
+
+def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
+    """A strategy, its name in results, and how many of the fields, counted from the first, have to be right."""
+    checks = [{"type": "field_check", "field": name} for name in names]
+    yield {"type": "any_of", "conditions": checks}, "any_of", 1
+    yield {"type": "all_of", "conditions": checks[:1]}, "all_of", 1
+    yield {"type": "at_least_n", "n": len(names), "conditions": checks}, f"at_least_n({len(names)})", len(names)
+    yield checks[0], "field_check", 1
+
+
+def _strategy(loaded: Loaded) -> Fault | None:
+    for spec in loaded.specs[:ENOUGH]:
+        right, wrong = right_data(spec), wrong_data(spec)
+        names = list(right)
+        for tree, name, due in _trees(names):
+            handle = loaded.load({**spec, "verify_strategy": tree})
+            for correct in range(len(names) + 1):
+                data = wrong | {found: right[found] for found in names[:correct]}
+                verdict, granular = in_loop(_judged(handle, data))
+                passed = correct >= due
+                whole = granular == 1.0 if passed else True
+                results = {found: found in names[:correct] for found in names}
+                if (verdict.result, verdict.composition_strategy, dict(verdict.field_results), whole) != (
+                    *(passed, name, results),
+                    True,
+                ):
+                    return Fault(
+                        f"with the strategy {tree!r} and the fields {data!r} verify() said {verdict!r} and granular() "
+                        f"{granular!r}",
+                        loaded.line("build", handle),
+                        "decide by the strategy, for the verdict and for the partial credit; give every field's result",
+                    )
+    return None
+
+
+async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[Any, ...]:
+    filled = await handle.build(data)
+    before = await filled.verify("the trace")
+    copied = filled.accepting(list(data))
+    after = await copied.verify("the trace"), await copied.granular()
+    told = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
+    return before, after, told, await filled.verify("the trace"), _refuses_unknown(filled)
+
+
+def _refuses_unknown(filled: FilledTemplate) -> bool:
+    try:
+        filled.accepting(["no_such_field"])
+    except TemplateError:
+        return True
+    return False
+
+
+def _accepting(loaded: Loaded) -> Fault | None:
+    for spec in loaded.specs[:ENOUGH]:
+        handle, wrong = loaded.load(spec), wrong_data(spec)
+        for data in (wrong, wrong | {next(iter(wrong)): None}):
+            if all(value is None for value in data.values()):
+                continue
+            before, (verdict, granular), told, again, refuses = in_loop(_accepted(handle, data))
+            every = dict.fromkeys(wrong, True)
+            if verdict.result is not True or dict(verdict.field_results) != every or granular != 1.0:
+                what = f"with every field accepted verify() said {verdict!r} and granular() {granular!r}"
+            elif not all(told):
+                what = "accepting() changes values() or nulls"
+            elif difference(before, again):
+                what = "accepting() changes the filled template that it copies"
+            elif not refuses:
+                what = "accepting() takes a field that the template does not have"
+            else:
+                continue
+            remedy = "make a copy that counts these fields as right, and raise TemplateError for those without a truth"
+            return Fault(what, loaded.line("build", handle), remedy)
+    return None
+
+
+SEMANTIC: Spec = {
+    "fields": [
+        {
+            "name": "meaning",
+            "type": "str",
+            "description": "what the response recommends",
+            "ground_truth": "take an aspirin",
+            "verify_with": {"type": "SemanticMatch", "threshold": 0.8},
+        }
+    ]
+}
+
+
+async def _similar(handle: TemplateHandle, value: str | None, similarities: dict[str, float] | None) -> Any:
+    filled = await handle.build({"meaning": value})
+    try:
+        return dict((await filled.verify("the trace", similarities=similarities)).field_results)["meaning"]
+    except TemplateError:
+        return "TemplateError"
+
+
+def _semantic(loaded: Loaded) -> Fault | None:
+    handle = loaded.load(SEMANTIC)
+    if [field.semantic for field in handle.fields()] != [True]:
+        return Fault("fields() does not say that a field is semantic", loaded.line("fields", handle))
+    for value, similarities, wanted in (
+        ("have some aspirin", {"meaning": 0.9}, True),
+        ("have some aspirin", {"meaning": 0.5}, False),
+        ("have some aspirin", None, "TemplateError"),
+        (None, None, None),
+    ):
+        found = in_loop(_similar(handle, value, similarities))
+        if found is not wanted and found != wanted:
+            return Fault(
+                f"for {value!r} with the similarities {similarities!r} the field is {found!r}, not {wanted!r}",
+                loaded.line("build", handle),
+                "compare the similarity with the threshold; without one, there is no verdict",
+            )
+    return None
+
+
+VERDICTS: Looks = {
+    "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
+    "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
+    "accepting": ("Accepted fields count as right in a copy, and what was extracted is still told.", _accepting),
+    "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
+}

@@ -1,0 +1,1 @@
+"""Stages that look at an answer before it is parsed."""

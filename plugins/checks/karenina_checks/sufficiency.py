@@ -1,0 +1,171 @@
+"""SufficiencyCheck: an answer that leaves out what the template needs is called that before it is parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
+from karenina_core.errors import FillError, KareninaError, PortError, one_line
+from karenina_core.pipeline.stage import in_mode
+from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.prompts import PromptTask
+from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+
+from .judge import Finding, ask, check_reply, closed_object, examined, keep, presented
+
+SYSTEM = f"""\
+You decide whether a response says enough to fill a record in. Whether what it says is correct is not your concern.
+
+Go through the required fields of the record one by one, in the order of the schema. For each, write down what the \
+response says about it, and whether it was found:
+- A field is found where the response says anything that could be turned into a value for it: approximately, with \
+hedges, in other words, or as a number that one gets by counting what is listed.
+- A field that may be null is found where the response says anything about its subject, also that there is none.
+- A field that asks whether the response does or mentions something is always found: the response shows it.
+- A field is not found where the response is silent about it, or only says that it is unknown.
+
+Then decide: the response is sufficient exactly when every required field was found. Fields that are not required do \
+not count. Do not use knowledge of your own.
+
+{UNTRUSTED_NOTE}"""
+
+AGREE = "Look again and make the two agree: sufficient is true exactly when found is true for every field."
+
+
+class SufficiencyCheck(Stage):
+    """Asks the judge whether the answer says something about every field that the judge's schema requires.
+
+    `sufficiency_detected` is True for an answer that says enough. An answer that does not gets the outcome
+    `insufficient`. The judge sees the schema and never the ground truth. It has to name what is missing: a verdict that
+    contradicts its own findings is asked for again. A judge that fails decides nothing: the answer is treated as
+    sufficient.
+    """
+
+    category = Category.PRE_PARSE_CHECK
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.ANSWER)
+    reads = (
+        ArtifactKeys.RECURSION_LIMIT_REACHED,
+        ArtifactKeys.TRACE_VALIDATION_FAILED,
+        ArtifactKeys.ABSTENTION_DETECTED,
+    )
+    produces = (
+        ArtifactKeys.SUFFICIENCY_CHECK_PERFORMED,
+        ArtifactKeys.SUFFICIENCY_DETECTED,
+        ArtifactKeys.SUFFICIENCY_OVERRIDE_APPLIED,
+        ArtifactKeys.SUFFICIENCY_REASONING,
+    )
+    result_fields = produces
+    included_when = in_mode("template_only", "template_and_rubric") & feature("sufficiency")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
+            return Skip("the answering agent reached its limit")
+        if context.get_artifact(ArtifactKeys.TRACE_VALIDATION_FAILED, False):
+            return Skip("the trace is not valid")
+        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
+            return Skip("the model abstained")
+        if context.verdict.verdict is False and context.verdict.decided_by is not None:
+            return Skip(f"{context.verdict.decided_by.stage} has decided already")
+        missing = [key for key in self.requires if not context.has_artifact(key)]
+        if missing:
+            return Skip(f"there is no {missing[0]}")
+        if not context.get_artifact(ArtifactKeys.ANSWER).fields():
+            return Skip("the template asks a judge for nothing")
+        return True
+
+    async def execute(self, context: VerificationContext) -> None:
+        given = examined(context)
+        schema, required, unusable = _wanted(context.get_artifact(ArtifactKeys.ANSWER))
+        problem = given.error or unusable
+        if problem is not None:
+            context.warn(f"the sufficiency check was not performed: {problem}")
+            keep(self, context, Finding(performed=False, detected=None))
+            return
+        findings = _findings_schema(required)
+        user = _user(context.question_text, given, schema, required)
+        read = partial(_read, schema=findings)
+        try:
+            judged = await ask(context, PromptTask.SUFFICIENCY_DETECTION, SYSTEM, user, findings, read)
+        except PortError as error:
+            context.warn(
+                f"the sufficiency check was not performed, the answer is treated as sufficient: {one_line(error)}"
+            )
+            keep(self, context, Finding(performed=False, detected=True))
+            return
+        sufficient = not judged.missing
+        keep(
+            self,
+            context,
+            Finding(performed=True, detected=sufficient, override_applied=not sufficient, reasoning=judged.reasoning),
+        )
+        if not sufficient:
+            reason = f"the answer says nothing about: {', '.join(judged.missing)}"
+            context.record(verdict=False, reason=reason, outcome="insufficient")
+
+
+@frozen
+class _Judged:
+    missing: tuple[str, ...]
+    reasoning: str
+
+
+def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
+    """The schema of the record, its required fields, and why it cannot be used, if so.
+
+    Whether a field has a default is no matter: what counts is whether the judge of the template has to fill it in.
+    """
+    try:
+        schema = handle.schema()
+    except KareninaError as error:
+        return {}, [], f"the template gives no schema: {one_line(error)}"
+    required = [name for name in schema.get("required", ()) if name in schema.get("properties", {})]
+    return schema, required, None if required else "the template requires no field"
+
+
+def _findings_schema(required: Sequence[str]) -> dict[str, Any]:
+    finding = closed_object(
+        {
+            "evidence": {"type": ["string", "null"], "description": "What the response says about it; null: nothing"},
+            "found": {"type": "boolean", "description": "True where the response says something about it"},
+        }
+    )
+    return closed_object(
+        {
+            "fields": closed_object(dict.fromkeys(required, finding), "One finding for every required field"),
+            "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
+            "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
+        }
+    )
+
+
+def _user(question: str, given: EvaluationInput, schema: Mapping[str, Any], required: Sequence[str]) -> str:
+    return (
+        f"{presented(question, given)}\n\n"
+        f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
+        f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
+        "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
+    )
+
+
+async def _read(data: Mapping[str, Any], *, schema: Mapping[str, Any]) -> _Judged:
+    """Raises FillError where the reply does not fit, or says two different things."""
+    check_reply(data, schema)
+    missing = tuple(name for name in schema["properties"]["fields"]["required"] if not data["fields"][name]["found"])
+    if data["sufficient"] and missing:
+        raise FillError(f"sufficient is true, but these fields were not found: {', '.join(missing)}. {AGREE}")
+    if not data["sufficient"] and not missing:
+        raise FillError(f"sufficient is false, but every field was found. {AGREE}")
+    return _Judged(missing, data["reasoning"])
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(SufficiencyCheck)

@@ -1,0 +1,205 @@
+"""AbstentionCheck: an answer that declines is abstained, and no other one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from karenina_checks.abstention import SCHEMA
+from karenina_checks.quotation import occurs
+
+from karenina_core import RegexRubricTrait, Rubric
+from karenina_core.errors import PortError
+from karenina_core.model.config import PromptConfig
+from karenina_core.pipeline.context import CachedAnswer
+
+Verify = Callable[..., Any]
+DECLINES = 'I am sorry, but "venetoclax" is not something\nthat I can discuss. BCL-2 proteins regulate apoptosis.'
+
+
+def claim(disclaimer: str | None, detected: Any = True, reasoning: Any = "no answer is given") -> dict[str, Any]:
+    return {"disclaimer": disclaimer, "reasoning": reasoning, "abstention_detected": detected}
+
+
+def declining(*replies: Any) -> dict[str, Any]:
+    return {"generation": DECLINES, "abstention_detection": list(replies)}
+
+
+def test_an_answer_that_declines_is_abstained_and_nothing_is_parsed(verify: Verify) -> None:
+    done = verify(replies=declining(claim("venetoclax is not something that I can discuss")))
+    assert done.outcome == "abstained"
+    assert done.finding("abstention") == (True, True, True, "no answer is given")
+    assert done.result.template.verify_result is False
+    assert done.result.metadata.completed_without_errors
+    assert [call.task for call in done.llm.calls] == ["generation", "abstention_detection"]
+    (entry,) = done.result.ledger
+    assert (entry.stage, entry.effect) == ("AbstentionCheck", {"verdict": False, "outcome": "abstained"})
+    assert "venetoclax is not something that I can discuss" in entry.reason
+
+
+def test_an_answer_that_does_not_decline_goes_on(verify: Verify) -> None:
+    done = verify()
+    assert (done.outcome, done.result.metadata.warnings) == ("passed", ())
+    assert done.finding("abstention") == (True, False, False, "it names a protein")
+
+
+def test_a_passage_that_declines_beside_an_answer_is_no_abstention(verify: Verify) -> None:
+    reply = claim("that I can discuss", detected=False, reasoning="it answers all the same")
+    assert verify(replies=declining(reply)).finding("abstention") == (True, False, False, "it answers all the same")
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "“venetoclax” is not something that I can discuss",
+        "  I AM SORRY, but 'venetoclax' is  not something\tthat I can discuss.",
+        "...that I can discuss…",
+        "> **that I can discuss**",
+    ],
+)
+def test_a_quotation_is_found_whatever_its_white_space_quotation_marks_and_case(verify: Verify, quoted: str) -> None:
+    assert verify(replies=declining(claim(quoted))).outcome == "abstained"
+
+
+@pytest.mark.parametrize("quoted", ["I cannot answer this question", None, "", " … "])
+def test_a_detection_without_words_of_the_answer_does_not_count(verify: Verify, quoted: str | None) -> None:
+    done = verify(replies=declining(claim(quoted)))
+    assert done.outcome == "passed"
+    assert done.finding("abstention") == (True, False, False, "no answer is given")
+    assert len(done.llm.asked("abstention_detection")) == 2
+    (warning,) = done.result.metadata.warnings
+    assert "does not hold the words" in warning
+    assert repr(quoted) in warning
+
+
+def test_a_judge_that_misquotes_is_asked_again(verify: Verify) -> None:
+    done = verify(replies=declining(claim("I refuse"), claim("that I can discuss")))
+    assert (done.outcome, done.result.metadata.warnings) == ("abstained", ())
+    assert "does not hold the words" not in done.prompt("abstention")
+    assert "does not hold the words" in done.llm.asked("abstention_detection")[1].text
+    done = verify(replies=declining(claim("I refuse"), claim(None, detected=False)))
+    assert (done.outcome, done.finding("abstention")[1]) == ("passed", False)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (PortError("who are you", kind="auth"), "who are you"),
+        ("It abstains.", "no JSON object"),
+        (claim("that I can discuss", detected="true"), "abstention_detected must be boolean"),
+        (claim("that I can discuss", detected=1), "abstention_detected must be boolean"),
+        (claim("that I can discuss", reasoning=None), "reasoning must be string"),
+        ({"abstention_detected": True}, "disclaimer is missing"),
+    ],
+)
+def test_a_judge_that_fails_is_a_warning_and_decides_nothing(verify: Verify, reply: Any, said: str) -> None:
+    done = verify(replies=declining(reply))
+    assert done.outcome == "passed"
+    assert done.finding("abstention") == (False, False, False, None)
+    (warning,) = done.result.metadata.warnings
+    assert warning.startswith("the abstention check was not performed: ")
+    assert said in warning
+
+
+def test_where_there_is_no_final_message_the_check_is_not_performed(verify: Verify) -> None:
+    given_ = CachedAnswer(raw_llm_response="found", trace_messages=({"role": "tool", "content": "found"},))
+    done = verify(cached_answer_data=given_)
+    assert done.trail["AbstentionCheck"] == ("ran", "")
+    assert done.finding("abstention") == (False, None, False, None)
+    assert "not from the answering model" in done.result.metadata.warnings[0]
+    assert done.llm.calls == []
+
+
+ROWS = ({"role": "assistant", "content": "let me look"}, {"role": "assistant", "content": "It is BCL2."})
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_judge_sees_the_final_message_or_the_whole_trace(verify: Verify, full: bool) -> None:
+    given_ = CachedAnswer(raw_llm_response="let me look ... It is BCL2.", trace_messages=ROWS)
+    done = verify(cached_answer_data=given_, config={"use_full_trace_for_template": full})
+    for check in ("abstention", "sufficiency"):
+        assert ("let me look" in done.prompt(check)) is full
+        assert ('label="trace"' in done.prompt(check)) is full
+
+
+def test_one_call_at_temperature_zero_with_the_words_of_the_user(verify: Verify) -> None:
+    prompts = PromptConfig(abstention_detection="Be lenient.", parsing="Never seen here.")
+    done = verify(
+        config={"prompt_config": prompts},
+        model={"system_prompt": "You know proteins.", "temperature": 0.7},
+        features=(),
+    )
+    assert done.llm.asked("abstention_detection") == [], "the feature is off"
+    assert "AbstentionCheck" not in done.trail
+    done = verify(config={"prompt_config": prompts}, model={"system_prompt": "You know proteins.", "temperature": 0.7})
+    (call,) = done.llm.asked("abstention_detection")
+    assert call.temperature == 0.0
+    system, user = (message.text for message in call.messages)
+    assert system.startswith("You know proteins.\n\n")
+    assert "Be lenient." in system
+    assert "Never seen here." not in call.text
+    assert user.startswith("Question:\nWhich protein?\n\n")
+    assert "<untrusted-" in user
+    assert "It is BCL2." in user
+
+
+def test_a_model_that_takes_no_temperature_is_sent_none(verify: Verify) -> None:
+    done = verify(model={"temperature": None})
+    for check in ("abstention", "sufficiency"):
+        assert done.llm.asked(f"{check}_detection")[0].temperature is None
+
+
+def test_the_quotation_comes_first_and_the_verdict_last() -> None:
+    assert list(SCHEMA["properties"]) == SCHEMA["required"] == ["disclaimer", "reasoning", "abstention_detected"]
+
+
+def test_without_a_template_the_check_runs_too(verify: Verify, rubric_stage: Any) -> None:
+    rubric = Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="doi")])
+    done = verify(
+        rubric_stage,
+        replies=declining(claim("that I can discuss")),
+        rubric=rubric,
+        evaluation_mode="rubric_only",
+        features=("abstention",),
+    )
+    assert (done.outcome, done.result.template) == ("abstained", None)
+    assert done.finding("abstention") == (True, True, True, "no answer is given")
+    assert done.result.metadata.evaluation_mode == "rubric_only"
+    assert done.trail["Rubrics"] == ("ran", "")
+
+
+# Quotations
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+@settings(database=None, deadline=None, derandomize=True)
+@given(TEXTS, TEXTS.filter(str.strip), TEXTS)
+def test_every_passage_of_a_text_occurs_in_it(before: str, passage: str, after: str) -> None:
+    assert occurs(passage, before + passage + after)
+    assert occurs(f"“ {passage} ”", before + passage + after) or not any(map(str.isalnum, passage))
+
+
+@settings(database=None, deadline=None, derandomize=True)
+@given(st.text("abc é\n.'", max_size=30), st.text("xyz", min_size=1, max_size=3))
+def test_words_that_a_text_does_not_hold_do_not_occur_in_it(text: str, word: str) -> None:
+    assert not occurs(word, text)
+    assert not occurs(text + word, text)
+    assert not occurs("", text)
+
+
+@pytest.mark.parametrize(
+    ("quotation", "text"),
+    [
+        ("I can't", "I can’t"),
+        ("fi NAÏVE", "ﬁ naïve"),
+        ("不知道", "我不知道。"),
+        ("cafe\u0301", "café"),
+        ("?!", "what?!"),
+    ],
+)
+def test_how_a_passage_is_written_does_not_matter(quotation: str, text: str) -> None:
+    assert occurs(quotation, text)

@@ -1,0 +1,1 @@
+"""Deep judgment: what the judge extracts rests on quotations that are really there."""

@@ -1,0 +1,82 @@
+"""DeepJudgmentAutoFail: what nothing in the answer speaks for does not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
+from karenina_core.errors import KareninaError, Problem
+from karenina_core.pipeline.stage import in_mode
+from karenina_core.ports.search import search_tool
+
+STRATEGY = "deep_judgment"
+
+
+class DeepJudgmentAutoFail(Stage):
+    """Fails the verdict when an attribute is left without a quotation that stands in the answer."""
+
+    category = Category.ENHANCEMENT
+    requires = (
+        ArtifactKeys.DEEP_JUDGMENT_PERFORMED,
+        ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS,
+        ArtifactKeys.VERIFY_RESULT,
+        ArtifactKeys.FIELD_VERIFICATION_RESULT,
+    )
+    reads = (ArtifactKeys.ABSTENTION_DETECTED,)
+    included_when = in_mode("template_only", "template_and_rubric") & feature("deep_judgment")
+    after = ("EmbeddingCheck",)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if not context.get_artifact(ArtifactKeys.DEEP_JUDGMENT_PERFORMED, False):
+            return Skip("deep judgment was not performed")
+        if context.config.deep_judgment_mode == "reasoning_only":
+            return Skip("the mode reasoning_only looks for no excerpts")
+        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
+            return Skip("the model abstained")
+        if not context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS, []):
+            return Skip("every attribute has an excerpt")
+        return True
+
+    def execute(self, context: VerificationContext) -> None:
+        missing = context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS)
+        context.record(field=False, verdict=False, reason=f"without an excerpt: {', '.join(missing)}")
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        if not config.deep_judgment_enabled:
+            return
+        if STRATEGY not in app.strategies:
+            remedy = "install karenina-deep-judgment, or do not block its plugin deep-judgment"
+            yield Problem(
+                "deep_judgment_enabled", f"no plugin brings the strategy {STRATEGY!r}; {remedy}.{app.inactive()}"
+            )
+        if config.deep_judgment_mode == "full" and config.deep_judgment_search_enabled:
+            yield from _search_problems(config, app)
+
+
+def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+    try:
+        tool = search_tool(config.deep_judgment_search_tool, app.search_tools, app.settings)
+        problem = tool.problem()
+    except (KareninaError, TypeError) as error:
+        problem = str(error)
+    if problem:
+        yield Problem("deep_judgment_search_tool", problem)
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(DeepJudgmentAutoFail)

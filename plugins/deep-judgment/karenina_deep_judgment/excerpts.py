@@ -1,0 +1,161 @@
+"""Collecting quotations that are really there: the judge is told which of its quotations are not, and asked again.
+
+Knows nothing of templates: what is quoted for has a name, and how the judge is asked is a function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+
+from karenina_core.errors import ParseError
+
+from .matching import Source
+from .replies import Offered
+
+__all__ = ["Ask", "Excerpt", "ExcerptRules", "Gathered", "Rejected", "gather"]
+
+LARGE = 20_000
+"""Characters; longer texts are searched in a thread, so that other items go on meanwhile."""
+
+
+@frozen(kw_only=True)
+class ExcerptRules:
+    """How many quotations, how true to the letter, how often asked again."""
+
+    most: int = 3
+    """Accepted quotations per name."""
+    threshold: float = 0.80
+    """See `matching`."""
+    retries: int = 2
+    """How often the judge may be asked again."""
+
+
+@frozen(kw_only=True)
+class Excerpt:
+    """A quotation that was found, or the explanation of why there is none (without text, start and end)."""
+
+    text: str
+    confidence: str
+    similarity_score: float
+    start: int | None = None
+    """The first character of the passage in the text that the judge read."""
+    end: int | None = None
+    explanation: str | None = None
+    search_results: tuple[Mapping[str, Any], ...] | None = None
+    """What a search found, each `{"title", "url", "content"}`; empty where it found nothing, None where it was not
+    made or failed."""
+    search_error: str | None = None
+    hallucination_risk: str | None = None
+    hallucination_justification: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """As plain data, without what is not known."""
+        known = {name: value for name, value in asdict(self, recurse=False).items() if value is not None}
+        if self.search_results is not None:
+            known["search_results"] = [dict(result) for result in self.search_results]
+        return known
+
+
+@frozen
+class Rejected:
+    """A quotation that is not in the text."""
+
+    name: str
+    text: str
+
+
+@frozen(kw_only=True)
+class Gathered:
+    """The outcome for all names."""
+
+    excerpts: Mapping[str, tuple[Excerpt, ...]]
+    without: tuple[str, ...]
+    """Names for which no quotation was accepted, in their order."""
+    retries: int
+
+
+Ask = Callable[[Sequence[str], Sequence[Rejected]], Awaitable[Mapping[str, Sequence[Offered]]]]
+"""Asks the judge for quotations about some names, telling it which ones were rejected. Raises ParseError."""
+
+
+async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptRules) -> Gathered:
+    """Ask, look every quotation up, and ask again while some are not there.
+
+    A quotation that was accepted is kept. Asked again are the names with a rejected quotation and those that have none
+    at all; a name without any is no reason to ask again by itself, because a text may have nothing to quote. What was
+    rejected to the last is dropped. Raises ParseError where no reply could be used.
+    """
+    held = {name: _Held() for name in names}
+    rejected: list[Rejected] = []
+    asked = tuple(names)
+    usable, failure, attempts = False, ParseError("the judge was not asked"), 0
+    while attempts <= rules.retries:
+        attempts += 1
+        try:
+            offered = await ask(asked, [r for r in rejected if r.name in asked])
+        except ParseError as error:
+            failure = error
+            continue
+        usable = True
+        refused = await _sifted({name: offered[name] for name in asked}, held, source, rules)
+        rejected += [found for found in refused if found not in rejected]
+        wanting = {found.name for found in refused if len(held[found.name].excerpts) < rules.most}
+        if not wanting:
+            break
+        asked = tuple(name for name in names if name in wanting or not held[name].excerpts)
+    if not usable:
+        raise failure
+    return Gathered(
+        excerpts={name: found.rows() for name, found in held.items() if found.rows()},
+        without=tuple(name for name, found in held.items() if not found.excerpts),
+        retries=attempts - 1,
+    )
+
+
+@define
+class _Held:
+    """What has been accepted for one name so far."""
+
+    excerpts: list[Excerpt] = field(factory=list)
+    explanation: str | None = None
+
+    def rows(self) -> tuple[Excerpt, ...]:
+        if self.excerpts or self.explanation is None:
+            return tuple(self.excerpts)
+        return (Excerpt(text="", confidence="none", similarity_score=0.0, explanation=self.explanation),)
+
+    def take(self, offered: Sequence[Offered], source: Source, rules: ExcerptRules) -> list[str]:
+        """Keep what is in the text; the texts of the others. Whatever an earlier attempt said is forgotten."""
+        self.explanation = next((o.explanation for o in offered if not o.text and o.explanation), None)
+        refused = []
+        for candidate in (o for o in offered if o.text):
+            if len(self.excerpts) >= rules.most:
+                break
+            place = source.find(candidate.text, rules.threshold)
+            if place is None:
+                refused.append(candidate.text)
+            elif (place.start, place.end) not in {(found.start, found.end) for found in self.excerpts}:
+                self.excerpts.append(
+                    Excerpt(
+                        text=candidate.text,
+                        confidence=candidate.confidence,
+                        similarity_score=place.similarity,
+                        start=place.start,
+                        end=place.end,
+                        explanation=candidate.explanation or None,
+                    )
+                )
+        return refused
+
+
+async def _sifted(
+    offered: Mapping[str, Sequence[Offered]], held: Mapping[str, _Held], source: Source, rules: ExcerptRules
+) -> list[Rejected]:
+    def sift() -> list[Rejected]:
+        return [Rejected(name, text) for name, rows in offered.items() for text in held[name].take(rows, source, rules)]
+
+    return await asyncio.to_thread(sift) if len(source.text) > LARGE else sift()

@@ -1,0 +1,164 @@
+"""What the judge replies in each step: JSON Schemas, and replies read against them.
+
+Whatever a schema says is checked here too: not every model is held to it by its server. Reasons stand before verdicts,
+so that a model which writes from left to right has thought before it decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core.errors import FillError
+
+__all__ = [
+    "CONFIDENCES",
+    "RISKS",
+    "Assessment",
+    "Offered",
+    "assessments_schema",
+    "excerpts_schema",
+    "read_assessments",
+    "read_excerpts",
+    "read_texts",
+    "texts_schema",
+]
+
+CONFIDENCES = ("high", "medium", "low", "none")
+"""`high`: said directly; `medium`: implied; `low`: weak or ambiguous; `none`: there is no quotation."""
+RISKS = ("none", "low", "medium", "high")
+"""How likely a statement is made up, from the lowest to the highest."""
+MOST_PROBLEMS = 20
+
+
+@frozen
+class Offered:
+    """A quotation as the judge gave it, not looked for yet. Without a text it says why there is none."""
+
+    text: str
+    explanation: str
+    confidence: str
+
+
+@frozen
+class Assessment:
+    """What a search says about one quotation."""
+
+    justification: str
+    risk: str
+
+
+def excerpts_schema(names: Sequence[str], most: int) -> dict[str, Any]:
+    """Per name a list of at most `most` quotations."""
+    offered = {
+        "text": {"type": "string", "description": "The quotation, copied character by character; empty for none."},
+        "explanation": {
+            "type": ["string", "null"],
+            "description": "Why there is no quotation; null where there is one.",
+        },
+        "confidence": {"type": "string", "enum": list(CONFIDENCES)},
+    }
+    return {
+        **_object({name: {"type": "array", "items": {"$ref": "#/$defs/Excerpt"}, "maxItems": most} for name in names}),
+        "$defs": {"Excerpt": _object(offered)},
+    }
+
+
+def texts_schema(names: Sequence[str], description: str) -> dict[str, Any]:
+    """Per name one text."""
+    return _object({name: {"type": "string", "description": description} for name in names})
+
+
+def assessments_schema(names: Sequence[str]) -> dict[str, Any]:
+    """Per name a justification and a risk."""
+    assessed = {
+        "justification": {"type": "string", "description": "What the search results say about it."},
+        "hallucination_risk": {"type": "string", "enum": list(RISKS)},
+    }
+    return {
+        **_object({name: {"$ref": "#/$defs/Assessment"} for name in names}),
+        "$defs": {"Assessment": _object(assessed)},
+    }
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_excerpts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Offered, ...]]:
+    """The reply to `excerpts_schema`. Raises FillError with everything that is wrong, in words for the judge."""
+    problems: list[str] = []
+    found = {name: _offers(name, data.get(name), problems) for name in names}
+    _refuse(problems)
+    return found
+
+
+def _offers(name: str, rows: Any, problems: list[str]) -> tuple[Offered, ...]:
+    if not isinstance(rows, list):
+        problems.append(f"{name}: expected a list of excerpts (empty where there is none), got {_shown(rows)}")
+        return ()
+    found = []
+    for number, row in enumerate(rows):
+        where = f"{name}[{number}]"
+        if not isinstance(row, Mapping):
+            problems.append(f"{where}: expected an object with text, explanation and confidence, got {_shown(row)}")
+            continue
+        text, explanation, confidence = row.get("text"), row.get("explanation"), row.get("confidence")
+        if not isinstance(text, str):
+            problems.append(f"{where}.text: expected a text, got {_shown(text)}")
+        elif not isinstance(explanation, str | None):
+            problems.append(f"{where}.explanation: expected a text or null, got {_shown(explanation)}")
+        elif confidence not in CONFIDENCES:
+            problems.append(f"{where}.confidence: expected one of {', '.join(CONFIDENCES)}, got {_shown(confidence)}")
+        elif text.strip() and confidence == "none":
+            problems.append(f"{where}: the confidence none means that there is no quotation, but text holds one")
+        else:
+            found.append(Offered(text.strip(), (explanation or "").strip(), str(confidence)))
+    return tuple(found)
+
+
+def read_texts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """The reply to `texts_schema`. Raises FillError as above."""
+    problems = [
+        f"{name}: expected a text, got {_shown(data.get(name))}"
+        for name in names
+        if not isinstance(data.get(name), str)
+    ]
+    _refuse(problems)
+    return {name: str(data[name]).strip() for name in names}
+
+
+def read_assessments(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Assessment]:
+    """The reply to `assessments_schema`. Raises FillError as above."""
+    problems = []
+    found = {}
+    for name in names:
+        row = data.get(name)
+        risk = row.get("hallucination_risk") if isinstance(row, Mapping) else None
+        said = row.get("justification") if isinstance(row, Mapping) else None
+        if risk not in RISKS or not isinstance(said, str):
+            problems.append(
+                f"{name}: expected a justification and a hallucination_risk of {', '.join(RISKS)}, got {_shown(row)}"
+            )
+        else:
+            found[name] = Assessment(said.strip(), str(risk))
+    _refuse(problems)
+    return found
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
+        raise FillError("\n".join(f"- {line}" for line in [*problems[:MOST_PROBLEMS], *more]))
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

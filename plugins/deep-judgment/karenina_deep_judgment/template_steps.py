@@ -1,0 +1,233 @@
+"""The steps of deep judgment for a template: which question each of them puts to the judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from karenina_core import VerificationContext
+from karenina_core.errors import KareninaError, PortError
+from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.ports import ParsePortResult
+from karenina_core.ports.search import search_tool
+from karenina_core.prompts import PromptTask, untrusted
+from karenina_core.templates.handle import TemplateField, TemplateHandle
+
+from . import prompts
+from .asking import ask, ask_for
+from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
+from .matching import Source
+from .replies import (
+    RISKS,
+    Offered,
+    assessments_schema,
+    excerpts_schema,
+    read_assessments,
+    read_excerpts,
+    read_texts,
+    texts_schema,
+)
+from .searching import risk_of, searched
+
+__all__ = ["Case", "Evidence", "assessed", "parsed", "quoted", "reasoned"]
+
+MOST_SHOWN = 500
+"""Characters of a rejected quotation that the judge is shown again."""
+
+
+@frozen
+class Case:
+    """One answer and the template that is to be filled from it."""
+
+    context: VerificationContext
+    handle: TemplateHandle
+    given: EvaluationInput
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes: what the judge extracts, whether it is verified or not."""
+        return tuple(found.name for found in self.handle.fields())
+
+    @property
+    def question(self) -> str:
+        return f"Question:\n{self.context.question_text}"
+
+    @property
+    def label(self) -> str:
+        return "trace" if self.given.used_full_trace else "response"
+
+    @property
+    def text(self) -> str:
+        return f"The {self.label}:\n{untrusted(self.given.text, self.label)}"
+
+    def fields(self, names: Sequence[str] | None = None) -> str:
+        """The fields as a list for the judge; all of them, or those of these names."""
+        hints = self.context.config.include_extraction_hints
+        rows = [_line(found, hints) for found in self.handle.fields() if names is None or found.name in names]
+        return "\n".join(["Fields:", *rows])
+
+
+def _line(about: TemplateField, hints: bool) -> str:
+    hint = f" Hint: {about.hint}" if hints and about.hint else ""
+    return f"- {about.name} ({about.type}): {about.description}{hint}"
+
+
+@frozen(kw_only=True)
+class Evidence:
+    """What is known about the attributes, step by step."""
+
+    excerpts: Mapping[str, tuple[Excerpt, ...]] = field(factory=dict)
+    without: tuple[str, ...] = ()
+    risks: Mapping[str, str] | None = None
+    reasoning: Mapping[str, str] = field(factory=dict)
+    """Only attributes about which something was said."""
+
+    def shown(self, names: Sequence[str], *, reasoning: bool) -> str:
+        """The evidence as JSON, by attribute: it quotes the answer and strangers, so it is marked as data."""
+        rows = {name: self._about(name, reasoning) for name in names}
+        return untrusted(json.dumps(rows, ensure_ascii=False, indent=1), "evidence")
+
+    def _about(self, name: str, reasoning: bool) -> dict[str, Any]:
+        about: dict[str, Any] = {}
+        if self.excerpts or self.without:
+            about["quotations"] = [_shown(excerpt) for excerpt in self.excerpts.get(name, ()) if excerpt.text]
+            about["why_none"] = next((e.explanation for e in self.excerpts.get(name, ()) if not e.text), None)
+        if reasoning:
+            about["reasoning"] = self.reasoning.get(name)
+        return {key: value for key, value in about.items() if value is not None}
+
+
+def _shown(excerpt: Excerpt) -> dict[str, Any]:
+    row = excerpt.row()
+    keys = ("text", "confidence", "hallucination_risk", "hallucination_justification", "search_results")
+    return {key: row[key] for key in keys if key in row}
+
+
+async def quoted(case: Case) -> Gathered:
+    """Step 1: quotations for every attribute, looked up in the text that the judge read. Raises ParseError."""
+    config = case.context.config
+    rules = ExcerptRules(
+        most=config.deep_judgment_max_excerpts_per_attribute,
+        threshold=config.deep_judgment_fuzzy_match_threshold,
+        retries=config.deep_judgment_excerpt_retry_attempts,
+    )
+
+    async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
+        wanted = f"Quote at most {rules.most} passages of this {case.label} per field."
+        parts = [case.question, case.fields(names), case.text, _rejections(rejected, case.label), wanted]
+        return await ask(
+            case.context,
+            PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION,
+            prompts.EXCERPTS,
+            "\n\n".join(part for part in parts if part),
+            excerpts_schema(names, rules.most),
+            lambda data: read_excerpts(data, names),
+        )
+
+    return await gather(asked, case.names, Source(case.given.text), rules)
+
+
+def _rejections(rejected: Sequence[Rejected], label: str) -> str:
+    if not rejected:
+        return ""
+    rows = json.dumps([{"field": r.name, "text": r.text[:MOST_SHOWN]} for r in rejected], ensure_ascii=False, indent=1)
+    return (
+        f"These quotations were rejected, because they do not occur verbatim in the {label}, tear a word or a number "
+        f"apart, or are too short to show anything:\n{untrusted(rows, 'rejected quotations')}\nGive others for these "
+        "fields; where there is none, say so as described."
+    )
+
+
+async def assessed(case: Case, evidence: Evidence) -> Evidence:
+    """Step 1b: every quotation is searched for, and what was found is assessed in one call.
+
+    Whatever fails here is a warning: the verdict does not depend on it. `risks` stays None where nothing was assessed.
+    An attribute has the highest risk of its assessed quotations; `high` where it has no quotation at all, because
+    nothing in the answer speaks for it; none where its searches failed, because that says nothing about the answer.
+    """
+    context = case.context
+    try:
+        app = context.app
+        tool = search_tool(context.config.deep_judgment_search_tool, app.search_tools, app.settings)
+    except (KareninaError, TypeError) as error:
+        context.warn(f"deep judgment: there is no search ({error})")
+        return evidence
+    excerpts, failures = await searched(evidence.excerpts, tool)
+    evidence = evolve(evidence, excerpts=excerpts)
+    if failures:
+        made = sum(excerpt.search_error is not None for rows in excerpts.values() for excerpt in rows)
+        context.warn(f"deep judgment: the search for {made} excerpts failed ({failures[0]})")
+    found = {
+        f"excerpt_{number}": (name, excerpt)
+        for number, (name, excerpt) in enumerate(
+            ((name, e) for name, rows in excerpts.items() for e in rows if e.search_results is not None), 1
+        )
+    }
+    if not found:
+        return evidence
+    try:
+        return await _assess(case, evidence, found)
+    except PortError as error:
+        context.warn(f"deep judgment: the search results were not assessed ({error})")
+        return evidence
+
+
+async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str, Excerpt]]) -> Evidence:
+    rows = {key: {"field": name, **_shown(excerpt)} for key, (name, excerpt) in found.items()}
+    statements = untrusted(json.dumps(rows, ensure_ascii=False, indent=1), "statements and search results")
+    said = await ask(
+        case.context,
+        PromptTask.DJ_TEMPLATE_HALLUCINATION,
+        prompts.ASSESSMENT,
+        f"{case.question}\n\nStatements from the answer, with what was found about each:\n{statements}\n\n"
+        "Assess each statement.",
+        assessments_schema(tuple(found)),
+        lambda data: read_assessments(data, tuple(found)),
+    )
+    assessments = {(name, id(excerpt)): said[key] for key, (name, excerpt) in found.items()}
+    excerpts = {
+        name: tuple(
+            evolve(e, hallucination_risk=a.risk, hallucination_justification=a.justification)
+            if (a := assessments.get((name, id(e))))
+            else e
+            for e in rows_
+        )
+        for name, rows_ in evidence.excerpts.items()
+    }
+    risks = dict.fromkeys(evidence.without, RISKS[-1])
+    for name, rows_ in excerpts.items():
+        if known := [e.hallucination_risk for e in rows_ if e.hallucination_risk]:
+            risks[name] = risk_of(known, RISKS)
+    return evolve(evidence, excerpts=excerpts, risks={name: risks[name] for name in case.names if name in risks})
+
+
+async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Evidence:
+    """Step 2: what follows for every attribute, from the quotations or from the text itself. Raises ParseError."""
+    if from_text:
+        task, system, basis = PromptTask.DJ_TEMPLATE_REASONING_ONLY, prompts.REASONING_ONLY, case.text
+    else:
+        task, system = PromptTask.DJ_TEMPLATE_REASONING, prompts.REASONING
+        basis = f"Evidence from the {case.label}:\n{evidence.shown(case.names, reasoning=False)}"
+    said = await ask(
+        case.context,
+        task,
+        system,
+        f"{case.question}\n\n{case.fields()}\n\n{basis}\n\nReason about each field.",
+        texts_schema(case.names, "What the evidence says about this field and which value follows."),
+        lambda data: read_texts(data, case.names),
+    )
+    return evolve(evidence, reasoning={name: text for name, text in said.items() if text})
+
+
+async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:
+    """Step 3: the template is filled. The text itself is shown where some attribute has no reasoning. Raises
+    ParseError."""
+    parts = [case.question, case.fields(), f"Evidence:\n{evidence.shown(case.names, reasoning=True)}"]
+    if not all(evidence.reasoning.get(name) for name in case.names):
+        parts.append(case.text)
+    parts.append("Fill in the fields.")
+    texts = prompts.PARSING, "\n\n".join(parts)
+    return await ask_for(case.context, PromptTask.PARSING, texts, case.handle.schema(), case.handle.build)

@@ -1,0 +1,354 @@
+"""What counts as a quotation: everything that stands in the text, whatever its typography, and nothing else."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import unicodedata
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from karenina_deep_judgment.matching import LONGEST_ALIGNED, Source
+from karenina_deep_judgment.normalised import normalise
+
+exhaustive = settings(database=None, deadline=None, derandomize=True)
+SYLLABLES = ("ve", "ne", "to", "clax", "bi", "nds", "mi", "to", "chon", "dri", "al", "pro", "te", "in", "ka", "li")
+
+
+def prose(characters: int, seed: int) -> str:
+    """Text with words, numbers, units and punctuation, without a negation."""
+    draw = random.Random(seed)
+    words: list[str] = []
+    length = 0
+    while length < characters:
+        word = "".join(draw.choices(SYLLABLES, k=draw.randint(1, 4)))
+        if draw.random() < 0.08:
+            word = f"{draw.randint(1, 999)} {draw.choice(('mg', 'µg', '%', 'days'))}"
+        word += draw.choices(("", ",", ";", ".", ".\n\n", " —", "\n- "), (80, 8, 2, 6, 2, 1, 1))[0]
+        words.append(word)
+        length += len(word) + 1
+    return " ".join(words)[:characters]
+
+
+LONG = Source(prose(100_000, 1))
+MEDIUM = Source(prose(30_000, 2))
+PLACES = [found.span() for found in re.finditer(r"\S+", LONG.text)]
+SPEECH = Source(
+    "Venetoclax does not inhibit MCL1. It “targets” **BCL2**, a non-essential anti-apoptotic protein — at 400 mg/day "
+    "(−5 °C, 2.5 mg, p < 0.05). HER2- tumours respond; HER2+ ones can't. Is it X? No. BCL2 works.\n"
+    "- first item\n- second 5 % item, 3–5 days, 140 mg of [aspirin](https://example.org/a_(b)) [1].\n"
+)
+
+
+def quote(start: int, words: int) -> tuple[str, int, int]:
+    first, last = PLACES[start % len(PLACES)], PLACES[min(start % len(PLACES) + words - 1, len(PLACES) - 1)]
+    return LONG.text[first[0] : last[1]], first[0], last[1]
+
+
+@given(st.integers(0, 10**6), st.integers(3, 60))
+@exhaustive
+def test_a_verbatim_quotation_from_anywhere_is_accepted(start: int, words: int) -> None:
+    quotation, _, last = quote(start, words)
+    assume(not re.match(r"[-—]", quotation) and re.search(r"\w$", quotation))
+    assume(LONG.text[last : last + 2] != " %")
+    passage = LONG.find(quotation, 1.0)
+    assert passage is not None
+    assert passage.similarity == 1.0
+    assert LONG.text[passage.start : passage.end] == quotation
+
+
+def test_two_hundred_of_two_hundred_ten_word_quotations_are_found() -> None:
+    words = [found.span() for found in re.finditer(r"[^\W\d_]+|\d+(?: [%µ]g?)?", MEDIUM.text)]
+    draw = random.Random(3)
+    found = 0
+    for first in draw.sample(range(len(words) - 10), 200):
+        start, end = words[first][0], words[first + 9][1]
+        found += MEDIUM.find(MEDIUM.text[start:end], 1.0) is not None
+    assert found == 200
+
+
+RESTYLED = st.sampled_from(
+    [
+        lambda text: text.replace(" ", "\n   "),
+        lambda text: text.replace(" ", "\u00a0"),
+        lambda text: re.sub(r"(\w+)", r"**\1**", text, count=1),
+        lambda text: re.sub(r"\b([^\W\d_]+)$", r"*\1*", text),
+        lambda text: text.replace("µ", "μ").replace("—", " -- "),
+        lambda text: text.replace("fi", "ﬁ").replace("...", "…"),
+        lambda text: "\u200b".join(text),
+        lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in text),
+        lambda text: unicodedata.normalize("NFD", text),
+        lambda text: f"> {text}" if not text[0].isdigit() else f'"{text}"',
+        lambda text: f"# {text}",
+    ]
+)
+
+
+@given(st.integers(0, 10**6), st.integers(3, 30), RESTYLED, st.booleans())
+@exhaustive
+def test_typography_makes_no_difference(start: int, words: int, restyle: object, quoted: bool) -> None:
+    """Whether the quotation or the text is the one that is set differently."""
+    assert callable(restyle)
+    plain = " ".join(re.findall(r"\w+", quote(start, words)[0]))
+    assume(plain and not plain[0].isdigit())
+    text, quotation = (plain, restyle(plain)) if quoted else (restyle(plain), plain)
+    assert Source(f"Well: {text}\n\nAnd so on.").find(quotation) is not None
+
+
+@given(st.integers(0, 10**6), st.integers(5, 40))
+@exhaustive
+def test_punctuation_makes_no_difference_where_the_words_follow_each_other(start: int, words: int) -> None:
+    quotation, *_ = quote(start, words)
+    without = re.sub(r"[,;](?=\s)", "", quotation).strip(" ,;.-—\n")
+    assume(re.search(r"\w$", without) and re.match(r"[^\W\d]", without))
+    passage = LONG.find(without)
+    assert passage is not None
+    assert passage.similarity >= 0.8
+
+
+@given(st.text(st.sampled_from("aé ﬁ\u0301\u00ad—“*_`#\n-.5Å\u212b한\u1112\u1161\u11ab"), max_size=60))
+@exhaustive
+def test_offsets_lead_back_to_the_original_text(text: str) -> None:
+    """Every character of the normalised text comes from where it says, in order, and nothing is made up."""
+    made = normalise(text)
+    assert "  " not in made.text
+    position = 0
+    for index, character in enumerate(made.text):
+        start, end = made.original(index, index + 1)
+        assert position <= start + 1
+        assert start < end <= len(text)
+        position = start
+        origin = unicodedata.normalize("NFKC", text[start:end])
+        assert character in unicodedata.normalize("NFC", made.text)
+        if character.isalnum():
+            assert character in origin
+    if made.text:
+        assert made.original(0, len(made.text)) == (
+            made.original(0, 1)[0],
+            made.original(len(made.text) - 1, len(made.text))[1],
+        )
+
+
+@given(
+    st.lists(st.sampled_from(["“", "”", "…", "ﬁ", "e\u0301", "\u00ad", "  ", "**", "\u212b", "x", " "]), max_size=30)
+)
+@exhaustive
+def test_a_passage_is_cut_out_of_the_original_text_as_it_stands_there(before: list[str]) -> None:
+    text = f"{''.join(before)} the ﬁrst “BCL2‑inhibitor”\u00a0of e\u0301lan — works {''.join(reversed(before))}"
+    passage = Source(text).find('the first "BCL2-inhibitor" of élan - works')
+    assert passage is not None
+    assert text[passage.start : passage.end] == "the ﬁrst “BCL2‑inhibitor”\u00a0of e\u0301lan — works"
+
+
+@pytest.mark.parametrize("text", ["a \u00ad\nb", "a\n\u00ad b", "a — b", "a  \t b", "a\n\n# b", "a \u200b\u200b\t b"])
+def test_there_is_one_space_between_words(text: str) -> None:
+    assert normalise(text).text in ("a b", "a - b")
+
+
+ACCEPTED = [
+    "does not inhibit MCL1",
+    'It "targets" BCL2, a non-essential',
+    "It targets BCL2 a non-essential anti-apoptotic protein",
+    "anti-apoptotic protein - at 400 mg/day",
+    "-5 °C, 2.5 mg",
+    "p < 0.05",
+    "HER2- tumours",
+    "HER2+ ones can't",
+    "No. BCL2 works",
+    "first item second 5 % item",
+    "first item; second 5 % item",
+    "3-5 days, 140 mg of aspirin [1]",
+    "2.5 mg",
+    "BCL2",
+]
+REJECTED = {
+    "a negation is left out": [
+        "Venetoclax does inhibit MCL1",
+        "does inhibit MCL1",
+        "essential anti-apoptotic",
+        "ones can",
+    ],
+    "a negation is added": ["It does not target BCL2", "BCL2 does not work", "HER2+ ones cannot"],
+    "a prefix is cut off": ["apoptotic protein", "essential", "apoptotic"],
+    "a digit is lost or added": ["40 mg", "00 mg", "1400 mg", "4000 mg/day", "14 mg"],
+    "the decimal point moves": ["25 mg", "5 mg", "0.5", "p < 0.5", "p < 005", "2,5 mg"],
+    "the sign is lost or changed": ["5 °C", "+5 °C", "HER2 tumours", "HER2+ tumours", "HER2- ones"],
+    "the unit is lost or changed": ["400 µg", "400 g/day", "400 mg", "400 mg/week", "-5 °F", "second 5", "second 5 mg"],
+    "the bound is lost or changed": ["0.05", "p > 0.05", "p = 0.05", "p ≤ 0.05"],
+    "half of a range": ["5 days", "3 days", "35 days"],
+    "another entity": [
+        "Aspirin does not inhibit MCL1",
+        "aspirin targets BCL2",
+        "does not inhibit MCL2",
+        "BCL-XL works",
+    ],
+    "distant passages joined": [
+        "Venetoclax works",
+        "Venetoclax ... targets BCL2",
+        "It targets BCL2 ... works",
+        "first item [1]",
+    ],
+    "another order": ["MCL1 inhibit not does", "second item first item"],
+    "another case": ["venetoclax does not inhibit", "BCL2 Works", "bcl2 works"],
+    "the end of a sentence is gone": ["No BCL2 works", "inhibit MCL1 It targets"],
+    "invented": ["Venetoclax was approved in 2016", "the drug is safe"],
+    "nothing in it": ["", " ", "...", "**", "-", "a", "5", "“”", "\u200b", "(.)", "[ ]", "— —", "`_`"],
+}
+
+
+@pytest.mark.parametrize("quotation", ACCEPTED)
+def test_what_stands_there_is_accepted(quotation: str) -> None:
+    assert SPEECH.find(quotation) is not None
+
+
+@pytest.mark.parametrize(("why", "quotation"), [(why, one) for why, many in REJECTED.items() for one in many])
+def test_what_does_not_stand_there_is_rejected(why: str, quotation: str) -> None:
+    """No threshold lets it in."""
+    assert SPEECH.find(quotation, 0.0) is None, why
+
+
+UNITS = ("mg", "g", "µg", "%", "°C", "ml", "mM", "days")
+NUMBERS = st.integers(1, 9999)
+
+
+@given(NUMBERS, NUMBERS, st.sampled_from(UNITS), st.sampled_from(["", "-", "+", "<", "0.", "1", ">", "±"]))
+@exhaustive
+def test_a_number_is_quoted_as_a_whole(said: int, claimed: int, unit: str, sign: str) -> None:
+    """With all its digits, its sign, its decimals and its bound: a part of a number is another number."""
+    source = Source(f"Patients received a dose of {sign}{said} {unit} twice, which was tolerated well by all of them.")
+    whole = f"{sign}{said} {unit} twice"
+    assert source.find(f"dose of {whole}") is not None
+    for quotation in (f"{claimed} {unit} twice", f"dose of {claimed} {unit}"):
+        same = sign == "" and claimed == said
+        assert (source.find(quotation, 0.0) is not None) is same
+    for other in UNITS:
+        assert (source.find(f"{sign}{said} {other} twice", 0.0) is not None) is (other == unit)
+
+
+NOT = ("does not", "never", "cannot", "did not", "no longer")
+DO = ("does", "always", "can", "did", "still")
+NAMES = ("venetoclax", "aspirin", "navitoclax", "imatinib", "ibrutinib")
+
+
+@given(st.sampled_from(range(5)), st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 10**6))
+@exhaustive
+def test_the_opposite_and_another_name_are_no_quotations(word: int, drug: str, other: str, seed: int) -> None:
+    """Also in the middle of much other text that is quoted correctly."""
+    before, after = prose(300, seed).rstrip(" -—\n"), prose(300, seed + 1)
+    tail = "inhibit the protein " + " ".join(re.findall(r"[a-z]+", after)[:8])
+    source = Source(f"{before}\n\nIn short, {drug} {NOT[word]} {tail}.")
+    assert source.find(f"{drug} {NOT[word]} {tail}") is not None
+    assert source.find(f"{drug} {DO[word]} {tail}", 0.0) is None
+    assert source.find(f"{drug} {tail}", 0.0) is None
+    assert (source.find(f"{other} {NOT[word]} {tail}", 0.0) is not None) is (other == drug)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(3, 12))
+@exhaustive
+def test_distant_passages_cannot_be_joined(first: int, second: int, words: int) -> None:
+    one, _, end = quote(first, words)
+    other, start, _ = quote(second, words)
+    assume(abs(start - end) > 5)
+    for joint in (" ", " ... ", " […] ", ", "):
+        joined = f"{one}{joint}{other}"
+        assume(" ".join(joined.split()) not in " ".join(LONG.text.split()))
+        assert LONG.find(joined, 0.0) is None
+
+
+@given(st.text(st.characters(categories=["P", "S", "Z", "M", "Cc", "Cf", "Co"]), max_size=30))
+@exhaustive
+def test_without_a_letter_or_digit_nothing_is_quoted(marks: str) -> None:
+    for source in (SPEECH, Source(marks), Source(f"{marks} {marks}")):
+        assert source.find(marks, 0.0) is None
+
+
+@given(st.characters(categories=["L", "N"]))
+@exhaustive
+def test_a_single_character_proves_nothing_unless_it_is_the_whole_answer(character: str) -> None:
+    assert Source(f"Answer {character} is right").find(character, 0.0) is None
+    for before, after in ((" ", "\n"), ("**", "**."), ("(", ")")):
+        whole = Source(f"{before}{character}{after}").find(character, 1.0)
+        assert whole is not None
+        assert (whole.start, whole.end) == (len(before), len(before) + 1)
+
+
+@given(
+    st.floats(0, 1), st.sampled_from(["alpha, beta, gamma", "alpha;;;; beta gamma", "alpha (beta) [gamma]", "alpha"])
+)
+@exhaustive
+def test_one_rule_a_quotation_is_accepted_iff_it_is_as_similar_as_the_threshold_asks(
+    threshold: float, passage: str
+) -> None:
+    source = Source(f"First, {passage} follow.")
+    quotation = " ".join(re.findall(r"\w+", passage))
+    free = source.find(quotation, 0.0)
+    assert free is not None
+    assert (source.find(quotation, threshold) is not None) is (free.similarity >= threshold)
+
+
+def test_every_occurrence_is_looked_at_not_only_the_first() -> None:
+    text = "140 mg, then 240 mg, then -40 mg, at last 40 mg."
+    passage = Source(text).find("40 mg")
+    assert passage is not None
+    assert text[passage.start : passage.end + 1] == "40 mg."
+    torn = Source("ab" * 5_000 + " and (ab) cd")
+    assert torn.find("ab") is not None
+    found = torn.find("ab cd")
+    assert found is not None
+    assert found.similarity < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation", "there"),
+    [
+        ("维奈克拉不抑制MCL1。", "不抑制", True),
+        ("维奈克拉不抑制MCL1。", "不抑制MCL1", True),
+        ("维奈克拉不抑制MCL1。", "维奈克拉抑制", False),
+        ("डॉक्टर ने किताब दी", "किताब दी", True),
+        ("डॉक्टर ने किताब दी", "कताब", False),
+        ("डॉक्टर ने किताब दी", "ताब दी", False),
+        ("caf\u00e9 noir", "cafe\u0301 noir", True),
+        ("cafe\u0301 noir", "cafe", False),
+        ("cafe\u0301 noir", "cafe noir", False),
+        ("ยานี้ไม่ได้ผล", "ไม่ได้ผล", True),
+    ],
+)
+def test_other_scripts(text: str, quotation: str, there: bool) -> None:
+    assert (Source(text).find(quotation, 0.0) is not None) is there
+
+
+def test_markdown_marks_that_mean_something_stay() -> None:
+    source = Source("5*3 is not 53. The variable a_b, HLA-A*02:01 and x**2 stay.\n> 5 mg is quoted ~~not~~")
+    for quotation in ("5*3 is not 53", "a_b", "HLA-A*02:01", "x**2", "> 5 mg is quoted ~~not~~"):
+        assert source.find(quotation) is not None, quotation
+    for quotation in ("5 3 is not 53", "HLA-A02:01", "x2 stay", "quoted not"):
+        assert source.find(quotation) is None, quotation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            unit * (100_000 // len(unit))
+            for unit in (">", "[", "](#", "](/(a)", "* ", "\n- ", " \n", "é\u0301", "ab", "`")
+        ),
+        *(unit * (100_000 // len(unit)) for unit in ("1.", "-5 ", "“", ".'", "—", "—\n", "_a", "\u200b", "한\u1112")),
+    ],
+)
+def test_no_text_takes_long(text: str) -> None:
+    """The limit is far above what it takes, and far below what a search that backtracks would."""
+    source = Source(f"{text}5")
+    started = time.process_time()
+    for quotation in ("not there, at all", "ab", text[:3_000], f"{text[:3_000]} x", "5 5"):
+        source.find(quotation, 0.0)
+    assert time.process_time() - started < 3
+
+
+def test_a_very_long_quotation_must_be_verbatim() -> None:
+    long = LONG.text[: LONGEST_ALIGNED + 4000].rpartition(" ")[0].rstrip(" ,;.-—")
+    assert LONG.find(long) is not None
+    assert LONG.find(long.replace(",", "")) is None
+    short = long[: LONGEST_ALIGNED - 10].rpartition(" ")[0].rstrip(" ,;.-—")
+    assert LONG.find(short.replace(",", "")) is not None

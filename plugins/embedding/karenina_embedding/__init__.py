@@ -1,0 +1,1 @@
+"""The embedding check: a second opinion on texts that were judged wrong, and the embedders that it asks."""

@@ -1,0 +1,190 @@
+"""EmbeddingCheck: a second opinion on texts that were judged wrong. The same in other words is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import astuple, evolve, frozen
+
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
+from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
+from karenina_core.pipeline.similarity import similarities
+from karenina_core.pipeline.stage import in_mode
+
+from .acceptance import Accepted, Wrong, granular_of
+from .equivalence import Opinion, opinions
+
+__all__ = ["EmbeddingCheck", "karenina_register_stages"]
+
+FEATURE = "embedding_check"
+REASON_LIMIT = 200
+FAILURES = (PluginError, PortError, TemplateError)
+"""What may go wrong with an embedder, a judge and a template."""
+
+
+@frozen(kw_only=True)
+class Finding:
+    """What the check leaves behind, in the order of the four artifacts."""
+
+    performed: bool = False
+    """Whether texts were compared."""
+    similarity_score: float | None = None
+    """The lowest similarity among them."""
+    model_used: str | None = None
+    override_applied: bool = False
+
+
+class EmbeddingCheck(Stage):
+    """Compares the wrong texts with the expected ones by an embedder; the judge decides about those that are close.
+
+    It overrides the comparison of fields where the template passes with the texts that the judge calls equivalent. It
+    never overrides a pattern that failed, nor a guard. Where no override is possible nothing is called, and a failure
+    of embedder or judge is a warning. `embedding_check_performed` says whether texts were compared, and
+    `embedding_similarity_score` is the lowest similarity among them.
+    """
+
+    category = Category.ENHANCEMENT
+    requires = (
+        ArtifactKeys.PARSED_ANSWER,
+        ArtifactKeys.FIELD_VERIFICATION_RESULT,
+        ArtifactKeys.REGEX_VERIFICATION_RESULTS,
+    )
+    reads = (ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
+    produces = (
+        ArtifactKeys.EMBEDDING_CHECK_PERFORMED,
+        ArtifactKeys.EMBEDDING_SIMILARITY_SCORE,
+        ArtifactKeys.EMBEDDING_MODEL_USED,
+        ArtifactKeys.EMBEDDING_OVERRIDE_APPLIED,
+    )
+    result_fields = produces
+    revises = ("field_results", "field_scores", "verify_granular_result")
+    features = (FEATURE,)
+    included_when = in_mode("template_only", "template_and_rubric")
+    before = ("DeepJudgmentAutoFail",)
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        if FEATURE not in config.features:
+            return ()
+        name, model = config.embedding_check_embedder, config.embedding_check_model
+        if name not in app.embedders:
+            known = ", ".join(app.embedders) or "none"
+            what = f"no embedder is called {name!r}{did_you_mean(name, app.embedders)}; there is: {known}."
+            return [Problem("embedding_check_embedder", f"{what}{app.inactive()}")]
+        try:
+            problem = app.embedder(name, model).problem()
+        except PluginError as error:
+            problem = str(error)
+        return [Problem("embedding_check_embedder", problem)] if problem else ()
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if not context.has_artifact(ArtifactKeys.PARSED_ANSWER):
+            return Skip("there is no parsed answer")
+        if context.verdict.field is not False:
+            return Skip("no field was found to be wrong")
+        if not context.has_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS):
+            return Skip("the template was not verified")
+        guards = [effect.stage for effect in context.effects if effect.verdict is False and effect.outcome != "failed"]
+        return Skip(f"{guards[0]} has decided already") if guards else True
+
+    async def execute(self, context: VerificationContext) -> None:
+        finding = await _examined(context) if FEATURE in context.config.features else Finding()
+        for key, value in zip(map(str, self.produces), astuple(finding), strict=True):
+            context.set_artifact_and_result(key, value)
+
+
+async def _examined(context: VerificationContext) -> Finding:
+    """Compare, ask, and override where that is due. What fails on the way is a warning."""
+    wrong = Wrong.of(context)
+    try:
+        if why := await _hopeless(wrong):
+            context.note(f"nothing was compared: {why}")
+            return Finding()
+        pairs = [(candidate.expected, candidate.extracted) for candidate in wrong.candidates]
+        measured = await similarities(context, pairs)
+    except FAILURES as error:
+        context.warn(f"the embedding check was not performed: {one_line(error)}")
+        return Finding()
+    finding = Finding(performed=True, similarity_score=min(measured.scores), model_used=measured.model)
+    scores = {candidate.name: score for candidate, score in zip(wrong.candidates, measured.scores, strict=True)}
+    try:
+        override = await _override(context, wrong, scores)
+    except FAILURES as error:
+        context.warn(f"the embedding check overrides nothing: {one_line(error)}")
+        return finding
+    if override is None:
+        return finding
+    await _apply(context, override)
+    return evolve(finding, override_applied=True)
+
+
+async def _hopeless(wrong: Wrong) -> str:
+    """Why no opinion about the texts could change anything; empty where one could."""
+    if not wrong.candidates:
+        return "no wrong field holds a text in both its expected and its extracted value"
+    names = [candidate.name for candidate in wrong.candidates]
+    if (await wrong.accepting(names)).verdict.result:
+        return ""
+    return f"the answer would not pass with other words accepted either ({', '.join(names)})"
+
+
+@frozen(eq=False)
+class _Override:
+    accepted: Accepted
+    reason: str
+
+
+async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[str, float]) -> _Override | None:
+    """The template with the equivalent fields accepted, where it passes then."""
+    threshold = context.config.embedding_check_threshold
+    close = [candidate for candidate in wrong.candidates if scores[candidate.name] >= threshold]
+    if not close or not (await wrong.accepting([candidate.name for candidate in close])).verdict.result:
+        return None
+    said = await opinions(context, close)
+    equivalent = {name: opinion for name, opinion in said.items() if opinion.equivalent}
+    if not equivalent:
+        return None
+    accepted = await wrong.accepting(list(equivalent))
+    return _Override(accepted, _reason(equivalent, scores)) if accepted.verdict.result else None
+
+
+def _reason(equivalent: Mapping[str, Opinion], scores: Mapping[str, float]) -> str:
+    parts = (
+        f"{name} (similarity {scores[name]:.2f}; {opinion.reasoning[:REASON_LIMIT]})"
+        for name, opinion in equivalent.items()
+    )
+    return f"the same in other words: {'; '.join(parts)}"
+
+
+async def _apply(context: VerificationContext, override: _Override) -> None:
+    """Record the override, and let everything that the result says about fields follow from it."""
+    patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
+    verdict = override.accepted.verdict
+    # Where a pattern failed the answer stays wrong, and is called so.
+    context.record(field=True, verdict=bool(patterns.get("success")), reason=override.reason, outcome="failed")
+    context.warn(f"the embedding check overrode the comparison of fields: {override.reason}")
+    revised = {
+        "field_results": dict(verdict.field_results),
+        "field_scores": dict(verdict.field_scores),
+        "verify_granular_result": await granular_of(context, override.accepted),
+    }
+    for name, value in revised.items():
+        if name in context.result_fields:
+            context.revise_result_field(name, value)
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(EmbeddingCheck)

@@ -1,0 +1,105 @@
+"""Asking the judge whether two texts say the same. Here, and in no other prompt, it sees the expected answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core import VerificationContext
+from karenina_core.errors import FillError
+from karenina_core.prompts import PromptTask, untrusted
+from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+
+from .candidates import Candidate
+
+__all__ = ["Opinion", "opinions", "schema_of"]
+
+SYSTEM = f"""\
+A text that was extracted from the answer to a question differs from the expected text. You decide, field by field, \
+whether both give the same answer to that question.
+
+They are equivalent where someone who knows the subject would call them one and the same answer: another spelling, \
+word order, language or abbreviation, a synonym, more or fewer words that change nothing.
+
+They are not equivalent where
+- they name different things, however closely related or similar in spelling: another gene, person, place, drug;
+- a number, a unit, a date, a direction or a negation differs;
+- one is more general than the other, is a part of it, or says only something about it;
+- the extracted text names several answers of which one is the expected one, or leaves open which it means.
+
+Where you are in doubt, they are not equivalent. First write the reasoning, then decide.
+
+{UNTRUSTED_NOTE}"""
+
+
+@frozen
+class Opinion:
+    """What the judge says about one field."""
+
+    equivalent: bool
+    reasoning: str
+
+
+async def opinions(context: VerificationContext, candidates: Sequence[Candidate]) -> Mapping[str, Opinion]:
+    """The judge's opinion about every candidate, in one call at temperature 0.
+
+    Raises ParseError where its replies cannot be used, PortError where it cannot be reached.
+    """
+    schema = schema_of(candidates)
+    own = context.system_prompt("parsing")
+    messages = context.parsing.prompt(
+        PromptTask.EMBEDDING_EQUIVALENCE,
+        f"{own}\n\n{SYSTEM}" if own else SYSTEM,
+        _presented(context.question_text, candidates),
+        {"json_schema": schema, "format_instructions": ""},
+    )
+
+    async def read(data: Mapping[str, Any]) -> Mapping[str, Opinion]:
+        return {candidate.name: _opinion(data, candidate.name) for candidate in candidates}
+
+    result = await context.parsing.parse(
+        PromptTask.EMBEDDING_EQUIVALENCE, messages, schema, validate=read, temperature=0.0
+    )
+    found: Mapping[str, Opinion] = result.parsed
+    return found
+
+
+def schema_of(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """`{field: {"reasoning": text, "equivalent": true or false}}` as a JSON Schema."""
+    reasoning = {"type": "string", "description": "What both texts mean as answers to the question"}
+    equivalent = {"type": "boolean", "description": "True where they are the same answer"}
+    one = _closed({"reasoning": reasoning, "equivalent": equivalent})
+    return _closed({candidate.name: one for candidate in candidates})
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _presented(question: str, candidates: Sequence[Candidate]) -> str:
+    fields = "\n\n".join(
+        f"Field {candidate.name!r}: {candidate.description}\n"
+        f"Expected: {json.dumps(candidate.expected, ensure_ascii=False)}\n"
+        f"Extracted:\n{untrusted(candidate.extracted, 'extracted')}"
+        for candidate in candidates
+    )
+    return f"Question:\n{question}\n\n{fields}\n\nReply with the JSON object only."
+
+
+def _opinion(data: Mapping[str, Any], name: str) -> Opinion:
+    """Raises FillError, in words for the judge, where the reply has none about this field."""
+    found = data.get(name)
+    if not isinstance(found, Mapping):
+        raise FillError(f"{name} must be an object with reasoning and equivalent")
+    reasoning, equivalent = found.get("reasoning"), found.get("equivalent")
+    if not isinstance(reasoning, str) or not isinstance(equivalent, bool):
+        raise FillError(f"{name}.reasoning must be a text and {name}.equivalent true or false")
+    return Opinion(equivalent, " ".join(reasoning.split()))

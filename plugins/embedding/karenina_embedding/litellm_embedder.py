@@ -1,0 +1,178 @@
+"""`LiteLLM`: one embedding model behind litellm, which is imported at the first call."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from attrs import field, frozen, validators
+
+from karenina_core.errors import AdapterUnavailableError, PortError, one_line
+from karenina_core.model.message import UsageMetadata
+from karenina_core.plugin.registry import is_installed
+from karenina_core.ports.embedding import Embeddings
+
+from .litellm_faults import port_error
+
+__all__ = ["LiteLLM", "LiteLLMSettings"]
+
+ENVIRONMENT = {
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_OFFLINE_MODE": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "true",
+}
+"""Set before the import where the user has set nothing: no .env file is read and no list of prices is fetched."""
+HARMLESS = (".*`ReadOnly` qualifier.*", ".*conflict with protected namespace.*", ".*Accessing the .* on the instance.*")
+"""Warnings of pydantic about litellm's own code."""
+ONE_PLAIN_CALL = {"max_retries": 0, "num_retries": 0, "drop_params": False, "caching": False, "no-log": True}
+BACKSTOP_SECONDS = 5.0
+"""litellm's own time limit comes after that of this embedder."""
+NO_KEY = "no-key"
+OPENAI = "openai"
+
+
+@frozen(kw_only=True)
+class LiteLLMSettings:
+    """`[plugins.embedder-litellm]`: where the embedder `litellm` finds its model."""
+
+    api_base: str | None = None
+    """The address of a server, such as `http://localhost:11434/v1`. A model without a provider is asked there in the
+    OpenAI protocol, and nothing of the environment goes to it."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key; the provider's own by default."""
+    timeout: float = field(default=60.0, validator=validators.gt(0))
+    """Seconds for one attempt. How often it is tried is the run's retry policy."""
+
+
+class LiteLLM:
+    """An `Embedder` of one model, `provider/name` as litellm takes it."""
+
+    def __init__(self, model: str, settings: LiteLLMSettings | None = None) -> None:
+        self.model = model
+        self.settings = settings or LiteLLMSettings()
+
+    @property
+    def _route(self) -> str:
+        """The model as litellm wants it: a server without a provider speaks the OpenAI protocol."""
+        plain = self.settings.api_base and "/" not in self.model
+        return f"{OPENAI}/{self.model}" if plain else self.model
+
+    @property
+    def _where(self) -> str:
+        return f"{self._route} at {self.settings.api_base}" if self.settings.api_base else self._route
+
+    def problem(self) -> str | None:
+        if missing := [package for package in ("litellm", "openai") if not is_installed(package)]:
+            return f'{", ".join(missing)} must be installed: pip install "karenina-embedding[litellm]"'
+        if "/" not in self._route:
+            return (
+                f"the embedder 'litellm' needs a provider before the model's name, such as openai/{self.model} "
+                "(embedding_check_model), or a server (api_base in [plugins.embedder-litellm])"
+            )
+        variable = self.settings.api_key_env
+        return f"set the environment variable {variable} to your key" if variable and not self._key() else None
+
+    async def aembed(self, texts: Sequence[str]) -> Embeddings:
+        """One request. Raises PortError."""
+        if problem := self.problem():
+            raise AdapterUnavailableError(problem)
+        if not texts:
+            return Embeddings(vectors=(), model=self.model)
+        litellm = await _loaded()
+        before = sys.exception()
+        try:
+            async with asyncio.timeout(self.settings.timeout), self._arguments() as arguments:
+                response = await litellm.aembedding(input=list(texts), **arguments)
+        except TimeoutError:
+            late = f"{self._where}: no vectors within {self.settings.timeout:g} s; raise timeout or ask another model"
+            raise PortError(late, kind="timeout") from None
+        except Exception as error:  # what litellm raises has no common base, and its texts may hold the key
+            raise port_error(error, where=self._where, secrets=self._secrets(), before=before) from None
+        return _embeddings(response, self.model, self._where)
+
+    @asynccontextmanager
+    async def _arguments(self) -> AsyncIterator[dict[str, Any]]:
+        """The arguments of one call. A client that was made for it is closed after it."""
+        base, key = self.settings.api_base, self._key()
+        arguments = {"model": self._route, "timeout": self.settings.timeout + BACKSTOP_SECONDS, **ONE_PLAIN_CALL}
+        if base:
+            arguments["api_base"] = base
+        if key or base:
+            arguments["api_key"] = key or NO_KEY
+        if self._route.partition("/")[0] != OPENAI:
+            yield arguments
+            return
+        async with _client(base, key) as client:
+            yield {**arguments, "client": client, "encoding_format": "float"}
+
+    def _key(self) -> str | None:
+        variable = self.settings.api_key_env
+        return (os.environ.get(variable, "").strip() or None) if variable else None
+
+    def _secrets(self) -> tuple[str, ...]:
+        found = {self._key(), *(value for name, value in os.environ.items() if name.endswith("_API_KEY"))}
+        return tuple(sorted((value for value in found if value and len(value) > 5), key=len, reverse=True))
+
+
+async def _loaded() -> Any:
+    """The module litellm. The first import takes seconds and is done in a thread."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    for message in HARMLESS:
+        warnings.filterwarnings("ignore", message=message)
+    try:
+        litellm: Any = await asyncio.to_thread(importlib.import_module, "litellm")
+    except ImportError as error:
+        raise AdapterUnavailableError(
+            f"litellm cannot be imported ({one_line(error)}); pip install --force-reinstall "
+            '"karenina-embedding[litellm]"'
+        ) from error
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _client(base: str | None, key: str | None) -> Any:
+    """A client of the OpenAI protocol that asks once and follows no redirect.
+
+    For a server of the user's own choice it takes neither key nor headers from the environment, which are meant for
+    another server.
+    """
+    openai = importlib.import_module("openai")
+
+    class Once(openai.AsyncOpenAI):  # type: ignore[misc,name-defined]  # the module is imported here and not before
+        """litellm sets the number of further attempts to 2 where it is told 0."""
+
+        max_retries = property(lambda self: 0, lambda self, value: None)
+
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if base else []
+    foreign = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
+    hidden = (*foreign, "OpenAI-Organization", "OpenAI-Project") if base else ()
+    return Once(
+        api_key=key or (NO_KEY if base else None),
+        base_url=base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
+        default_headers={name: openai.Omit() for name in hidden},
+        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+    )
+
+
+def _embeddings(response: Any, model: str, where: str) -> Embeddings:
+    """The vectors of a `litellm.EmbeddingResponse`, in the order of the texts. Raises PortError (`bad_response`)."""
+    body = response.model_dump(warnings=False)
+    try:
+        rows = sorted(body["data"], key=lambda row: int(row["index"]))
+        vectors = tuple(tuple(float(number) for number in row["embedding"]) for row in rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PortError(f"{where}: the reply holds no vectors ({one_line(error)})", kind="bad_response") from None
+    used = str(body.get("model") or model)
+    tokens = (body.get("usage") or {}).get("prompt_tokens") or 0
+    cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    price = float(cost) if isinstance(cost, int | float) and cost > 0 else None  # litellm's 0 is a price it misses
+    usage = UsageMetadata(tokens, 0, tokens, cost_usd=price, model=used)
+    return Embeddings(vectors=vectors, model=used, usage=usage)

@@ -1,0 +1,141 @@
+"""A rehearsal before anything is paid for: would every verified field pass if a judge extracted what is expected?
+
+A judge's reply is JSON. JSON has no sets, tuples or dates, so a ground truth of such a type comes back as something
+else, and the field's type may turn it into something else again. A ground truth that can never be matched would make
+every answer wrong.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationError, WrapValidator
+
+from karenina_core.errors import one_line
+from karenina_core.templates.answer import BaseAnswer
+from karenina_core.templates.extraction import extraction_class
+from karenina_core.templates.plain import plain
+from karenina_core.templates.primitives import (
+    DateMatch,
+    DateTolerance,
+    NumericGraded,
+    NumericMaximum,
+    NumericMinimum,
+    NumericThresholdGraded,
+    NumericTolerance,
+)
+from karenina_core.templates.primitives.moments import read_moment
+from karenina_core.templates.verification import Verification
+
+__all__ = ["rehearsal_problems"]
+
+_NEAR = (
+    DateTolerance,
+    NumericGraded,
+    NumericMaximum,
+    NumericMinimum,
+    NumericThresholdGraded,
+    NumericTolerance,
+)
+"""What accepts more than the ground truth, so that this need not be a value which the field can hold."""
+_VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
+
+
+def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
+    """The fields whose ground truth would not even be matched by itself, and what to write instead.
+
+    Fields that do not use their ground truth, exclusive thresholds and checks on the trace are left out. An author's
+    validators take part; one that refuses the plain ground truth reads something else, and its field is left out too.
+    """
+    problems = []
+    for name, verification in cls.__verified__.items():
+        primitive = verification.primitive
+        exclusive = getattr(primitive, "exclusive", False) is True
+        if primitive.uses_ground_truth and verification.kind != "trace" and not exclusive:
+            problem = _problem(cls, name, verification)
+            problems += [f"field {name!r}: {problem}"] if problem else []
+    return problems
+
+
+def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> str | None:
+    primitive = type(verification.primitive).__name__
+    try:
+        form, value = _read(cls, name, _said_in_json(verification))
+    except Exception as error:
+        if _has_validators(cls, name) or isinstance(verification.primitive, _NEAR):
+            return None
+        said = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
+        return (
+            f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({said}); "
+            "change one of them"
+        )
+    if verification.kind == "semantic":
+        return None if isinstance(value, str) else "SemanticMatch compares texts, so declare the field as str"
+    try:
+        if verification.primitive.check(value, verification.expected()) is True:
+            return None
+        said = f"{primitive} does not accept that"
+    except Exception as error:  # primitives may come from anywhere
+        said = f"{primitive} raises {one_line(error)} for that"
+    return (
+        f"not even a perfect extraction would pass. The ground truth {_shown(verification.ground_truth)} is "
+        f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {said}; "
+        f"{_remedy(verification.ground_truth, value)}"
+    )
+
+
+def _said_in_json(verification: Verification) -> list[Any]:
+    """The ground truth as a judge may put it into its reply, the plainest form first."""
+    expected, primitive = verification.ground_truth, verification.primitive
+    forms = [plain(expected)]
+    if isinstance(expected, bool | int | float):
+        forms.append(json.dumps(forms[0]))  # for a field of text
+    if isinstance(primitive, DateMatch | DateTolerance):
+        format_ = getattr(primitive, "format", None)
+        if format_ and isinstance(expected, str):
+            return [*forms, datetime.datetime.strptime(expected.strip(), format_).date().isoformat()]
+        forms.append(read_moment(expected).day.isoformat())
+        if format_:
+            forms.insert(0, expected.strftime(format_))
+    return forms
+
+
+def _read(cls: type[BaseAnswer], name: str, forms: list[Any]) -> tuple[Any, Any]:
+    """The first of these forms that the field can have, and what it makes of it. Raises what the first raises."""
+    failure: Exception | None = None
+    for form in forms:
+        try:
+            return form, _assigned(cls, name, form)
+        except Exception as error:  # validators are the author's code
+            failure = failure or error
+    raise failure or ValueError("there is no form to read")
+
+
+def _assigned(cls: type[BaseAnswer], name: str, value: Any) -> Any:
+    relaxed = extraction_class(cls)
+    answer = relaxed.model_construct()
+    relaxed.__pydantic_validator__.validate_assignment(answer, name, value)
+    return answer.__dict__[name]
+
+
+def _has_validators(cls: type[BaseAnswer], name: str) -> bool:
+    own = cls.__pydantic_decorators__
+    on_field = any(name in found.info.fields or "*" in found.info.fields for found in own.field_validators.values())
+    on_type = any(isinstance(item, _VALIDATORS) for item in cls.model_fields[name].metadata)
+    return bool(on_field or on_type or own.model_validators or own.root_validators or own.validators)
+
+
+def _remedy(ground_truth: Any, value: Any) -> str:
+    if isinstance(ground_truth, set | frozenset | tuple) and isinstance(value, list):
+        kind = type(ground_truth).__name__
+        return f"JSON has lists only: write the ground truth as a list, or declare the field as {kind}[...]"
+    if type(ground_truth) is not type(value):
+        return f"write the ground truth as {type(value).__name__}, as the field has it, or use another primitive"
+    return "write the ground truth as the field has it, or use another primitive"
+
+
+def _shown(value: Any, text: Any = repr) -> str:
+    words = str(text(value))
+    return words if len(words) <= 80 else words[:79] + "…"

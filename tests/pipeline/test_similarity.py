@@ -1,0 +1,115 @@
+"""Similarities by the configured embedder: one call, tried again like that of a model, accounted for, checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from karenina_core import Question, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.errors import KareninaError, PluginError, PortError, UnknownName
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import UsageMetadata
+from karenina_core.pipeline.similarity import Similarities, similarities
+from karenina_core.ports.embedding import Embeddings
+from karenina_core.testing import application
+
+QUICK = RetryPolicy(server=AttemptPolicy(3), timeout=AttemptPolicy(2))
+
+
+@define(eq=False)
+class Letters:
+    """An embedder that counts letters, and its plugin; it first gives the outcomes of a list."""
+
+    first: list[Any] = field(factory=list)
+    calls: list[tuple[str, ...]] = field(factory=list)
+
+    @hookimpl
+    def karenina_register_embedders(self, registry: Any) -> None:
+        registry.add(self, name="letters")
+
+    def problem(self) -> str | None:
+        return None
+
+    async def aembed(self, texts: Sequence[str]) -> Any:
+        self.calls.append(tuple(texts))
+        if self.first:
+            outcome = self.first.pop(0)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+        vectors = tuple((1.0, *(float(text.count(letter)) for letter in "abc")) for text in texts)
+        return Embeddings(vectors=vectors, model="abc", usage=UsageMetadata(3, 0, 3, cost_usd=0.5))
+
+
+def context_with(embedder: Letters, name: str = "letters") -> VerificationContext:
+    return VerificationContext(
+        question=Question(question="?"),
+        app=application(embedder),
+        config=VerificationConfig(embedding_check_embedder=name, embedding_check_model="wanted", retry_policy=QUICK),
+    )
+
+
+def test_all_texts_are_embedded_in_one_call_and_compared_pair_by_pair() -> None:
+    embedder = Letters()
+    about = context_with(embedder)
+    found = asyncio.run(similarities(about, [("a", "a"), ("a", "b")]))
+    assert embedder.calls == [("a", "a", "a", "b")]
+    assert found.scores == pytest.approx((1.0, 0.5))
+    assert found.model == "abc"
+    (call,) = about.calls
+    assert (call.task, call.model, call.attempts, call.error_kind) == ("embedding", "letters:abc", 1, None)
+    assert (call.usage.input_tokens, call.usage.cost_usd) == (3, 0.5)
+    assert call.seconds >= 0
+
+
+def test_one_pair_can_be_asked_for_by_the_context() -> None:
+    assert asyncio.run(context_with(Letters()).similarity("a", "b")) == pytest.approx(0.5)
+
+
+def test_no_pairs_have_no_scores() -> None:
+    assert asyncio.run(similarities(context_with(Letters()), [])) == Similarities((), "abc")
+
+
+def test_what_passes_is_tried_again_and_counted() -> None:
+    about = context_with(Letters([PortError("busy", kind="server"), PortError("busy", kind="server")]))
+    assert asyncio.run(similarities(about, [("a", "a")])).scores == pytest.approx((1.0,))
+    assert (about.calls[0].attempts, about.calls[0].retries) == (3, {"server": 2})
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "attempts"),
+    [
+        (PortError("no key", kind="auth"), "auth", 1),
+        (PortError("down", kind="server"), "server", 3),
+        (TimeoutError(), "timeout", 2),
+        (PluginError("not installed"), "plugin", 1),
+        (ZeroDivisionError("a bug"), "plugin", 1),
+        (Embeddings(vectors=((1.0,),), model="abc"), "bad_response", 1),
+        (Embeddings(vectors=((1.0,), (1.0, 2.0)), model="abc"), "bad_response", 1),
+        (Embeddings(vectors=((0.0,), (1.0,)), model="abc"), "bad_response", 1),
+        ([[1.0], [1.0]], "bad_response", 1),
+        (None, "bad_response", 1),
+    ],
+)
+def test_a_failure_is_an_error_of_its_kind_and_a_call_all_the_same(failure: Any, kind: str, attempts: int) -> None:
+    about = context_with(Letters([failure] * 3))
+    with pytest.raises(KareninaError) as caught:
+        asyncio.run(similarities(about, [("a", "b")]))
+    (call,) = about.calls
+    assert (caught.value.kind, call.error_kind, call.attempts) == (kind, kind, attempts)
+
+
+def test_a_bug_of_an_embedder_names_it() -> None:
+    with pytest.raises(PluginError, match="the embedder 'letters' failed: ZeroDivisionError: a bug"):
+        asyncio.run(similarities(context_with(Letters([ZeroDivisionError("a bug")])), [("a", "b")]))
+
+
+def test_an_embedder_that_nobody_provides_is_an_error_before_any_call() -> None:
+    about = context_with(Letters(), "leters")
+    with pytest.raises(UnknownName, match="did you mean 'letters'"):
+        asyncio.run(similarities(about, [("a", "b")]))
+    assert about.calls == []

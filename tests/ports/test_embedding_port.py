@@ -1,0 +1,72 @@
+"""How similar two vectors are: a number from 0 to 1, or an error that says what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from karenina_core.errors import PortError
+from karenina_core.ports.embedding import Embedder, Embeddings, cosine
+
+NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False)
+PAIRS = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(NUMBERS, min_size=n, max_size=n)] * 2))
+
+
+def has_direction(vector: list[float]) -> bool:
+    return 0 < math.hypot(*vector) < math.inf
+
+
+@given(PAIRS)
+def test_it_is_within_0_and_1_and_the_same_both_ways(pair: tuple[list[float], list[float]]) -> None:
+    a, b = pair
+    assume(has_direction(a) and has_direction(b))
+    assert 0 <= cosine(a, b) <= 1
+    assert cosine(a, b) == pytest.approx(cosine(b, a), abs=1e-12)
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.floats(1e-100, 1e100))
+def test_length_does_not_matter(vector: list[float], factor: float) -> None:
+    assume(math.hypot(*vector) > 1e-3)
+    assert cosine(vector, [factor * x for x in vector]) == pytest.approx(1.0)
+
+
+def test_the_textbook_cases() -> None:
+    assert cosine([1, 0], [0, 2]) == 0
+    assert cosine([1, 0], [1, 1]) == pytest.approx(math.sqrt(0.5))
+    assert cosine([1, 0], [-1, 0]) == 0, "what points away is not similar"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ([1.0], [1.0, 2.0], r"vectors of \d and \d numbers"),
+        ([0.0, 0.0], [1.0, 2.0], "no direction"),
+        ([], [], "no direction"),
+        ([math.nan], [1.0], "no direction"),
+        ([math.inf, -math.inf], [1.0, 1.0], "no end"),
+        ([1e308, 1.7e308], [1.0, 1.0], "no end"),
+        (["a"], [1.0], "no number"),
+        ([None], [1.0], "no number"),
+        ([10**400], [1.0], "no number"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_bad_response(a: list[float], b: list[float], words: str) -> None:
+    for pair in ((a, b), (b, a)):
+        with pytest.raises(PortError, match=words) as caught:
+            cosine(*pair)
+        assert caught.value.kind == "bad_response"
+
+
+def test_an_embedder_is_known_by_its_two_methods() -> None:
+    class Constant:
+        def problem(self) -> None:
+            return None
+
+        async def aembed(self, texts: list[str]) -> Embeddings:
+            return Embeddings(vectors=((1.0,),) * len(texts), model="constant")
+
+    assert isinstance(Constant(), Embedder)
+    assert not isinstance(object(), Embedder)
