@@ -123,6 +123,8 @@ def default_of(attribute: Any) -> str:
         return "required"
     if isinstance(value, attrs.Factory):  # type: ignore[arg-type]  # a function to type checkers, a class at run time
         made = {} if value.takes_self else value.factory()
+        if isinstance(made, str | float) and made:
+            return code(repr(made))
         return "" if value.takes_self else ("empty" if not made else "its defaults")
     return "not set" if value is None else code(repr(value))
 

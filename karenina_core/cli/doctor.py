@@ -14,9 +14,11 @@ __all__ = ["command"]
 @json_option
 @click.pass_context
 def command(ctx: click.Context, deep: bool, as_json: bool) -> None:
-    """Check plugins, adapters, template runtimes, the run directory and the environment. No model is called.
+    """Check plugins, adapters, template runtimes, embedders, search tools, the run directory and the environment. No
+    model is called.
 
-    Exit code 1: a plugin failed, or no adapter can be used.
+    Exit code 1: a plugin failed, or no adapter can be used. An embedder or a search tool that something is missing for
+    is no failure: it is needed only where it is configured.
     """
     from .examination import examine
 

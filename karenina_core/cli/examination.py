@@ -8,16 +8,19 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from attrs import asdict
 
 from .. import __version__
-from ..errors import PluginError, one_line
+from ..errors import ConfigError, PluginError, one_line
+from ..model.config import EMBEDDING_MODEL, VerificationConfig
 from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
+from ..ports.search import search_tool
 from ..run.directory import default_directory
 from .exits import COULD_NOT_RUN, OK
 from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
@@ -50,14 +53,17 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     reachable = any(adapter["state"] == "available" for adapter in adapters)
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
     folder = _run_directory()
+    model, environment = _default_model()
     return {
         "usable": not failed and reachable,
-        "problems": [*failed, *none, *app.warnings, *([folder["reason"]] if folder["reason"] else [])],
+        "problems": [*failed, *none, *app.warnings, *environment, *([folder["reason"]] if folder["reason"] else [])],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
         "adapters": adapters,
         "template_runtimes": [_runtime(app, name) for name in app.template_runtimes],
+        "embedders": _embedders(app, model),
+        "search_tools": _search_tools(app),
         "run_directory": folder,
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
         "packages": _packages(app),
@@ -115,6 +121,39 @@ def _runtime(app: Karenina, name: str) -> dict[str, Any]:
     }
 
 
+def _default_model() -> tuple[str, list[str]]:
+    """The model that embedders are made for where nothing is configured, and what is wrong with the environment."""
+    try:
+        return VerificationConfig().embedding_check_model, []
+    except ConfigError as error:
+        return EMBEDDING_MODEL, [str(problem) for problem in error.problems]
+
+
+def _embedders(app: Karenina, model: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "plugin": app.embedders[name].plugin, "model": model}
+        | _readiness(partial(app.embedder, name, model))
+        for name in app.embedders
+    ]
+
+
+def _search_tools(app: Karenina) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "plugin": app.search_tools[name].plugin}
+        | _readiness(partial(search_tool, name, app.search_tools, app.settings))
+        for name in app.search_tools
+    ]
+
+
+def _readiness(make: Callable[[], Any]) -> dict[str, str]:
+    """What a thing says about itself: `available`, `not_ready` with its own reason, or `broken`."""
+    try:
+        problem = make().problem()
+    except Exception as error:  # a plugin's code may do anything
+        return {"state": "broken", "reason": str(error) if isinstance(error, PluginError) else one_line(error)}
+    return {"state": "not_ready" if problem else "available", "reason": inline(str(problem or ""))}
+
+
 def _run_directory() -> dict[str, Any]:
     """Whether a run without --out could keep its results here."""
     folder = default_directory("run").parent
@@ -156,6 +195,8 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
         "",
         *_rows("Adapters", ("interface", "plugin", "state", "reason"), found["adapters"]),
         *_rows("Template runtimes", ("name", "languages", "isolation", "reason"), found["template_runtimes"]),
+        *_rows("Embedders", ("name", "model", "state", "reason"), found["embedders"]),
+        *_rows("Search tools", ("name", "state", "reason"), found["search_tools"]),
         f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}",
         f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
         f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",

@@ -1,7 +1,8 @@
 """How commands end: one function for every error that leaves one.
 
 0: every item has an outcome other than error. 3: finished, but some items ended in an error, or a sink failed. 1: it
-could not be run. 2: wrong usage. 74: the run directory cannot be written. 130: interrupted.
+could not be run. 2: wrong usage. 4: it could be run, but a check with `--strict` is not passed. 74: the run directory
+cannot be written. 130: interrupted.
 """
 
 from __future__ import annotations
@@ -9,11 +10,21 @@ from __future__ import annotations
 from ..errors import ConfigError, ContractError, KareninaError, RunDirectoryError
 from .output import note
 
-__all__ = ["COULD_NOT_RUN", "INTERRUPTED", "NO_RUN_DIRECTORY", "OK", "SOME_FAILED", "Interrupted", "ended_by"]
+__all__ = [
+    "COULD_NOT_RUN",
+    "GATE_FAILED",
+    "INTERRUPTED",
+    "NO_RUN_DIRECTORY",
+    "OK",
+    "SOME_FAILED",
+    "Interrupted",
+    "ended_by",
+]
 
 OK = 0
 COULD_NOT_RUN = 1
 SOME_FAILED = 3
+GATE_FAILED = 4
 NO_RUN_DIRECTORY = 74
 INTERRUPTED = 130
 

@@ -21,13 +21,11 @@ from ..run.prepare import rubric_of
 from ..run.templates import TemplateLoader
 from ..templates.handle import TemplateHandle
 from ..templates.lint import Finding, lint_benchmark, lint_template
-from .exits import COULD_NOT_RUN, OK
+from .exits import COULD_NOT_RUN, GATE_FAILED, OK
 from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
 from .selection import select_questions
 
-__all__ = ["GATE_FAILED", "CheckedQuestion", "Validation", "validate", "validated"]
-
-GATE_FAILED = 4
+__all__ = ["CheckedQuestion", "Validation", "validate", "validated"]
 
 State = Literal["ok", "unusable", "not_checked", "no_template"]
 
@@ -46,6 +44,8 @@ class CheckedQuestion:
     isolation: str | None = None
     """How far the template's code was kept from this process; None where it was not loaded."""
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What else the author should look at, though the template can be used."""
 
 
 @frozen(kw_only=True)
@@ -72,10 +72,10 @@ class Validation:
         return not leaks and not any(question.state == "not_checked" for question in self.questions)
 
     def counts(self) -> Counter[str]:
-        """Findings by severity."""
-        return Counter(finding.severity for question in self.questions for finding in question.findings) + Counter(
-            finding.severity for finding in self.findings
-        )
+        """Findings by severity; a warning counts as a note."""
+        found = [*self.findings, *(finding for question in self.questions for finding in question.findings)]
+        warned = sum(len(question.warnings) for question in self.questions)
+        return Counter(finding.severity for finding in found) + Counter(note=warned)
 
 
 def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -141,7 +141,10 @@ async def _checked(question: Question, loader: TemplateLoader) -> tuple[CheckedQ
     except TemplateError as error:
         return row("unusable", str(error), language=source.language), None
     findings = lint_template(handle, question=question.question)
-    return row("ok", language=source.language, isolation=handle.isolation, findings=findings), handle
+    told = set(map(str, lint_template(handle)))  # as they are without the question, which the handle does not know
+    warnings = tuple(warning for warning in getattr(handle, "warnings", ()) if warning not in told)
+    facts: dict[str, Any] = {"findings": findings, "warnings": warnings, "isolation": handle.isolation}
+    return row("ok", language=source.language, **facts), handle
 
 
 def _trusting(arguments: Sequence[str]) -> str:
@@ -200,11 +203,13 @@ def _finding_parts(found: Validation) -> list[Part]:
         ("hint", "Hints: part of it, or a coincidence"),
         ("note", "Notes"),
     ):
-        rows = [
+        rows: list[tuple[str, str, str, str]] = [
             (question, finding.field or "", finding.where, inline(finding.message, 500))
             for question, finding in both
             if finding.severity == severity
         ]
+        if severity == "note":
+            rows += [(row.id, "", "", inline(text, 500)) for row in found.questions for text in row.warnings]
         parts += [Table(("question", "field", "where", "what"), rows, title)] if rows else []
     return parts
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
-from attrs import Factory, evolve, field, fields_dict, frozen, validators
+from attrs import Factory, evolve, field, frozen, validators
 
 from ..errors import ConfigError, Problem
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
+from .prompt_config import FewShotConfig, FewShotQuestion, PromptConfig
 
 __all__ = [
     "FEATURE_FIELDS",
@@ -39,75 +40,32 @@ FEATURE_FIELDS = {
 }
 TRUE = ("1", "true", "yes", "on")
 FALSE = ("0", "false", "no", "off")
+EMBEDDING_MODEL = "all-MiniLM-L6-v2"
+EMBEDDING_THRESHOLD = 0.85
 DEFAULT_SYSTEM_PROMPT = "You are an expert assistant. Answer the question accurately and concisely."
-
-
-def _optional_at_least(bound: float) -> Any:
-    return validators.optional(validators.ge(bound))
-
-
-@frozen(kw_only=True)
-class PromptConfig:
-    """Instructions of the user's own, added to karenina's prompts by task."""
-
-    generation: str | None = None
-    parsing: str | None = None
-    abstention_detection: str | None = None
-    sufficiency_detection: str | None = None
-    rubric_evaluation: str | None = None
-    agentic_parsing: str | None = None
-    deep_judgment: str | None = None
-    embedding_equivalence: str | None = None
-
-    def get_for_task(self, task: str) -> str | None:
-        """The instructions for a task: by its own name, else by its family."""
-        names = fields_dict(PromptConfig)
-        own = getattr(self, task) if task in names else None
-        if own is not None:
-            return str(own)
-        families = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
-        for prefix, name in families.items():
-            if task.startswith(prefix):
-                return getattr(self, name) or None
-        return None
-
-
-def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:
-    return tuple(value)
-
-
-def _examples(value: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-    return tuple(value)
-
-
-@frozen(kw_only=True)
-class FewShotQuestion:
-    """Which examples one question gets."""
-
-    mode: Literal["all", "k-shot", "custom", "inherit"] = "inherit"
-    k: int | None = field(default=None, validator=_optional_at_least(1))
-    selected_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
-    """Positions in the question's pool, or MD5s of an example's question text."""
-    excluded_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
-
-
-@frozen(kw_only=True)
-class FewShotConfig:
-    """Worked examples that are put before the question."""
-
-    source: Literal["disabled", "question_pool", "global", "both"] = "both"
-    pool_mode: Literal["all", "k-shot", "custom"] = "all"
-    pool_k: int = field(default=3, validator=validators.ge(1))
-    question_configs: Mapping[str, FewShotQuestion] = field(factory=dict)
-    global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_examples)
-    """Each `{"question": ..., "answer": ...}`; added after those of the question's pool."""
 
 
 def _models(value: Iterable[ModelConfig]) -> tuple[ModelConfig, ...]:
     return tuple(value)
 
 
+class _NotGiven(frozenset[str]):
+    """No features, because nobody said which."""
+
+
+NOT_GIVEN = _NotGiven()
+
+
+@frozen
+class _Inherited:
+    """A switch that the environment sets, not the caller."""
+
+    on: bool
+
+
 def _features(value: Iterable[str] | None) -> frozenset[str]:
+    if value is NOT_GIVEN:
+        return NOT_GIVEN
     if isinstance(value, str):
         raise ValueError(f"features: expected a list of names, got {value!r}")
     return frozenset(value or ())
@@ -138,15 +96,32 @@ def _from_environment(variable: str, read: Callable[[str], Any], default: Any) -
     return value
 
 
-def _number(text: str) -> float:
+def _read_fraction(text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise ValueError(f"must be a number, not {text!r}") from None
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError(f"must be a number from 0 to 1, not {text!r}")
+    return value
 
 
 def _fraction(default: Any) -> Any:
-    return field(default=default, validator=[validators.ge(0), validators.le(1)])
+    return field(default=default, validator=[_a_number, validators.ge(0), validators.le(1)])
+
+
+def _whole(default: int, least: int) -> Any:
+    return field(default=default, validator=[_a_whole_number, validators.ge(least)])
+
+
+def _a_number(_: object, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{attribute.name} must be a number, not {value!r}")
+
+
+def _a_whole_number(_: object, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{attribute.name} must be a whole number, not {value!r}")
 
 
 def _tool(_: object, attribute: Any, value: Any) -> None:
@@ -163,8 +138,8 @@ class VerificationConfig:
     The switches `abstention_enabled`, `sufficiency_enabled`, `deep_judgment_enabled`, `embedding_check_enabled` and
     `agentic_parsing` may be given to the constructor and read as attributes; they are views of `features`. So is
     `deep_judgment_mode` (`disabled`, `reasoning_only`, `full`), a view of the feature and of
-    `deep_judgment_reasoning_only`. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` where it is not
-    given.
+    `deep_judgment_reasoning_only`. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` where neither it
+    nor `features` is given.
     """
 
     answering_models: tuple[ModelConfig, ...] = field(default=(), converter=_models)
@@ -173,7 +148,7 @@ class VerificationConfig:
     """Independent answers per question and model."""
     evaluation_mode: EvaluationMode | None = None
     """None: templates, and rubrics too where the benchmark has traits that can be scored."""
-    features: frozenset[str] = field(factory=frozenset, converter=_features)
+    features: frozenset[str] = field(factory=lambda: NOT_GIVEN, converter=_features)
     """Names of optional behaviour, as the installed stages declare them."""
     use_full_trace_for_template: bool = False
     """Whether the judge reads the whole trace instead of the final message."""
@@ -182,10 +157,10 @@ class VerificationConfig:
     """Deep judgment without excerpts: the judge reasons, then fills the template. `deep_judgment_mode` reads and
     writes it together with the feature.
     """
-    deep_judgment_max_excerpts_per_attribute: int = field(default=3, validator=validators.ge(1))
+    deep_judgment_max_excerpts_per_attribute: int = _whole(3, least=1)
     deep_judgment_fuzzy_match_threshold: float = _fraction(0.80)
     """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words."""
-    deep_judgment_excerpt_retry_attempts: int = field(default=2, validator=validators.ge(0))
+    deep_judgment_excerpt_retry_attempts: int = _whole(2, least=0)
     """How often the judge is asked again for quotations that do not occur in what it read."""
     deep_judgment_search_enabled: bool = False
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
@@ -194,10 +169,12 @@ class VerificationConfig:
     embedding_check_embedder: str = "minilm"
     """Who turns texts into vectors: the name of an installed embedder."""
     embedding_check_model: str = field(
-        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, "all-MiniLM-L6-v2"))
+        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, EMBEDDING_MODEL))
     )
     """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment where it is not given."""
-    embedding_check_threshold: float = _fraction(Factory(_from_environment("EMBEDDING_CHECK_THRESHOLD", _number, 0.85)))
+    embedding_check_threshold: float = _fraction(
+        Factory(_from_environment("EMBEDDING_CHECK_THRESHOLD", _read_fraction, EMBEDDING_THRESHOLD))
+    )
     """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
     same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
     """
@@ -216,7 +193,9 @@ class VerificationConfig:
     _abstention_enabled: bool | None = _switch()
     _sufficiency_enabled: bool | None = _switch()
     _deep_judgment_enabled: bool | None = _switch()
-    _embedding_check_enabled: bool | None = _switch(_from_environment("EMBEDDING_CHECK", read_switch, None))
+    _embedding_check_enabled: bool | None = _switch(
+        _from_environment("EMBEDDING_CHECK", lambda text: _Inherited(read_switch(text)), None)
+    )
     _agentic_parsing: bool | None = _switch()
     _deep_judgment_mode: DeepJudgmentMode | None = _switch()
 
@@ -238,6 +217,10 @@ class VerificationConfig:
     def _switched(self) -> list[Problem]:
         """Fold the switches into `features`, once: a copy of this value must not fold them again."""
         features = set(self.features)
+        inherited: Any = self._embedding_check_enabled
+        if isinstance(inherited, _Inherited):
+            on = inherited.on if self.features is NOT_GIVEN else None
+            object.__setattr__(self, "_embedding_check_enabled", on)
         mode = self._deep_judgment_mode
         problems = []
         if mode is not None and mode not in get_args(DeepJudgmentMode):

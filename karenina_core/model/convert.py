@@ -19,12 +19,18 @@ from cattrs.errors import AttributeValidationNote, IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from ..errors import ConfigError, Problem, did_you_mean
-from .config import FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
+from .config import EMBEDDING_MODEL, EMBEDDING_THRESHOLD, FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
 from .rubric import TemplateKind, as_kind
 
 __all__ = ["converter", "structure", "unstructure"]
 
 T = TypeVar("T")
+NOT_ASKED = {
+    "_embedding_check_enabled": None,
+    "embedding_check_model": EMBEDDING_MODEL,
+    "embedding_check_threshold": EMBEDDING_THRESHOLD,
+}
+"""What is read from data is complete: for what is not in it, the environment is not asked."""
 SWITCHES = (*FEATURE_FIELDS, "deep_judgment_mode")
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
 
@@ -92,7 +98,7 @@ def _tool_name(tool: Any) -> str:
 
 def _structure_run(conv: cattrs.Converter) -> Any:
     """`abstention_enabled = true` and its like are accepted beside `features`."""
-    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in SWITCHES}
+    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in SWITCHES if f"_{name}" not in NOT_ASKED}
     inner = make_dict_structure_fn(VerificationConfig, conv, _cattrs_forbid_extra_keys=True, **hidden)
 
     def hook(value: Any, cls: type) -> VerificationConfig:
@@ -100,13 +106,12 @@ def _structure_run(conv: cattrs.Converter) -> Any:
             raise TypeError(f"expected a table of settings, got {value!r}")
         switches, problems = _switches(value)
         try:
-            config: VerificationConfig = inner({k: v for k, v in value.items() if k not in SWITCHES}, cls)
+            given = {k: v for k, v in value.items() if k not in SWITCHES}
+            config: VerificationConfig = inner({**NOT_ASKED, **given}, cls)
         except Exception as error:
             problems += _problems(error, "")
         if problems:
             raise ConfigError(problems)
-        if "features" in value:
-            switches = {"features": value["features"], **switches}  # written down, so that the environment is not asked
         return attrs.evolve(config, **switches) if switches else config
 
     return hook

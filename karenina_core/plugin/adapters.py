@@ -7,7 +7,15 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from ..errors import AdapterUnavailableError, KareninaError, PluginError, UnknownName, did_you_mean, one_line
+from ..errors import (
+    AdapterUnavailableError,
+    KareninaError,
+    PluginError,
+    Problem,
+    UnknownName,
+    did_you_mean,
+    one_line,
+)
 from ..model.config import ModelConfig
 from .registry import Registry, import_string, is_installed
 
@@ -48,6 +56,8 @@ class AdapterSpec:
     """Another interface to use when this one cannot be; never used unless it is named here."""
     routes_to: str | None = None
     """Another interface that serves this name."""
+    judge_tasks: tuple[str, ...] | None = None
+    """The tasks of a judge that it can serve; None: any."""
     supports_mcp: bool = False
     supports_tools: bool = False
     agent_tier: Literal["tool_loop", "deep_agent"] = "tool_loop"
@@ -162,6 +172,18 @@ class AdapterRegistry(Registry[AdapterSpec]):
             seen.append(step)
             notes.append(why)
             name = step
+
+    def unable_judges(self, models: Iterable[ModelConfig], task: str, remedy: str) -> list[Problem]:
+        """A problem for every judge that cannot serve a task; `remedy` says how to do without."""
+        problems = []
+        for number, model in enumerate(models):
+            tasks = self.resolve_interface(model.interface).spec.judge_tasks
+            if tasks is not None and task not in tasks:
+                what = f"the interface {model.interface!r} cannot serve the task {str(task)!r}"
+                problems.append(
+                    Problem(f"parsing_models[{number}]", f"{what}; name a judge model (--parsing-model), or {remedy}")
+                )
+        return problems
 
     def make(self, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
         """Make a port. Raises PluginError where the provider is not installed, or broken."""

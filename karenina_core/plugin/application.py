@@ -57,6 +57,7 @@ OTHER_KINDS = {
     "karenina_resolve_model": "model resolver",
     "karenina_wrap_port": "port middleware",
     "karenina_wrap_embedder": "embedder middleware",
+    "karenina_wrap_search_tool": "search tool middleware",
     "karenina_classify_error": "error classifier",
     "karenina_instruct": "prompt instructions",
     "karenina_wrap_stage": "stage middleware",
@@ -232,6 +233,21 @@ class Karenina:
         takes = settings is not None and len(inspect.signature(thing).parameters) > 1
         return thing(model, settings) if takes else thing(model)
 
+    def search_tool(self, wanted: Any) -> Any:
+        """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,
+        or a function or object that searches. Made anew at every call.
+
+        Raises UnknownName, PluginError, and TypeError for what cannot search.
+        """
+        from ..ports.search import as_search_tool, search_tool  # runs that search pay for it
+
+        made: Any = search_tool(wanted, self.search_tools, self.settings)
+        name = wanted if isinstance(wanted, str) else _qualified_name(wanted)
+        for _, wrap in reversed(self.implementations("karenina_wrap_search_tool")):
+            outer = wrap(tool=made, name=name)
+            made = made if outer is None else as_search_tool(outer)
+        return made
+
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""
         found = getattr(self._manager.hook, hook).get_hookimpls()
@@ -340,6 +356,12 @@ class Karenina:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _qualified_name(thing: Any) -> str:
+    """Where a function, or the class of an object, is defined: `module.name`."""
+    named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _check_hook(hook: str, impl: Any) -> None:

@@ -148,6 +148,18 @@ def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Karenina) 
     """
 
 
+@hookspec
+def karenina_wrap_search_tool(tool: Any, name: str, app: Karenina) -> Any | None:
+    """Return a search tool that stands in front of `tool`: to record or replay.
+
+    None leaves it as it is. `name` is that of the registry; of a function or an object that a configuration gives, it
+    is `module.name` of the function or of the object's class.
+
+    Called whenever a tool is asked for, once per item that searches; the one of the plugin with the first name is the
+    outermost.
+    """
+
+
 # Stages: called once per plan.
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
@@ -17,6 +21,8 @@ __all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results", "sear
 
 METHODS = ("asearch", "ainvoke", "arun", "invoke", "run")
 FACTS = ("content", "title", "url")
+MOST_READ = 100
+"""Results of one search; a tool may give them without end."""
 
 
 @frozen(kw_only=True)
@@ -56,21 +62,73 @@ class _Guarded:
     async def asearch(self, query: str) -> Sequence[SearchResult]:
         try:
             async with asyncio.timeout(self.timeout) as limit:
-                found = await self._answer(query)
+                return await self._results(query)
         except SearchError:
             raise
-        except Exception as error:  # anybody's code
+        except BaseException as error:  # anybody's code; what it raises must not end the loop that others run on
+            if _ends_us(error):
+                raise
             if isinstance(error, TimeoutError) and limit.expired():
                 raise SearchError(f"the search took longer than {self.timeout:g} s") from error
-            raise SearchError(f"the search tool failed: {one_line(error)}") from error
-        return read_results(found)
+            raise _failed(error) from error
 
-    async def _answer(self, query: str) -> Any:
-        """A plain function runs in a thread, so that other items go on; it cannot be interrupted there."""
+    async def _results(self, query: str) -> Sequence[SearchResult]:
+        """A plain function runs in a thread, and what it returns is read there, so that other items go on; it cannot
+        be interrupted."""
         if inspect.iscoroutinefunction(self.call):
-            return await self.call(query)
-        found = await asyncio.to_thread(self.call, query)
-        return await found if inspect.isawaitable(found) else found
+            return read_results(await self.call(query))
+
+        def searched() -> Any:
+            found = self.call(query)
+            return found if inspect.isawaitable(found) else read_results(found)
+
+        found = await _in_thread(searched)
+        return read_results(await found) if inspect.isawaitable(found) else found
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """What `call` gives in a thread of its own: one that hangs holds up no other work and not the end of the program.
+    Raises SearchError for whatever it raises."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(found: Any, error: SearchError | None) -> None:
+        if answer.done():
+            return  # nobody waits any more
+        if error is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(error)
+
+    def work() -> None:
+        found, failure = None, None
+        try:
+            found = call()
+        except SearchError as error:
+            failure = error
+        except BaseException as error:  # anybody's code; not all of these may be set on a future
+            failure = _failed(error)
+            failure.__cause__ = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(settle, found, failure)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="karenina-search", daemon=True).start()
+    return await answer
+
+
+def _ends_us(error: BaseException) -> bool:
+    """Whether it is about the caller: the caller was cancelled or closed, or somebody pressed Ctrl-C."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    if isinstance(error, KeyboardInterrupt):  # only the main thread gets a real one
+        return threading.current_thread() is threading.main_thread()
+    return isinstance(error, GeneratorExit)
+
+
+def _failed(error: BaseException) -> SearchError:
+    return SearchError(f"the search tool failed: {one_line(error)}")
 
 
 def search_tool(
@@ -116,8 +174,8 @@ def read_results(found: Any) -> tuple[SearchResult, ...]:
     """Results out of what search tools return: a list of results, of texts or of mappings (`content`, `title`,
     `url`), such a list as JSON text or under `results`, one of them, or plain text.
 
-    Entries with an empty content are dropped. Raises SearchError for anything else: nothing that is not understood is
-    taken for "nothing found".
+    At most the first 100 are read. Those without content are dropped. Raises SearchError where none has any content
+    field, and for anything else: nothing that is not understood is taken for "nothing found".
     """
     if isinstance(found, str):
         found = _from_text(found)
@@ -127,7 +185,12 @@ def read_results(found: Any) -> tuple[SearchResult, ...]:
         found = [found]
     if not isinstance(found, Iterable) or isinstance(found, bytes | str):
         raise SearchError(f"the search tool returned {type(found).__name__}; it must return a list of results")
-    results = [_result(item) for item in found]
+    rows = [(item, _facts(item)) for item in islice(found, MOST_READ)]
+    results = [_result(facts) for _, facts in rows if "content" in facts]
+    if rows and not results:
+        item, facts = rows[0]
+        keys = f" with {', '.join(map(str, list(facts)[:5]))}" if facts else ""
+        raise SearchError(f"the search tool returned {type(item).__name__}{keys}; a result must have content")
     return tuple(result for result in results if result.content.strip())
 
 
@@ -140,12 +203,12 @@ def _from_text(text: str) -> Any:
     return parsed if isinstance(parsed, list | dict) else [text]
 
 
-def _result(item: Any) -> SearchResult:
+def _facts(item: Any) -> dict[Any, Any]:
     if isinstance(item, str):
-        item = {"content": item}
-    facts = dict(item) if isinstance(item, Mapping) else {n: getattr(item, n) for n in FACTS if hasattr(item, n)}
-    if "content" not in facts:
-        keys = f" with {', '.join(map(str, list(facts)[:5]))}" if facts else ""
-        raise SearchError(f"the search tool returned {type(item).__name__}{keys}; a result must have content")
+        return {"content": item}
+    return dict(item) if isinstance(item, Mapping) else {n: getattr(item, n) for n in FACTS if hasattr(item, n)}
+
+
+def _result(facts: Mapping[Any, Any]) -> SearchResult:
     texts = {name: None if facts.get(name) is None else sanitize(str(facts[name]))[0] for name in FACTS}
     return SearchResult(content=texts["content"] or "", title=texts["title"], url=texts["url"])

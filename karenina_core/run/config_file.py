@@ -29,7 +29,12 @@ from typing import Any, TypeVar, get_args
 from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, PluginError, Problem, one_line
-from ..model.config import FEATURE_FIELDS, DeepJudgmentMode, ManualAnswer, VerificationConfig
+from ..model.config import (
+    FEATURE_FIELDS,
+    DeepJudgmentMode,
+    ManualAnswer,
+    VerificationConfig,
+)
 from ..model.fields import texts
 from ..plugin.application import Karenina
 from .config_layers import (
@@ -122,7 +127,7 @@ def configure(
     run = dict(_table(document.get("run")))
     named = {role: run.pop(f"{role}_models", ()) for role in ("answering", "parsing")}
     run = {name: value for name, value in run.items() if name not in (*SWITCHES, "deep_judgment_mode")}
-    run |= {"features": sorted(features), "embedding_check_enabled": "embedding_check" in features}
+    run |= {"features": sorted(features)}
     if (mode := _deep_judgment_mode(layers, problems)) is not None:
         run["deep_judgment_reasoning_only"] = mode == "reasoning_only"
     config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)

@@ -13,13 +13,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from attrs import evolve
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import did_you_mean
 from .patterns import run_patterns
 from .primitives import TracePrimitive, VerificationPrimitive
+from .readings import careful_reader
 from .strategies import AllOf, Condition, FieldCheck, condition_problems
 from .verification import Comparison, Evidence, Verification, compare
 
@@ -29,6 +31,8 @@ __all__ = [
     "BaseAnswer",
     "VerifiedField",
     "give_evidence",
+    "is_taken",
+    "read_ground_truths",
     "verification_of",
     "written_by_author",
 ]
@@ -153,6 +157,8 @@ class BaseAnswer(BaseModel):
         }
         cls.__strategy__ = _declared_strategy(cls)
         cls.__tree__ = cls.__strategy__ or AllOf(map(FieldCheck, cls.__verified__))
+        if cls.__pydantic_complete__:
+            read_ground_truths(cls)
         if cls.__verified__:
             for name, method in AUTOMATIC.items():
                 if not any(name in base.__dict__ for base in cls.__mro__):
@@ -181,6 +187,39 @@ def verification_of(info: Any) -> Verification | None:
     return next((item for item in info.metadata if isinstance(item, Verification)), None)
 
 
+def read_ground_truths(cls: type[BaseAnswer]) -> None:
+    """Turn ground truths that write a nested model as a dict into what the field holds, also within lists and dicts.
+
+    One that cannot be read stays as it is.
+    """
+    read = {}
+    for name, found in cls.__verified__.items():
+        annotation = cls.model_fields[name].annotation
+        if found.kind == "value" and _holds(Mapping, found.ground_truth) and _has_model(annotation):
+            try:
+                read[name] = evolve(found, ground_truth=careful_reader(annotation)(found.ground_truth))
+            except ValidationError:
+                continue
+    cls.__verified__ = {**cls.__verified__, **read}
+
+
+def _holds(kind: type, value: Any) -> bool:
+    if isinstance(value, kind):
+        return True
+    return isinstance(value, list | tuple | set | frozenset) and any(_holds(kind, part) for part in value)
+
+
+def _has_model(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(_has_model(part) for part in get_args(annotation))
+
+
+def is_taken(name: str) -> bool:
+    """Whether no field can have this name. Old names of pydantic's, such as `copy` and `schema`, are free."""
+    return name in RESERVED or (name.startswith("model_") and hasattr(BaseModel, name)) or name in vars(BaseAnswer)
+
+
 def _refuse_reserved_names(cls: type[BaseAnswer]) -> None:
     declared = set(inspect.get_annotations(cls)) & set(cls.model_fields)
     for name in sorted(declared & set(RESERVED)):
@@ -206,10 +245,6 @@ def _declared_strategy(cls: type[BaseAnswer]) -> Condition | None:
     condition = declared.verify_strategy
     if problems := condition_problems(condition, cls.__verified__):
         raise ValueError(f"{cls.__name__}: " + "; ".join(problems))
-    if written_by_author(cls, "verify"):
-        raise TypeError(
-            f"{cls.__name__} has a verify_strategy and a verify() of its own, which decides alone; remove one of them"
-        )
     found: Condition = condition
     return found
 

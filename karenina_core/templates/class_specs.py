@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ..errors import TemplateError
-from .answer import RESERVED, BaseAnswer, written_by_author
+from .answer import BaseAnswer, is_taken, written_by_author
 from .judge_schema import judge_schema
 from .plain import plain
 from .primitives import SetContainment
@@ -86,7 +86,7 @@ def _field(cls: type[BaseAnswer], name: str, verification: Verification, obstacl
         obstacles.append(
             f"{_type_words(info.annotation)}; there are {', '.join([*_TYPES.values(), 'list_str', 'literal'])}"
         )
-    if name in RESERVED or hasattr(BaseAnswer, name):
+    if is_taken(name):
         obstacles.append("the name is taken by the class that templates are made of; rename the field")
     obstacles += _constraint_obstacles(name, info)
     spec: dict[str, Any] = {"name": name, "type": kind, "description": info.description or ""}

@@ -8,17 +8,22 @@ converted. Fields that are decided on the trace are none of the judge's business
 
 from __future__ import annotations
 
+import difflib
+import json
 import operator
+import re
 import types
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import FillError, TemplateError
-from .answer import BaseAnswer
+from .answer import BaseAnswer, read_ground_truths
 from .author_code import author_code
+from .readings import careful_validator
 from .verification import Verification
 
 __all__ = ["copied", "extraction_class", "fill", "keys_of"]
@@ -43,7 +48,12 @@ def extraction_class(cls: type[A]) -> type[A]:
     if "__extraction__" not in cls.__dict__:
         if not cls.__pydantic_complete__:
             cls.model_rebuild()
+        read_ground_truths(cls)  # those of models that came later could not be read before
         relaxed = _relax(cls)
+        relaxed.model_rebuild()  # where the author puts that off
+        schema = relaxed.__pydantic_core_schema__
+        type.__setattr__(relaxed, "__pydantic_validator__", careful_validator(schema))
+        type.__setattr__(relaxed, "__strict__", _is_strict(schema))
         for made in (cls, relaxed):
             type.__setattr__(made, "__extraction__", relaxed)
     return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
@@ -68,7 +78,24 @@ def _relax(cls: type[A]) -> type[A]:
         "model_post_init": model_post_init,
         **fields,
     }
-    return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
+    with warnings.catch_warnings():
+        # The author's class has said already which fields hide something of pydantic's.
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether anything in a core schema is read strictly."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            if node.get("strict") is True:
+                return True
+            waiting += node.values()
+        elif isinstance(node, list | tuple):
+            waiting += node
+    return False
 
 
 def _relaxed_field(info: FieldInfo, verification: Verification) -> Any:
@@ -121,13 +148,16 @@ def keys_of(cls: type[BaseAnswer]) -> dict[str, str]:
 def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
     """An instance of `cls` from a judge's data.
 
-    Keys that the template does not know are dropped. Raises FillError where the data does not fit, TemplateError
-    where the template's own code fails.
+    Keys that the template does not know are dropped; case, spaces, `-` and `_` make no difference. Raises FillError
+    where the data does not fit, TemplateError where the template's own code fails.
     """
     known = _known_part(cls, data)
+    relaxed = extraction_class(cls)
     with author_code("building the answer", cls.__module__):
         try:
-            return extraction_class(cls).model_validate(known)
+            # Strictly, a text is a date and a list a set in JSON only.
+            strict = relaxed.__dict__["__strict__"]
+            return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
         except ValidationError as error:
             raise FillError(_explain(error)) from None
 
@@ -140,6 +170,8 @@ def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[s
     if not isinstance(data, Mapping):
         raise FillError(f"Expected a JSON object with the keys {expected}; got {_shown(data)}")
     given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
+    if len(given) < len(keys):
+        given |= _spelled_otherwise(cls, keys, given, data)
     known = {key: copied(data[word]) for key, word in given.items()}
     if not known:
         raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {_shown(list(data))}")
@@ -147,6 +179,48 @@ def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[s
         if known.get(keys[name], ...) is None:
             del known[keys[name]]  # the author's validators were not written for null
     return known
+
+
+def _spelled_otherwise(
+    cls: type[BaseAnswer], keys: Mapping[str, str], given: Mapping[str, str], data: Mapping[str, Any]
+) -> dict[str, str]:
+    """The words in the data for keys that are missing, by key: the same but for case, spaces, `-` and `_`.
+
+    Raises FillError where there are several, or where a verified key has a near miss: both may be a slip, and then null
+    would say that the answer does not say.
+    """
+    known = {"id", *given.values(), *cls.model_fields, *_aliases(cls)}
+    others = {word: _folded(word) for word in data if isinstance(word, str) and word not in known}
+    if not others:
+        return {}
+    found: dict[str, str] = {}
+    problems = []
+    for name, key in keys.items():
+        if key in given:
+            continue
+        same = [word for word, folded in others.items() if folded in (_folded(key), _folded(name))]
+        if len(same) == 1 and same[0] not in found.values():
+            found[key] = same[0]
+        elif close := same or (_near(key, others) if name in cls.__verified__ else []):
+            problems.append(f"- {key}: missing, but there is {', '.join(map(_shown, close))}; write the key as {key!r}")
+    if problems:
+        raise FillError("\n".join(["Keys are not as expected:", *problems]))
+    return found
+
+
+def _near(key: str, others: Mapping[str, str]) -> list[str]:
+    near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8)
+    return [word for word, folded in others.items() if folded in near]
+
+
+def _folded(key: str) -> str:
+    return re.sub(r"[\s_-]+", "", key).casefold()
+
+
+def _aliases(cls: type[BaseAnswer]) -> Iterator[str]:
+    for info in cls.model_fields.values():
+        if isinstance(info.validation_alias, str):
+            yield info.validation_alias
 
 
 def copied(value: Any) -> Any:
@@ -167,10 +241,14 @@ def _explain(error: ValidationError) -> str:
     return "\n".join(lines)
 
 
+_FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")
+"""How pydantic names a member of a union that a function reads."""
+
+
 def _path(steps: tuple[int | str, ...]) -> str:
     path = ""
     for step in steps:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+        path += f"[{step}]" if isinstance(step, int) else "." + _FUNCTION.sub(r"\1", step)
     return path.lstrip(".") or "the object"
 
 

@@ -52,6 +52,8 @@ class FieldVerdict:
     """Per verified field: a number from 0 to 1, or None as above."""
     composition_strategy: str | None = None
     """The root of the author's strategy: `all_of`, `any_of`, `at_least_n(2)`, `field_check`; None without one."""
+    remarks: tuple[str, ...] = ()
+    """What a reader should know about fields that count as wrong, such as that a text could not be read as a date."""
 
 
 @frozen

@@ -5,13 +5,15 @@ Ground truth and primitives never enter a schema; descriptions, defaults, exampl
 are the author's own words, and the author can give the value away in them without noticing. Lists of options
 (`Literal`, enumerations) hold the expected value by design and are no finding.
 
-Not seen: synonyms, values that a primitive keeps in parameters of its own (the texts of `ContainsAny`, the pattern of
-`RegexMatch`), numbers written as words, and everything that a judge could infer.
+Of a primitive that decides without a ground truth the texts that it accepts are what is looked for (`lint_accepted`).
+
+Not seen: synonyms, limits of numbers and dates that a primitive keeps, numbers written as words, and everything that a
+judge could infer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -22,6 +24,7 @@ from .lint_mentions import Scalar
 from .lint_order import one_sided_positions
 from .lint_patterns import read_pattern
 from .lint_places import Path, Place, Reading, Where, dotted, read_schema
+from .lint_sought import Sought
 from .lint_weights import Subject, weigh
 from .plain import plain
 
@@ -67,7 +70,8 @@ class Finding:
 def lint_template(handle: TemplateHandle, *, question: str = "") -> tuple[Finding, ...]:
     """The findings on a loaded template. Nothing of it is executed. See `lint_schema` for their order and `question`.
 
-    Fields that are checked on the trace are left out: no judge decides them.
+    Fields that are checked on the trace are left out: no judge decides them. A handle may have a method `accepted()`
+    with what `lint_schema` calls `accepted`.
     """
     schema, declared = handle.schema(), handle.fields()
     traced = {item.name for item in handle.trace_fields()}
@@ -77,7 +81,9 @@ def lint_template(handle: TemplateHandle, *, question: str = "") -> tuple[Findin
     if len(properties) == len(declared):  # keys of the author's own stand in the order of the fields
         keys = {item.name: key for item, key in zip(declared, properties, strict=True) if item.name not in properties}
     hints = {item.name: item.hint for item in declared if item.hint}
-    return lint_schema(schema, expected, keys=keys, hints=hints, question=question)
+    told = getattr(handle, "accepted", None)
+    accepted: Mapping[str, Sequence[Any]] = told() if callable(told) else {}
+    return lint_schema(schema, expected, keys=keys, hints=hints, question=question, accepted=accepted)
 
 
 def lint_schema(
@@ -87,22 +93,25 @@ def lint_schema(
     keys: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
     question: str = "",
+    accepted: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Finding, ...]:
     """The findings on a judge's JSON Schema and the expected values per field, in any type.
 
     `keys` are the names of fields in the schema where they differ (aliases), `hints` the extraction hints per field.
     A value that `question` names is known to the judge anyway; then what merely names it weighs one step less.
+    `accepted` are values of which each alone is right, for fields that are not compared with their expected value.
 
     The order is that of the fields in `expected`, and for each of them that of the places in the schema. One place
     gives at most one finding per field. Raises nothing for any JSON Schema.
     """
-    keys = keys or {}
+    keys, accepted = keys or {}, accepted or {}
     reading = read_schema(schema)
     places = [*reading.places, *_hint_places(hints or {}, keys)]
     found: list[Finding] = []
     for name, value in expected.items():
-        for subject in _subjects(name, keys.get(name, name), plain(value), reading, question):
-            found += _findings(subject, places, reading)
+        for right in accepted.get(name, (value,)):
+            for subject in _subjects(name, keys.get(name, name), plain(right), reading, question):
+                found += _findings(subject, places, reading)
     return tuple(dict.fromkeys(found))
 
 
@@ -133,7 +142,7 @@ def _subjects(name: str, key: str, value: Any, reading: Reading, question: str) 
         yield Subject(
             name=dotted((name, *path)),
             path=full,
-            values=values,
+            sought=Sought(values),
             many=many,
             options=reading.options(full),
             in_schema=known,
@@ -182,10 +191,10 @@ def _findings(subject: Subject, places: Iterable[Place], reading: Reading) -> It
 def _limits(subject: Subject, reading: Reading) -> Iterator[tuple[Where, Weighed]]:
     if subject.discriminates(reading.nodes.get(subject.path[:-1], ())):
         return
-    if found := read_options(subject.options, subject.values, subject.many):
+    if found := read_options(subject.options, subject.sought, subject.many):
         yield ("const" if len(subject.options) == 1 else "enum"), found
     for node in reading.nodes.get(subject.path, ()):
-        if isinstance(pattern := node.get("pattern"), str) and (found := read_pattern(pattern, subject.values)):
+        if isinstance(pattern := node.get("pattern"), str) and (found := read_pattern(pattern, subject.sought)):
             yield "pattern", found
         if not subject.many and (found := read_bounds(node, subject.values[0])):
             yield "bounds", found

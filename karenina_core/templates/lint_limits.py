@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
-from .lint_mentions import Scalar, is_common, number_of, same
+from .lint_mentions import Scalar, is_common, number_of
+from .lint_sought import Sought
 
 __all__ = ["Severity", "Weighed", "read_bounds", "read_options"]
 
@@ -86,9 +87,9 @@ def _at_the_end(number: Decimal, low: Decimal | None, high: Decimal | None) -> W
     return None
 
 
-def read_options(options: Sequence[Any], values: Sequence[Scalar], many: bool) -> Weighed | None:
+def read_options(options: Sequence[Any], sought: Sought, many: bool) -> Weighed | None:
     """What a list of options says where it holds nothing but expected values."""
-    if not options or not all(any(same(option, value) for value in values) for option in options):
+    if not options or not all(map(sought.equal_to, options)):
         return None
     if len(options) == 1:
         return "leak", f"{options[0]!r} is the only value allowed"

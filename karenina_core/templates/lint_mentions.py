@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import re
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from attrs import frozen
+
+from .lint_spelling import Span, find_text, number_of, prepared, squeezed
 
 __all__ = [
     "Mention",
@@ -18,6 +18,7 @@ __all__ = [
     "is_trivial",
     "mentions",
     "number_of",
+    "part_of_name",
     "same",
     "shown",
     "squeezed",
@@ -41,7 +42,11 @@ class Mention:
     offered: bool = False
     """The text says that it is one of several values to choose from: `one of`, `whether`."""
     among: int = 1
-    """How many members the list with `or` has in which it stands: 3 for `days, weeks or months`."""
+    """How many members the list of alternatives has in which it stands: 3 for `days, weeks or months`; without `or`
+    it is one from three members on.
+    """
+    opens: bool = False
+    """A sentence begins with it."""
     in_range: bool = False
     """It is the end of a range or a limit: `from 0 to 100`, `at most 100`."""
 
@@ -63,9 +68,9 @@ _FILLER = (
     r"as|equal|equals|here|always|namely"
 )
 _STATED = re.compile(
-    r"\b(?:expected|(?:should|must|has to|ought to) (?:be|say|read|equal|give|state|contain)|correct|right answer|"
-    r"true (?:value|answer)|ground[- ]?truth|gold(?:en)?(?: standard)?|reference (?:answer|value)|answer is|answer[:=]|"
-    rf"solution(?: is)?|equals?|equal to|i\.e\.)(?:[^\w.;]|\b(?:{_FILLER})\b)*$",
+    r"\b(?:expected|(?:should|must|has to|ought to) (?:be|say|read|equal|match|give|state|contain)|correct|"
+    r"right answer|true (?:value|answer)|ground[- ]?truth|gold(?:en)?(?: standard)?|reference (?:answer|value)|"
+    rf"answer is|answer[:=]|solution(?: is)?|equals?|equal to|i\.e\.)(?:[^\w.;]|\b(?:{_FILLER})\b)*$",
     re.IGNORECASE,
 )
 _STATED_AFTER = re.compile(
@@ -73,6 +78,9 @@ _STATED_AFTER = re.compile(
     r"(?:(?:expected|correct|right)\b(?! (?:if|when|where|unless|only|or))|because\b|since\b|given that\b)",
     re.IGNORECASE,
 )
+_INTRODUCED = re.compile(rf"\b(?:which is|namely|returns?|symbol)(?:[^\w.;]|\b(?:{_FILLER})\b)*$", re.IGNORECASE)
+_ENDS = re.compile(r"[^\w,;.!?]*(?:[,;.!?](?!\w)|$)")
+"""After words that often stand before something else (`return 2 decimals`) a value is only what ends the clause."""
 _YES_OR_NO = re.compile(r"\b(?:answer|expected(?: answer| value)?)(?: is|:| should be)\W*$", re.IGNORECASE)
 _CONDITION_BEFORE = re.compile(r"\b(?:if|when|where|unless|otherwise)\b[^.;]*$", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(r"\W*(?:\w+\W+)?(?:if|when|where|unless|only|otherwise)\b", re.IGNORECASE)
@@ -95,34 +103,6 @@ _BETWEEN = re.compile(r"\bbetween\W*$", re.IGNORECASE)
 _AND_AFTER = re.compile(r"%?\s*\band\b\s*\d", re.IGNORECASE)
 
 _MOST = 100
-_UNITS = r"(?:k|m|µ|μ|u|n|p|d|c|G|M|T)?(?:g|l|L|m|s|h|b|B|Da|bp|b|Hz|eV|V|W|K|M|mol|min|C)|%|°C|°"
-_NUMBER = re.compile(
-    r"(?<![\w.,/*#])(?<![A-Za-z][-–])(?:(?<!\w)[-+−](?=[\d.]))?"
-    r"(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?"
-    rf"(?=(?:{_UNITS})?(?![\w]))(?![.,/:]\d)(?!-[A-Za-z])"
-)
-_NUMERIC_TEXT = re.compile(r"\s*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?\s*")
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-
-
-def squeezed(text: str) -> str:
-    """Letters and digits only, without case and width; the text itself where it has none."""
-    plain_text = unicodedata.normalize("NFKC", text).casefold()
-    return re.sub(r"[\W_]", "", plain_text) or plain_text.strip()
-
-
-def number_of(value: object) -> Decimal | None:
-    """The value as a finite number, also where it is a text that is one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if isinstance(value, str) and not _NUMERIC_TEXT.fullmatch(value):
-        return None
-    number = Decimal(value if isinstance(value, int) else str(value).strip())
-    return number if number.is_finite() else None
 
 
 def is_common(value: object) -> bool:
@@ -166,18 +146,35 @@ def mentions(text: str, value: Scalar) -> list[Mention]:
     """The places where the text names the value, at most the first hundred.
 
     Numbers are compared as numbers and never found inside other numbers or names. Texts are found as whole words,
-    whatever their case, and with other punctuation or spaces between letters and digits (`BCL2` as `Bcl-2`); those
-    of fewer than three letters or digits exactly as they are. Dates (ISO texts) are found in the usual spellings.
+    whatever their case and accents, and with other punctuation or spaces between letters and digits (`BCL2` as
+    `Bcl-2`); those of fewer than three letters or digits exactly as they are. Dates (ISO texts) are found in the usual
+    spellings.
     """
-    number = number_of(value)
+    where, number = prepared(text), number_of(value)
+    spans: Iterable[Span]
     if isinstance(value, bool):
         spans = _truth_spans(text, value)
     elif number is not None:
-        spans = _number_spans(text, number)
+        spans = where.numbers.get(number, ())
     else:
-        text = unicodedata.normalize("NFKC", text)
-        spans = _text_spans(text, unicodedata.normalize("NFKC", str(value)).strip())
+        text, spans = where.text.text, find_text(where, str(value))
     return [_judged(text, *span, number=number is not None) for span in itertools.islice(spans, _MOST)]
+
+
+def part_of_name(text: str, value: Scalar) -> str | None:
+    """The part of a name of several words that the text names, capitalised and not only because a sentence begins:
+    `Shakespeare` for `William Shakespeare`. The first word alone and words of fewer than four letters are none.
+    """
+    words = str(value).split()
+    if not 2 <= len(words) <= 5 or not all(word[0].isupper() for word in (words[0], words[-1])):
+        return None
+    if not all(word.replace("-", "").replace("'", "").rstrip(".").isalpha() for word in words):
+        return None
+    for word in words[:0:-1]:
+        for mention in mentions(text, word) if len(word) >= 4 and word[0].isupper() else ():
+            if mention.found[0].isupper() and not mention.opens:
+                return mention.found
+    return None
 
 
 def _judged(text: str, start: int, end: int, *, number: bool) -> Mention:
@@ -190,13 +187,15 @@ def _judged(text: str, start: int, end: int, *, number: bool) -> Mention:
         or (_BETWEEN.search(opening) and _AND_AFTER.match(after))
     )
     goes_on = _GOES_ON.match(after)
-    stated = (_STATED.search(opening) and not goes_on) or _STATED_AFTER.match(after)
+    introduced = _STATED.search(opening) or (_INTRODUCED.search(opening) and _ENDS.match(after))
+    stated = (introduced and not goes_on) or _STATED_AFTER.match(after)
     return Mention(
         found=text[start:end],
         stated=bool(stated) and not conditional and not in_range,
         example=_EXAMPLE.search(before) is not None,
         offered=_is_offered(before, after),
         among=_members_of_list(before, after),
+        opens=re.search(r"(?:^|[.!?])\W*$", before) is not None,
         in_range=in_range,
     )
 
@@ -211,7 +210,7 @@ def _is_offered(before: str, after: str) -> bool:
 def _members_of_list(before: str, after: str) -> int:
     left = re.split(r"[.;:(]|\be\.\s?g\.|\bsuch as\b|\blike\b", before)[-1]
     right = re.split(r"[.;)]", after)[0]
-    if re.search(r"\bor\b|/|\|", left + right, re.IGNORECASE) is None:
+    if re.search(r"\bor\b|/|\|", left + right, re.IGNORECASE) is None and (left + right).count(",") < 2:
         return 1
     pieces = [piece.strip(" \n'\"`“”‘’") for piece in _LIST_BREAK.split(f"{left}\0{right}")]
     index = next(number for number, piece in enumerate(pieces) if "\0" in piece)
@@ -227,60 +226,3 @@ def _truth_spans(text: str, value: bool) -> Iterator[tuple[int, int]]:
             r"\W*(?:because|since)\b", text[found.end() : found.end() + 40]
         ):
             yield found.span()
-
-
-def _number_spans(text: str, number: Decimal) -> Iterator[tuple[int, int]]:
-    for found in _NUMBER.finditer(text):
-        value = Decimal(found[0].replace(",", "").replace("−", "-"))
-        per_cent = text[found.end() : found.end() + 3].lstrip()[:1] == "%"
-        if value == number or (per_cent and value / 100 == number):
-            yield found.span()
-
-
-def _text_spans(text: str, value: str) -> Iterator[tuple[int, int]]:
-    folded = text.casefold()
-    if len(folded) != len(text):  # spans must fit the text that is quoted
-        folded = text.lower() if len(text.lower()) == len(text) else text
-    spelling = _spelling(value.casefold() if len(squeezed(value)) > 2 else value)
-    searched = folded if len(squeezed(value)) > 2 else text
-    for found in re.finditer(rf"(?<!\w)(?:{spelling})(?!\w)", searched):
-        yield found.span()
-    if date := _DATE.fullmatch(value):
-        for found in re.finditer(_date_spelling(*map(int, date.groups())), text, re.IGNORECASE):
-            yield found.span()
-
-
-def _spelling(value: str) -> str:
-    """A pattern for the text, with some freedom between its runs of letters and of digits."""
-    exact = r"\s+".join(re.escape(word) for word in value.split())
-    runs = list(re.finditer(r"[^\W\d_]+|\d+", value))
-    if not runs or sum(len(run[0]) for run in runs) < 3:
-        return exact or r"(?!)"
-    loose = re.escape(runs[0][0])
-    for previous, run in itertools.pairwise(runs):
-        if previous.end() == run.start():
-            loose += r"[-\s‐‑–]?"
-        else:  # 1.5 is not 15
-            loose += r"[\W_]{1,3}" if previous[0].isdigit() and run[0].isdigit() else r"[\W_]{0,4}"
-        loose += re.escape(run[0])
-    return f"{exact}|{loose}"
-
-
-def _date_spelling(year: int, month: int, day: int) -> str:
-    try:
-        datetime.date(year, month, day)
-    except ValueError:
-        return r"(?!)"
-    name = _MONTHS[month - 1]
-    word = rf"(?:{name}|{name[:3]}|{name[:4]})\.?"
-    days = rf"0?{day}(?:st|nd|rd|th)?"
-    forms = (
-        rf"{year}[-/. ]0?{month}[-/. ]0?{day}",
-        rf"0?{day}[-/. ]0?{month}[-/. ]{year}",
-        rf"0?{month}[-/]0?{day}[-/]{year}",
-        f"{year:04d}{month:02d}{day:02d}",
-        rf"{days}\s*(?:of\s+)?{word},?\s*{year}",
-        rf"{word}\s*{days},?\s*{year}",
-        rf"{year},?\s*{word}\s*{days}",
-    )
-    return rf"(?<![\w])(?:{'|'.join(forms)})(?!\w)"

@@ -5,10 +5,12 @@ from anywhere, and running it could take forever.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .lint_limits import Weighed
-from .lint_mentions import Scalar, mentions, squeezed, trivial_text
+from .lint_mentions import trivial_text
+from .lint_sought import Sought
+from .lint_spelling import squeezed
 
 __all__ = ["ANYTHING", "read_pattern", "spelled_out"]
 
@@ -19,22 +21,20 @@ _MOST_TEXTS = 64
 _MOST_PATTERN = 500
 
 
-def read_pattern(pattern: str, values: Sequence[Scalar]) -> Weighed | None:
+def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
     """What a regular expression says about expected texts."""
-    wanted = {squeezed(str(value)) for value in values}
     texts = spelled_out(pattern)
     if texts is None:
-        told = [
-            v for v in values if isinstance(v, str) and not trivial_text(v) and mentions(_without_syntax(pattern), v)
-        ]
+        named = sought.named_in(_without_syntax(pattern))
+        told = [value for value in named if isinstance(value, str) and not trivial_text(value)]
         return ("hint", f"the pattern {pattern!r} contains {told[0]!r}") if told else None
     stems = {text.strip(ANYTHING) for text in texts}
     if any(ANYTHING in stem for stem in stems):
         return None
     found = {squeezed(stem) for stem in stems}
-    if found <= wanted:
+    if found <= {squeezed(str(value)) for value in sought.values}:
         return (
-            "leak" if len(values) == 1 else "hint"
+            "leak" if len(sought.values) == 1 else "hint"
         ), f"the pattern {pattern!r} allows nothing but {sorted(stems)[0]!r}"
     return None
 

@@ -8,8 +8,20 @@ from typing import Any
 from attrs import frozen
 
 from .lint_limits import Severity, Weighed
-from .lint_mentions import Mention, Scalar, is_common, is_trivial, mentions, number_of, same, shown, words_of
+from .lint_mentions import (
+    Mention,
+    Scalar,
+    is_common,
+    is_trivial,
+    mentions,
+    number_of,
+    part_of_name,
+    same,
+    shown,
+    words_of,
+)
 from .lint_places import Path, Place, scalars
+from .lint_sought import Sought
 
 __all__ = ["Subject", "weigh"]
 
@@ -28,7 +40,7 @@ class Subject:
     name: str
     path: Path
     """Where its field stands in the schema."""
-    values: tuple[Scalar, ...]
+    sought: Sought
     """The value, or the members of a collection."""
     many: bool
     options: Sequence[Any] = ()
@@ -36,6 +48,11 @@ class Subject:
     in_schema: bool = True
     """Whether the schema has a field of this name at all."""
     question: str = ""
+
+    @property
+    def values(self) -> Sequence[Scalar]:
+        """Those that are looked for."""
+        return self.sought.values
 
     def owns(self, path: Path) -> bool:
         """Whether a place at `path` speaks about this field."""
@@ -57,7 +74,9 @@ def weigh(place: Place, subject: Subject) -> Weighed | None:
         return _in_data(place, subject)
     if place.where == "extra":
         return _in_extra(place, subject)
-    return _in_text(str(place.value), subject, own=subject.owns(place.path), is_name=place.where == "name")
+    own, is_name = subject.owns(place.path), place.where == "name"
+    found = _in_text(str(place.value), subject, own=own, is_name=is_name)
+    return found or (_part_in_text(str(place.value), subject) if own and not is_name else None)
 
 
 def _worst(weighed: Iterable[Weighed | None]) -> Weighed | None:
@@ -82,6 +101,15 @@ def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -
     return _worst((severity, _said(severity, mention)) for severity, mention in weights if severity is not None)
 
 
+def _part_in_text(text: str, subject: Subject) -> Weighed | None:
+    if len(subject.values) > 1 or subject.options:
+        return None
+    part = part_of_name(text, subject.values[0])
+    if part is None or mentions(subject.question, part):
+        return None
+    return "hint", f"names part of the expected value, {shown(part)}"
+
+
 def _said(severity: Severity, mention: Mention) -> str:
     if mention.stated and severity == "leak":
         return f"says that {shown(mention.found)} is right"
@@ -93,9 +121,9 @@ def _said(severity: Severity, mention: Mention) -> str:
 
 
 def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: bool) -> Severity | None:
-    if mention.stated and own:
-        return "leak"
     common = is_common(value)
+    if mention.stated and (own or not common):
+        return "leak"
     if mention.in_range or common:
         if not own or (common and not mention.example):
             return None
@@ -116,7 +144,7 @@ def _is_specific(value: Scalar) -> bool:
 
 
 def _text_severity(value: Scalar, mention: Mention, text: str, subject: Subject, own: bool) -> Severity | None:
-    if mention.stated and own:
+    if mention.stated and (own or not is_trivial(value)):
         return "leak"
     if is_trivial(value):
         return None
@@ -141,11 +169,11 @@ def _is_plain_word(value: Scalar) -> bool:
 
 
 def _members_in_text(text: str, subject: Subject, *, own: bool) -> Weighed | None:
-    found = {value: spots for value in subject.values if (spots := mentions(text, value))}
+    found = subject.sought.named_in(text)
     clear = [value for value in found if not is_trivial(value) and (number_of(value) is None or _is_specific(value))]
     if not clear and not (own and len(found) == len(subject.values)):
         return None
-    others = [o for o in subject.options if not any(same(o, v) for v in subject.values) and mentions(text, str(o))]
+    others = [o for o in subject.options if not subject.sought.equal_to(o) and mentions(text, str(o))]
     if others or (not own and len(found) < len(subject.values)):
         return None
     named = ", ".join(shown(spots[0].found, 30) for spots in found.values())
@@ -187,7 +215,8 @@ def _dug(data: Any, keys: Path) -> Iterator[Any]:
 def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | None:
     """Data given for the field itself. `alone`: there is one piece of it only."""
     given = [scalar for _, scalar in scalars(list(data))]
-    matched = [value for value in subject.values if any(_gives(item, value) for item in given)]
+    told = {value for item in given for value in _given(item, subject.sought)}
+    matched = [value for value in subject.values if value in told]
     if not matched:
         return None
     what = ", ".join(shown(value, 30) for value in matched)
@@ -200,8 +229,10 @@ def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | N
     return ("hint" if weak else "leak"), f"holds the expected value, {what}"
 
 
-def _gives(item: Any, value: Scalar) -> bool:
-    return same(item, value) or (isinstance(item, str) and not is_trivial(value) and bool(mentions(item, value)))
+def _given(item: Any, sought: Sought) -> Iterator[Scalar]:
+    yield from sought.equal_to(item)
+    if isinstance(item, str):
+        yield from (value for value in sought.named_in(item) if not is_trivial(value))
 
 
 # What is no keyword of JSON Schema
@@ -212,7 +243,7 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
     found: list[Weighed | None] = []
     for keys, scalar in scalars(place.value):
         telling = any(map(_is_telling, (place.key, *keys)))
-        equal = [value for value in subject.values if same(scalar, value)]
+        equal = subject.sought.equal_to(scalar)
         strong = any(not is_trivial(value) for value in equal)
         if equal and (telling or (own and strong)):
             found.append(("leak", f"holds the expected value, {shown(equal[0])}"))

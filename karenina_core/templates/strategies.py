@@ -150,6 +150,26 @@ def condition_problems(condition: Any, fields: Iterable[str]) -> list[str]:
         return ["verify_strategy has nothing to decide on: no field is a VerifiedField"]
     if any(level > MAX_DEPTH for _, level in _nodes(condition)):
         return [f"verify_strategy is nested deeper than {MAX_DEPTH} levels; flatten it"]
+    return _unknown_fields(condition, known) or _constant(condition)
+
+
+def _constant(condition: Condition) -> list[str]:
+    """Why the tree decides nothing. Right fields never do harm, so all wrong and all right are the extremes."""
+    names = fields_of(condition)
+    weights = dict.fromkeys(names, 1.0)
+    if evaluate(condition, dict.fromkeys(names, False), dict.fromkeys(names, 0.0), weights).passed:
+        return [
+            f"{_TOO} fail: it passes even with every field wrong; add FieldCheck('name') or raise the n of AtLeastN"
+        ]
+    if not evaluate(condition, dict.fromkeys(names, True), dict.fromkeys(names, 1.0), weights).passed:
+        return [f"{_TOO} pass: it fails even with every field right; give its AnyOf conditions such as FieldCheck('x')"]
+    return []
+
+
+_TOO = "verify_strategy is one that no answer can"
+
+
+def _unknown_fields(condition: Condition, known: list[str]) -> list[str]:
     return [
         f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; there are {', '.join(known)}"
         for name in sorted(fields_of(condition) - set(known))

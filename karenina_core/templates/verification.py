@@ -26,6 +26,7 @@ __all__ = [
     "check_values",
     "compare",
     "conclude",
+    "remarks_on",
 ]
 
 _IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))
@@ -131,6 +132,27 @@ def check_evidence(
         else:
             found[name] = NOTHING if value is None else _similar(name, verification, value, evidence)
     return found
+
+
+def remarks_on(
+    verified: Mapping[str, Verification], values: Mapping[str, Any], findings: Mapping[str, Finding]
+) -> tuple[str, ...]:
+    """What the primitives have to say about the values that they found wrong."""
+    found = []
+    for name, (result, _) in findings.items():
+        if result is False and verified[name].kind == "value" and (remark := _remark(verified[name], values[name])):
+            found.append(f"field {name!r}: {remark}")
+    return tuple(found)
+
+
+def _remark(verification: Verification, value: Any) -> str | None:
+    primitive = verification.primitive
+    if type(primitive).remark is VerificationPrimitive.remark:
+        return None
+    try:
+        return primitive.remark(value, verification.expected())
+    except Exception:  # the verdict stands without it
+        return None
 
 
 def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Mapping[str, Finding]) -> Comparison:

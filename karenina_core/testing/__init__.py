@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from .adapters import adapter_checks, check_adapter
     from .apps import application
     from .checks import BrokenPromise, Check, Fault, run_checks
+    from .embedders import check_embedder, embedder_checks
     from .fakes import FakeFilled, FakeHandle, ScriptedCall, ScriptedLLM
     from .plugins import plugin_checks
     from .replies import Reply, ServedRequest
     from .runtimes import runtime_checks
+    from .search_tools import check_search_tool, search_tool_checks
     from .server import ScriptedServer
     from .sinks import sink_checks
     from .stage_inputs import StageInput
@@ -33,10 +35,14 @@ _HOMES = {
     "adapter_checks": "adapters",
     "application": "apps",
     "check_adapter": "adapters",
+    "check_embedder": "embedders",
+    "check_search_tool": "search_tools",
     "check_stage": "stages",
+    "embedder_checks": "embedders",
     "plugin_checks": "plugins",
     "run_checks": "checks",
     "runtime_checks": "runtimes",
+    "search_tool_checks": "search_tools",
     "sink_checks": "sinks",
     "stage_checks": "stages",
 }
@@ -56,10 +62,14 @@ __all__ = [
     "adapter_checks",
     "application",
     "check_adapter",
+    "check_embedder",
+    "check_search_tool",
     "check_stage",
+    "embedder_checks",
     "plugin_checks",
     "run_checks",
     "runtime_checks",
+    "search_tool_checks",
     "sink_checks",
     "stage_checks",
 ]

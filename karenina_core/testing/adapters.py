@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args
@@ -22,7 +21,7 @@ from .adapter_ports import PROTOCOLS, Ports, Server
 from .audit import HEAVY, watching
 from .checks import Check, Fault, expecting, run_checks
 from .lines import file_of, line_at, line_of_attribute, line_of_error, line_of_function
-from .probes import construction_events, heavy_imports
+from .probes import construction_events, heavy_imports, importable
 
 __all__ = ["adapter_checks", "check_adapter"]
 
@@ -155,8 +154,8 @@ def _busy_construction(ports: Ports) -> Fault | None:
     watched = (*HEAVY, *ports.spec.requires_modules)
     for kind in ports.kinds:
         factory, config = ports.factory(kind), ports.configured()
-        if name := _importable(factory):
-            found = dict(construction_events(name, config, watched))
+        if name := importable(factory):
+            found = dict(construction_events(name, (config,), watched))
         else:
             with watching(watched) as seen:
                 ports.make(kind, config)
@@ -164,21 +163,6 @@ def _busy_construction(ports: Ports) -> Fault | None:
         for what, line in found.items():
             return Fault(f"making the {kind} port {what}", line, "do it in aopen, or at the first call")
     return None
-
-
-def _importable(factory: Any) -> str | None:
-    """`module:Name` of a factory, where a fresh interpreter could import it and would find the same."""
-    if isinstance(factory, str):
-        return factory
-    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
-    found: Any = sys.modules.get(module)
-    for step in name.split("."):
-        found = getattr(found, step, None)
-    if found is not factory:
-        return None
-    package = module.partition(".")[0]
-    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-    return f"{module}:{name}" if any(finder.find_spec(package, None) for finder in finders) else None
 
 
 def _port_fault(ports: Ports) -> Fault | None:

@@ -9,11 +9,13 @@ import base64
 import importlib
 import importlib.util
 import json
+import os
 import pickle
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -22,9 +24,11 @@ __all__ = ["CANARY", "HEAVY", "watching"]
 
 HEAVY = ("pydantic", "litellm", "openai", "aiohttp", "pandas", "numpy", "torch", "rapidfuzz", "mcp")
 """Packages that take long to import, and that karenina imports when they are used."""
+STDLIB = os.path.dirname(os.__file__) + os.sep
 CANARY = "karenina.testing.executed"
 """An audit event that nothing but a test's own code raises."""
 THREAD = "_thread.start_new_thread"
+OPEN = "open"
 WORDS = {
     "socket.connect": "opens a connection",
     "socket.bind": "opens a socket",
@@ -43,6 +47,7 @@ class _Watch(NamedTuple):
     seen: dict[str, tuple[str, int]]
     packages: frozenset[str]
     threads: bool
+    files: bool
 
 
 _state = threading.local()
@@ -52,8 +57,13 @@ _hooked: list[bool] = []
 
 
 @contextmanager
-def watching(packages: Iterable[str] = (), *, threads: bool = True) -> Iterator[dict[str, tuple[str, int]]]:
-    """Fill `{what happened: (path, line)}` with what this thread does: imports of `packages`, connections, and more."""
+def watching(
+    packages: Iterable[str] = (), *, threads: bool = True, files: bool = False
+) -> Iterator[dict[str, tuple[str, int]]]:
+    """Fill `{what happened: (path, line)}` with what this thread does: imports of `packages`, connections, and more.
+
+    With `files`, opened files are told too, but for those of modules that are imported.
+    """
     if not _hooked:
         sys.addaudithook(_hook)
         _hooked.append(True)
@@ -62,7 +72,7 @@ def watching(packages: Iterable[str] = (), *, threads: bool = True) -> Iterator[
     # What is imported already is imported no more, and costs nothing.
     before, _state.watched = (
         getattr(_state, "watched", None),
-        _Watch(seen, frozenset(packages) - sys.modules.keys(), threads),
+        _Watch(seen, frozenset(packages) - sys.modules.keys(), threads, files),
     )
     try:
         yield seen
@@ -82,6 +92,9 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "import":
         package = str(arguments[0]).partition(".")[0]
         what = f"imports {package}" if package in watched.packages else None
+    elif event == OPEN:
+        importing = sys._getframe(1).f_code.co_filename.startswith("<frozen importlib")
+        what = "opens a file" if watched.files and not importing else None
     else:
         what = WORDS.get(event) if event != THREAD or watched.threads else None
     if what is not None and what not in watched.seen:
@@ -89,13 +102,17 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _line(frame: FrameType | None) -> tuple[str, int]:
-    """The innermost line of Python source that is not the import system's."""
+    """The innermost line of Python source that is not the import system's; not the standard library's either, where
+    there is another one."""
+    innermost = ("", 0)
     while frame is not None:
         path = frame.f_code.co_filename
         if not path.startswith("<") and path != __file__:
-            return path, frame.f_lineno
+            if not path.startswith(STDLIB) or "site-packages" in path:
+                return path, frame.f_lineno
+            innermost = innermost if innermost[0] else (path, frame.f_lineno)
         frame = frame.f_back
-    return "", 0
+    return innermost
 
 
 def main() -> None:
@@ -109,9 +126,11 @@ def main() -> None:
         factory: Any = importlib.import_module(module)
         for step in name.split("."):
             factory = getattr(factory, step)
-        config = pickle.loads(base64.b64decode(question["config"]))
-        with watching(question["watched"]) as seen:
-            factory(config)
+        arguments = pickle.loads(base64.b64decode(question["arguments"]))
+        method = question["method"]
+        act = getattr(factory(*arguments), method) if method else partial(factory, *arguments)
+        with watching(question["watched"], files=question["files"]) as seen:
+            act()
     print(json.dumps(seen))
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "line_of_attribute",
     "line_of_caller",
     "line_of_error",
+    "line_of_frame",
     "line_of_function",
     "line_of_waiting",
 ]
@@ -86,6 +87,16 @@ def line_of_error(error: BaseException, file: str | None) -> str:
     for found in (in_file, strange):
         if found:
             return line_at(*found[-1])
+    return ""
+
+
+def line_of_frame(frame: FrameType | None) -> str:
+    """The innermost line on a stack of code that is neither ours nor the standard library's."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith((OWN, "<")) and not _is_stdlib(path):
+            return line_at(path, frame.f_lineno)
+        frame = frame.f_back
     return ""
 
 

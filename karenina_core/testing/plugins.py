@@ -16,9 +16,11 @@ from ..plugin.discovery import Source, discover, load
 from ..plugin.registry import Registry
 from .adapters import adapter_checks
 from .checks import Check, Fault, expecting
+from .embedders import embedder_checks
 from .lines import file_of, line_of_function
 from .probes import heavy_imports
 from .runtimes import runtime_checks
+from .search_tools import search_tool_checks
 from .sinks import sink_checks
 from .stages import stage_checks
 
@@ -30,11 +32,14 @@ Options = Mapping[str, Mapping[str, Any]]
 def plugin_checks(
     plugin: Any, *, options: Options | None = None, expected_failures: Mapping[str, str] | None = None
 ) -> list[Check]:
-    """The checks of a plugin and of every stage, adapter, sink and template runtime that it brings.
+    """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder and search tool that it
+    brings.
 
     `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
     `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
-    checks of a thing are called `thing.check`. Raises ValueError for names that the plugin does not bring.
+    checks of a thing are called `thing.check`. Nothing is embedded or searched without an option that says so:
+    `{"letters": {"model": "counts"}, "papers": {"search": True}}`. Raises ValueError for names that the plugin does
+    not bring.
     """
     brought = _Plugin(plugin)
     given = dict(options or {})
@@ -44,7 +49,7 @@ def plugin_checks(
     ]
     for registry, name, thing in brought.things():
         if make := KINDS.get(registry):
-            checks += _checks_of(name, partial(make, thing, **given.pop(name, {})))
+            checks += _checks_of(name, partial(make, thing, **{**brought.arguments(registry), **given.pop(name, {})}))
     if given:
         known = [name for _, name, _ in brought.things()]
         name = next(iter(given))
@@ -122,6 +127,10 @@ class _Plugin:
         for registry, _ in REGISTRIES.values():
             entries: Registry[Any] = getattr(app, registry)
             yield from ((registry, name) for name, entry in entries.items() if entry.plugin == self.name)
+
+    def arguments(self, registry: str) -> dict[str, Any]:
+        """What else the checks of a thing are given."""
+        return {"settings": self.alone.settings(self.name)} if registry in ("embedders", "search_tools") else {}
 
     def _made(self, app: Karenina, registry: str, name: str) -> Any:
         thing = getattr(app, registry).load(name)
@@ -221,6 +230,8 @@ KINDS: Mapping[str, Callable[..., list[Check]]] = {
     "adapters": adapter_checks,
     "sinks": sink_checks,
     "template_runtimes": runtime_checks,
+    "embedders": embedder_checks,
+    "search_tools": search_tool_checks,
 }
 """Registry -> the checks for what is in it."""
 LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {

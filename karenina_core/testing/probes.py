@@ -15,7 +15,7 @@ from typing import Any
 from .audit import HEAVY
 from .lines import line_at
 
-__all__ = ["construction_events", "heavy_imports"]
+__all__ = ["construction_events", "heavy_imports", "importable"]
 
 PROGRAM = "karenina_core.testing.audit"
 SECONDS = 60
@@ -33,10 +33,30 @@ def heavy_imports(module: str, file: str | None, watched: tuple[str, ...] = HEAV
     return _asked({"do": "import", "module": module, "file": file, "watched": watched})
 
 
-def construction_events(factory: str, config: Any, watched: Sequence[str]) -> Mapping[str, str]:
-    """`{what happened: line}` while `factory(config)` ran, `factory` given as `module:Name`. Raises RuntimeError."""
-    pickled = base64.b64encode(pickle.dumps(config)).decode("ascii")
-    return _asked({"do": "construct", "factory": factory, "config": pickled, "watched": list(watched)})
+def construction_events(
+    factory: str, arguments: tuple[Any, ...], watched: Sequence[str], *, method: str = "", files: bool = False
+) -> Mapping[str, str]:
+    """`{what happened: line}` while `factory(*arguments)` ran, `factory` given as `module:Name`; with `method`, while
+    that method of what was made ran. `files` tells of opened files too. Raises RuntimeError.
+    """
+    pickled = base64.b64encode(pickle.dumps(arguments)).decode("ascii")
+    question = {"do": "construct", "factory": factory, "arguments": pickled, "watched": list(watched)}
+    return _asked({**question, "method": method, "files": files})
+
+
+def importable(factory: Any) -> str | None:
+    """`module:Name` of a factory, where a fresh interpreter could import it and would find the same."""
+    if isinstance(factory, str):
+        return factory
+    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
+    found: Any = sys.modules.get(module)
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    if found is not factory:
+        return None
+    package = module.partition(".")[0]
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    return f"{module}:{name}" if any(finder.find_spec(package, None) for finder in finders) else None
 
 
 def _asked(question: Mapping[str, Any]) -> Mapping[str, str]:

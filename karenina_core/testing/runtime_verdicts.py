@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import TemplateError
+from ..errors import FillError, TemplateError
 from ..templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
 from .checks import Fault
 from .compare import difference
@@ -184,9 +184,46 @@ def _semantic(loaded: Loaded) -> Fault | None:
     return None
 
 
+CAREFUL: Spec = {
+    "fields": [
+        {
+            "name": "day",
+            "type": "date",
+            "description": "the day that the response gives",
+            "ground_truth": "2016-04-11",
+            "verify_with": {"type": "DateMatch"},
+        },
+        {
+            "name": "count",
+            "type": "int",
+            "description": "the count that the response gives",
+            "ground_truth": 1,
+            "verify_with": {"type": "NumericExact"},
+        },
+    ]
+}
+
+
+def _careful(loaded: Loaded) -> Fault | None:
+    handle = loaded.load(CAREFUL)
+    for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
+        data = {"day": "2016-04-11", "count": 1} | {field: value}
+        try:
+            verdict, _ = in_loop(_judged(handle, data))
+        except FillError:
+            continue
+        return Fault(
+            f"{value!r} for a field of type {'int' if field == 'count' else 'date'} was compared: {verdict!r}",
+            loaded.line("build", handle),
+            "raise FillError: a truth value is no number, and a number is no date",
+        )
+    return None
+
+
 VERDICTS: Looks = {
     "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
     "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
     "accepting": ("Accepted fields count as right in a copy, and what was extracted is still told.", _accepting),
+    "careful": ("Truth values are not read as numbers, nor numbers as dates.", _careful),
     "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
 }

@@ -16,6 +16,7 @@ __all__ = ["matching_rows"]
 SYLLABLES = ("ve", "ne", "to", "clax", "bi", "nds", "mi", "chon", "dri", "al", "pro", "te", "in", "ka", "li", "pha")
 CHARACTERS = 100_000
 BUDGET = 2.0
+ONCE = 40.0
 QUOTATIONS = 100
 
 
@@ -68,4 +69,4 @@ def _once(text: str, rounds: int) -> Row:
         began = time.process_time()
         Source(text).find("not there at all")
         seen.append((time.process_time() - began) * 1000)
-    return Row("100 KB, once per item", median(seen), None, None, f"min {min(seen):.1f}, max {max(seen):.1f}")
+    return Row("100 KB, once per item", median(seen), ONCE, None, f"min {min(seen):.1f}, max {max(seen):.1f}")

@@ -18,7 +18,7 @@ from karenina_core import Benchmark, Question
 Run = Callable[..., Result]
 Files = Callable[..., Path]
 KEYS = {"name", "usable", "questions", "findings", "counts", "problems", "warnings", "trust"}
-ROW = {"id", "state", "reason", "finished", "language", "isolation", "findings"}
+ROW = {"id", "state", "reason", "finished", "language", "isolation", "findings", "warnings"}
 
 
 def template(description: str, expected: str = "Paris", **more: Any) -> dict[str, Any]:
@@ -100,6 +100,36 @@ def test_hints_do_not_fail_a_strict_check(run: Run, write_benchmark: Files) -> N
     document, code = validate(run, path, "--strict")
     assert code == 0
     assert document["counts"] == {"leak": 0, "hint": 1, "note": 0}
+
+
+def test_other_warnings_of_a_template_are_notes_and_what_is_a_finding_is_told_once(
+    run: Run, write_benchmark: Files
+) -> None:
+    two = [{**template("The capital, which should be Paris")["fields"][0], "name": name} for name in ("a", "b")]
+    strategy = {"type": "field_check", "field": "b"}
+    path = write_benchmark("q0", template={"fields": two, "verify_strategy": strategy})
+    document, _ = validate(run, path)
+    (row,) = document["questions"]
+    (warning,) = row["warnings"]
+    assert warning.startswith("verify_strategy leaves out 'a': ")
+    assert document["counts"]["note"] == 1 + sum(finding["severity"] == "note" for finding in row["findings"])
+    shown = run("benchmark", "validate", path).stdout
+    assert re.search(r"Notes\n.*\n +q0 +verify_strategy leaves out 'a'", shown)
+    assert shown.count("verify_strategy leaves out") == 1
+
+
+def test_texts_that_a_primitive_accepts_without_ground_truth_are_not_to_be_told(
+    run: Run, write_benchmark: Files
+) -> None:
+    accepts = {"type": "ContainsAny", "substrings": ["Paris", "Lutetia"]}
+    told = template("The capital, also called Lutetia", "N/A", verify_with=accepts)
+    document, code = validate(run, write_benchmark("q0", template=told), "--strict")
+    assert code == 4
+    (finding,) = document["questions"][0]["findings"]
+    assert finding["message"].startswith("the description of 'capital' names the expected value, 'Lutetia'")
+    assert document["questions"][0]["warnings"] == []
+    kept = template("The capital, N/A where none is given", "N/A", verify_with=accepts)
+    assert validate(run, write_benchmark("q0", template=kept), "--strict")[1] == 0
 
 
 def test_an_extraction_hint_is_read_too(run: Run, write_benchmark: Files) -> None:

@@ -27,6 +27,39 @@ def karenina_register_adapters(registry):
 """
 
 
+SEARCHING = """\
+from karenina_core import hookimpl
+from karenina_core.errors import PluginError
+
+class Embedder:
+    def __init__(self, model):
+        self.model = model
+
+    def problem(self):
+        return None if self.model == "mine" else f"there is no model {self.model};\\nwrite mine"
+
+class Heavy(Embedder):
+    def __init__(self, model):
+        raise PluginError("the weights are damaged; install them again")
+
+class Rude(Embedder):
+    def problem(self):
+        return 1 / 0
+
+@hookimpl
+def karenina_register_embedders(registry):
+    registry.add(Embedder, name="mine")
+    registry.add(Heavy, name="heavy")
+    registry.add(Rude, name="rude")
+    registry.add("no_such_module:Embedder", name="absent")
+
+@hookimpl
+def karenina_register_search_tools(registry):
+    registry.add(lambda query: [], name="plain")
+    registry.add(3, name="number")
+"""
+
+
 def test_plugins_as_json(run: Run) -> None:
     result = run("plugins", "--json")
     rows = json.loads(result.stdout)
@@ -91,6 +124,62 @@ def test_a_failed_plugin_is_exit_code_1(run: Run, install: Files) -> None:
     assert result.exit_code == 1
     assert json.loads(result.stdout)["usable"] is False
     assert "Problem: plugin bad failed: cannot be imported" in result.stderr
+
+
+def test_embedders_and_search_tools_say_what_is_missing(
+    run: Run, install: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("karenina-finds", {"finds": "finds_plugin"}, group="karenina.plugins", finds_plugin=SEARCHING)
+    monkeypatch.setenv("EMBEDDING_CHECK_MODEL", "theirs")
+    monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+    result = run("doctor", "--json")
+    document = json.loads(result.stdout)
+    embedders = {row["name"]: row for row in document["embedders"]}
+    tools = {row["name"]: row for row in document["search_tools"]}
+    assert embedders["mine"] == {
+        "name": "mine",
+        "plugin": "finds",
+        "model": "theirs",
+        "state": "not_ready",
+        "reason": "there is no model theirs; write mine",
+    }
+    assert (embedders["minilm"]["plugin"], embedders["minilm"]["state"]) == ("embedder-minilm", "not_ready")
+    assert "no other model" in embedders["minilm"]["reason"]
+    assert (embedders["heavy"]["state"], embedders["heavy"]["reason"]) == (
+        "broken",
+        "the weights are damaged; install them again",
+    )
+    assert (embedders["rude"]["state"], embedders["rude"]["reason"]) == (
+        "broken",
+        "ZeroDivisionError: division by zero",
+    )
+    assert (embedders["absent"]["state"], "no_such_module" in embedders["absent"]["reason"]) == ("broken", True)
+    assert set(tools["tavily"]) == {"name", "plugin", "state", "reason"}
+    assert tools["tavily"]["state"] == "not_ready"
+    assert "set TAVILY_API_KEY" in tools["tavily"]["reason"]
+    assert (tools["plain"]["state"], tools["plain"]["reason"]) == ("available", "")
+    assert (tools["number"]["state"], "cannot search" in tools["number"]["reason"]) == ("broken", True)
+    assert (result.exit_code, document["usable"], document["problems"]) == (0, True, [])
+
+
+def test_an_environment_that_cannot_be_used_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBEDDING_CHECK_THRESHOLD", "very")
+    document = json.loads(run("doctor", "--json").stdout)
+    (problem,) = document["problems"]
+    assert "EMBEDDING_CHECK_THRESHOLD" in problem
+    assert {row["model"] for row in document["embedders"]} == {"all-MiniLM-L6-v2"}
+
+
+def test_embedders_and_search_tools_for_people(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EMBEDDING_CHECK_MODEL", raising=False)
+    monkeypatch.setenv("TAVILY_API_KEY", "tvly-this-is-secret")
+    monkeypatch.setenv("COLUMNS", "400")
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert re.search(r"(?m)^ *minilm +all-MiniLM-L6-v2 +available *$", result.stdout)
+    assert re.search(r"litellm +all-MiniLM-L6-v2 +not_ready +the embedder 'litellm' needs a provider", result.stdout)
+    assert re.search(r"(?m)^ *tavily +available *$", result.stdout)
+    assert "tvly-this-is-secret" not in result.output
 
 
 def test_no_adapter_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,33 @@ def test_a_flag_overrules_the_environment_of_the_embedding_check(monkeypatch: py
     assert not run_of(said, {"embedding_check_enabled": False}).embedding_check_enabled
 
 
+def test_the_environment_of_the_embedding_check_wins_over_the_file() -> None:
+    file = {"embedding_check_threshold": 0.5, "embedding_check_model": "file", "embedding_check_enabled": False}
+    said = environment_layer(
+        {"EMBEDDING_CHECK": "1", "EMBEDDING_CHECK_THRESHOLD": "0.7", "EMBEDDING_CHECK_MODEL": "environment"}
+    ).run()
+    config = run_of(file, said)
+    assert (config.embedding_check_enabled, config.embedding_check_threshold) == (True, 0.7)
+    assert config.embedding_check_model == "environment"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path"),
+    [
+        ("EMBEDDING_CHECK", "banana", "EMBEDDING_CHECK"),
+        ("EMBEDDING_CHECK_THRESHOLD", "2", "run.embedding_check_threshold"),
+        ("EMBEDDING_CHECK_THRESHOLD", "x", "run.embedding_check_threshold"),
+    ],
+)
+def test_one_wrong_variable_is_one_problem(
+    variable: str, text: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, text)
+    said = problems_of(lambda: load_config(models=False))
+    assert len(said) == 1, said
+    assert said[0].startswith(path)
+
+
 @pytest.mark.parametrize("text", ["1", "TRUE", "Yes", "on"])
 def test_ways_to_say_yes(text: str) -> None:
     assert run_of(environment_layer({"KARENINA_ABSTENTION_ENABLED": text}).run()).abstention_enabled

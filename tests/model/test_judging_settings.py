@@ -57,6 +57,9 @@ def test_what_contradicts_itself_is_refused() -> None:
         ("deep_judgment_max_excerpts_per_attribute", 0),
         ("deep_judgment_excerpt_retry_attempts", -1),
         ("embedding_check_threshold", -0.1),
+        ("embedding_check_threshold", "0.9"),
+        ("deep_judgment_max_excerpts_per_attribute", 1.5),
+        ("deep_judgment_excerpt_retry_attempts", True),
         ("deep_judgment_search_tool", 7),
         ("deep_judgment_search_tool", " "),
     ],
@@ -82,7 +85,8 @@ def test_the_environment_switches_the_embedding_check_where_the_field_is_not_giv
 ) -> None:
     monkeypatch.setenv("EMBEDDING_CHECK", text)
     assert VerificationConfig().embedding_check_enabled is on
-    assert VerificationConfig(features=["abstention"]).embedding_check_enabled is on
+    assert not VerificationConfig(features=["abstention"]).embedding_check_enabled, "features are given"
+    assert VerificationConfig(features=["embedding_check"]).embedding_check_enabled
     assert VerificationConfig(embedding_check_enabled=not on).embedding_check_enabled is not on
     assert not evolve(VerificationConfig(), features=()).embedding_check_enabled, "a copy does not ask again"
     assert not structure({"features": []}, VerificationConfig).embedding_check_enabled, "nor does what was written down"
@@ -99,7 +103,10 @@ def test_model_and_threshold_of_the_embedding_check_may_come_from_the_environmen
     assert (given.embedding_check_model, given.embedding_check_threshold) == ("mine", 0.9)
 
 
-@pytest.mark.parametrize(("variable", "text"), [("EMBEDDING_CHECK", "maybe"), ("EMBEDDING_CHECK_THRESHOLD", "high")])
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("EMBEDDING_CHECK", "maybe"), ("EMBEDDING_CHECK_THRESHOLD", "high"), ("EMBEDDING_CHECK_THRESHOLD", "1.5")],
+)
 def test_what_the_environment_says_must_be_readable(variable: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, text)
     with pytest.raises(ConfigError, match=f"{variable}: the environment variable must be .*{text!r}"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,11 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from karenina_checks.abstention import AbstentionCheck
+from karenina_checks.quotation import occurs
 from karenina_checks.sufficiency import SufficiencyCheck
 
-from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationContext
+from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationConfig, VerificationContext
+from karenina_core.pipeline.trace import evaluation_input
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, ScriptedCall, ScriptedLLM
 
@@ -30,11 +32,19 @@ class Record(FakeHandle):
         return dict(self.given)
 
 
-def run(stage: Stage, handle: FakeHandle, reply: Callable[[ScriptedCall], Any], answer: str = "BCL2") -> Any:
-    """The context after one check, and the model that was asked."""
+def run(
+    stage: Stage,
+    handle: FakeHandle,
+    reply: Callable[[ScriptedCall], Any],
+    answer: str = "BCL2",
+    rows: Sequence[Mapping[str, str]] = (),
+) -> Any:
+    """The context after one check, and the model that was asked. Where there are rows, the judge sees all of them."""
     llm = ScriptedLLM(reply, channels=("json_schema",))
     client = ModelClient(Model(config=ModelConfig(model_name="j", interface="scripted", max_retries=0), llm=llm), [])
-    context = VerificationContext(question=Question(question="Which {protein}?"), parsing=client)
+    config = VerificationConfig(use_full_trace_for_template=bool(rows))
+    context = VerificationContext(question=Question(question="Which {protein}?"), parsing=client, config=config)
+    context.set_result_field("trace_messages", tuple(rows))
     context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, answer)
     context.set_artifact(ArtifactKeys.ANSWER, handle)
     with context.acting(stage):
@@ -160,3 +170,81 @@ def test_an_answer_with_braces_stays_as_it_is_in_the_prompt() -> None:
 def test_formatting_a_prompt_that_holds_an_answer_breaks_that() -> None:
     with pytest.raises(AssertionError):
         answers_stay_as_they_are(formatted_once_more)
+
+
+# A quotation shows something: whole words, and more than one of them
+
+Finder = Callable[[str, str], bool]
+"""Whether a quotation stands in a text."""
+WORDS = st.text("abnot", min_size=1, max_size=4)
+
+
+def found_among_the_letters(quotation: str, text: str) -> bool:
+    """Leaves blanks out, so that line breaks do not count."""
+    return "".join(filter(str.isalnum, quotation.lower())) in "".join(filter(str.isalnum, text.lower()))
+
+
+def found_anywhere(quotation: str, text: str) -> bool:
+    return quotation.lower() in text.lower()
+
+
+def quotations_are_whole_words_and_more_than_one(finds: Finder) -> None:
+    @LAW
+    @given(WORDS, WORDS, WORDS)
+    @example("no", "table", "tool")
+    @example("a", "tool", "b")
+    def law(first: str, second: str, third: str) -> None:
+        assert finds(f"{first} {second}", f"{third} {first} {second}.")
+        assert not finds(f"{first} {second}", f"x{first}{second} {third}")
+        assert not finds(f"{first} {second}", f"x{first} {second}x {third}")
+        assert not finds(first, f"{first} {second} {third}")
+
+    law()
+
+
+def test_a_quotation_is_whole_words_and_more_than_one() -> None:
+    quotations_are_whole_words_and_more_than_one(occurs)
+
+
+@pytest.mark.parametrize("naive", [found_among_the_letters, found_anywhere])
+def test_looking_for_letters_breaks_that(naive: Finder) -> None:
+    with pytest.raises(AssertionError):
+        quotations_are_whole_words_and_more_than_one(naive)
+
+
+# Only the answering model abstains, not the tools that it called
+
+Claimed = Callable[[str, str, str], bool]
+"""From the output of a tool, the answer behind it and a quotation to whether the model abstains."""
+SENTENCES = st.sampled_from(["I cannot answer that", "It is BCL2", "Access was denied", "I do not know"])
+
+
+def abstains_by_ours(tool: str, answer: str, quotation: str) -> bool:
+    rows = ({"role": "tool", "content": tool}, {"role": "assistant", "content": answer})
+    claim = {"disclaimer": quotation, "reasoning": "because", "abstention_detected": True}
+    context, _ = run(AbstentionCheck(), FakeHandle(), lambda call: claim, f"{tool}\n\n{answer}", rows)
+    return str(context.outcome) == "abstained"
+
+
+def abstains_by_all_that_is_shown(tool: str, answer: str, quotation: str) -> bool:
+    """Looks for the quotation in what the judge was shown."""
+    return occurs(quotation, evaluation_input((), f"{tool}\n\n{answer}", full_trace=True).text)
+
+
+def only_the_model_s_own_words_are_its_refusal(abstains: Claimed) -> None:
+    @LAW
+    @given(SENTENCES, SENTENCES, SENTENCES)
+    @example("I cannot answer that", "It is BCL2", "I cannot answer that")
+    def law(tool: str, answer: str, quotation: str) -> None:
+        assert abstains(tool, answer, quotation) is (quotation == answer)
+
+    law()
+
+
+def test_a_refusal_that_a_tool_returned_is_not_the_model_s() -> None:
+    only_the_model_s_own_words_are_its_refusal(abstains_by_ours)
+
+
+def test_looking_through_the_whole_trace_breaks_that() -> None:
+    with pytest.raises(AssertionError):
+        only_the_model_s_own_words_are_its_refusal(abstains_by_all_that_is_shown)

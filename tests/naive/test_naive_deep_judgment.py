@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
@@ -170,3 +171,41 @@ def test_verbatim_quotations_of_a_long_text_are_found() -> None:
 def test_the_law_of_verbatim_quotations_rejects_a_matcher_of_likeness(accepts: Accepts) -> None:
     with pytest.raises(AssertionError):
         law_what_is_quoted_verbatim_is_found_and_its_opposite_is_not(accepts)
+
+
+# Words alone, or digits and letters wherever they stand: marks that negate, signs and bounds are lost on both.
+
+
+def by_words_alone(text: str, quotation: str, threshold: float) -> bool:
+    return " ".join(re.findall(r"\w+", quotation)) in " ".join(re.findall(r"\w+", text))
+
+
+def by_containment(text: str, quotation: str, threshold: float) -> bool:
+    return quotation in text
+
+
+MARKED = {
+    "if a != b then stop": "if a = b then stop",
+    "if !enabled then stop": "enabled then stop",
+    "the tumour is HER2 (-) and grows": "the tumour is HER2 and grows",
+    "the dose is >= 40 mg daily": "40 mg daily",
+    "there were 1 000 mg of it": "000 mg of it",
+    "take 1⁄2 tablet daily": "2 tablet daily",
+    "take 100 – 200 mg daily": "200 mg daily",
+    "take 40 mg / kg daily": "take 40 mg",
+}
+
+
+def law_marks_that_change_the_meaning_count(accepts: Accepts) -> None:
+    assert all(accepts(text, text, 0.8) for text in MARKED)
+    assert [text for text, quotation in MARKED.items() if accepts(text, quotation, 0.0)] == []
+
+
+def test_marks_that_change_the_meaning_count() -> None:
+    law_marks_that_change_the_meaning_count(one_bar)
+
+
+@pytest.mark.parametrize("accepts", [by_words_alone, by_containment])
+def test_the_law_of_marks_rejects_what_reads_words_alone(accepts: Accepts) -> None:
+    with pytest.raises(AssertionError):
+        law_marks_that_change_the_meaning_count(accepts)

@@ -113,3 +113,33 @@ def test_an_embedder_that_nobody_provides_is_an_error_before_any_call() -> None:
     with pytest.raises(UnknownName, match="did you mean 'letters'"):
         asyncio.run(similarities(about, [("a", "b")]))
     assert about.calls == []
+
+
+def test_the_embedder_is_made_for_the_configured_model() -> None:
+    made: list[str] = []
+
+    class OfModel:
+        name = "of_model"
+
+        def __init__(self, model: str) -> None:
+            made.append(model)
+
+        def problem(self) -> str | None:
+            return None
+
+        async def aembed(self, texts: Sequence[str]) -> Embeddings:
+            return Embeddings(vectors=((1.0,),) * len(texts), model=f"really {made[-1]}")
+
+    class Plugin:
+        @hookimpl
+        def karenina_register_embedders(self, registry: Any) -> None:
+            registry.add(OfModel, name="of_model")
+
+    about = VerificationContext(
+        question=Question(question="?"),
+        app=application(Plugin()),
+        config=VerificationConfig(embedding_check_embedder="of_model", embedding_check_model="wanted"),
+    )
+    assert asyncio.run(similarities(about, [("a", "b")])).model == "really wanted"
+    asyncio.run(similarities(about, [("a", "b")]))
+    assert made == ["wanted"], "and once"

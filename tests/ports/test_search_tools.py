@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -44,6 +46,7 @@ def search(thing: Any, query: str = "BCL2", timeout: float = 5.0) -> Any:
         json.dumps({"results": [ROW]}),
         [{**ROW, "score": 0.9}],
         [ROW, {"content": ""}, {"content": None, "title": "empty"}],
+        [{"title": "no content", "url": "https://example.org"}, ROW, None, 3],
     ],
 )
 def test_results_are_read_in_many_forms(found: Any) -> None:
@@ -73,11 +76,16 @@ def test_plain_text_is_one_result(text: str) -> None:
         [None],
         [3],
         {"results": None},
+        [{"title": "no content"}, {"url": "https://example.org"}],
     ],
 )
 def test_what_is_not_understood_is_not_taken_for_nothing_found(found: Any) -> None:
     with pytest.raises(SearchError):
         read_results(found)
+
+
+def test_results_without_end_are_read_in_part() -> None:
+    assert len(search(lambda query: (ROW for _ in iter(int, 1)))) == 100
 
 
 def test_text_that_cannot_be_written_is_made_writable() -> None:
@@ -182,6 +190,98 @@ def test_a_tool_that_raises_is_a_failed_search(error: Exception) -> None:
     with pytest.raises(SearchError, match="the search tool failed") as caught:
         search(raising(error))
     assert type(error).__name__ in str(caught.value)
+
+
+def following(query: str) -> Any:
+    return next(iter([]))
+
+
+async def stopping(query: str) -> Any:
+    raise SystemExit(3)
+
+
+async def cancelling(query: str) -> Any:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("tool", "named"),
+    [
+        (raising(SystemExit(3)), "SystemExit"),
+        (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+        (raising(asyncio.CancelledError()), "CancelledError"),
+        (raising(GeneratorExit()), "GeneratorExit"),
+        (following, "StopIteration"),
+        (stopping, "SystemExit"),
+        (cancelling, "CancelledError"),
+    ],
+)
+def test_what_ends_programs_or_loops_is_only_a_failed_search(tool: Any, named: str) -> None:
+    """And the others that are searching at the same time go on."""
+
+    async def both() -> Any:
+        return await asyncio.gather(
+            as_search_tool(tool, 5.0).asearch("x"), as_search_tool(lambda q: [ROW]).asearch("y"), return_exceptions=True
+        )
+
+    started = time.monotonic()
+    failed, found = asyncio.run(both())
+    assert found == (RESULT,)
+    assert isinstance(failed, SearchError)
+    assert str(failed).startswith(f"the search tool failed: {named}")
+    assert time.monotonic() - started < 4
+
+
+class Lazy:
+    content = "x"
+
+    @property
+    def title(self) -> str:
+        raise RuntimeError("no title")
+
+
+def generating(query: str) -> Any:
+    yield ROW
+    raise RuntimeError("no second page")
+
+
+async def returning(query: str) -> Any:
+    return generating(query)
+
+
+@pytest.mark.parametrize("tool", [generating, returning, lambda query: [Lazy()]])
+def test_results_that_raise_while_they_are_read_are_a_failed_search(tool: Any) -> None:
+    with pytest.raises(SearchError, match="the search tool failed: RuntimeError: no"):
+        search(tool)
+
+
+def test_results_that_come_too_slowly_are_a_failed_search() -> None:
+    def slow(query: str) -> Any:
+        for _ in range(100):
+            time.sleep(0.02)
+            yield ROW
+
+    with pytest.raises(SearchError, match="longer than"):
+        search(slow, timeout=0.1)
+
+
+def test_searches_that_hang_hold_up_no_other_work_and_not_the_end_of_the_program() -> None:
+    program = """
+import asyncio, time
+from karenina_core.errors import SearchError
+from karenina_core.ports.search import as_search_tool
+
+async def main():
+    tool = as_search_tool(lambda query: time.sleep(60), 0.1)
+    found = await asyncio.gather(*(tool.asearch(str(i)) for i in range(50)), return_exceptions=True)
+    print(sum(isinstance(one, SearchError) for one in found))
+    async with asyncio.timeout(5):
+        print(await asyncio.to_thread(int, "7"))
+
+asyncio.run(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    assert (ran.stdout.split(), ran.stderr, ran.returncode) == (["50", "7"], "", 0)
 
 
 def test_a_search_error_stays_what_it_is() -> None:

@@ -27,6 +27,7 @@ from karenina_core.errors import KareninaError
 from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
 from karenina_core.pipeline.keys import ArtifactKeys
 from karenina_core.pipeline.stage import Category, with_traits
+from karenina_core.ports.embedding import Embeddings
 from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
@@ -186,6 +187,37 @@ def found(query: str) -> list[str]:
     return [f"about {query}"]
 
 
+def found_elsewhere(query: str) -> list[str]:
+    return [f"otherwise about {query}"]
+
+
+@frozen
+class Counting:
+    """An embedder that counts letters; its plugin has two of them."""
+
+    model: str
+    letters: str = "aeioujkl"
+
+    def problem(self) -> str | None:
+        return None
+
+    async def aembed(self, texts: Sequence[str]) -> Embeddings:
+        vectors = tuple(tuple(1.0 + text.count(letter) for letter in self.letters) for text in texts)
+        return Embeddings(vectors=vectors, model=f"{self.model} of {self.letters}")
+
+
+class WithEmbedders:
+    @hookimpl
+    def karenina_register_embedders(self, registry: Any) -> None:
+        registry.add(Counting, name="letters")
+        registry.add(VowelCounting, name="vowels")
+
+
+@frozen
+class VowelCounting(Counting):
+    letters: str = "aeiou"
+
+
 def compared(seen: Seen) -> Any:
     parts = [r.template for r in seen.results if r.template]
     return [(p.embedding_check_performed, p.embedding_model_used, p.embedding_override_applied) for p in parts]
@@ -314,18 +346,20 @@ RUN_SETTINGS = [
     ),
     deep(
         "deep_judgment_search_tool",
-        to="no_such",
+        to=found_elsewhere,
         frm=found,
-        where="a refusal",
-        see=lambda seen: bool(seen.refusal),
+        where="the evidence",
+        see=evidence,
         others={"deep_judgment_search_enabled": True},
     ),
-    by_meaning("embedding_check_embedder", to="no_such", where="a refusal", see=lambda seen: bool(seen.refusal)),
+    by_meaning("embedding_check_embedder", to="vowels", frm="letters", where="the model used", see=compared),
     by_meaning(
         "embedding_check_model",
-        to="sentence-transformers/no-such",
-        where="a refusal",
-        see=lambda seen: bool(seen.refusal),
+        to="large",
+        frm="small",
+        where="the model used",
+        see=compared,
+        others={"embedding_check_embedder": "letters"},
     ),
     by_meaning("embedding_check_threshold", to=0.99, where="the override", see=compared),
     *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in FEATURE_FIELDS),
@@ -360,7 +394,7 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
             max_retries=model_facts.get("max_retries", 2),
         )
         installed = names | {"openai_endpoint", "manual"} | setting.plugins
-        app = application(Scoring, *SERVING, CountingExecutor, installed=installed)
+        app = application(Scoring, *SERVING, CountingExecutor, WithEmbedders(), installed=installed)
         questions = [make_question(i, **setting.questions) for i in range(setting.count)]
         benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric)
         before = CountingExecutor.made

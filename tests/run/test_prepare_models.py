@@ -9,11 +9,14 @@ import pytest
 
 from karenina_core import (
     AdapterSpec,
+    Benchmark,
+    Karenina,
     ModelConfig,
     VerificationConfig,
     hookimpl,
 )
 from karenina_core.errors import ConfigError, PluginError
+from karenina_core.run.prepare import prepare
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
@@ -130,3 +133,28 @@ def test_broken_stage_middleware_is_refused_before_any_call(world: Make) -> None
     with pytest.raises(PluginError, match="a bug in the middleware"):
         here.prepare()
     untouched(here)
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        ({"abstention_enabled": True}, "abstention_detection"),
+        ({"sufficiency_enabled": True}, "sufficiency_detection"),
+        ({"deep_judgment_enabled": True}, "dj_template_excerpt_extraction"),
+        ({"deep_judgment_mode": "reasoning_only"}, "dj_template_reasoning_only"),
+        ({"embedding_check_enabled": True}, "embedding_equivalence"),
+    ],
+)
+def test_a_judge_that_cannot_serve_a_task_is_refused_before_a_run(
+    settings: dict[str, Any], task: str, make_question: Callable[..., Any]
+) -> None:
+    recorded = ModelConfig(interface="manual", manual_traces={"q0": {"answer": "BCL2.", "fields": {"target": "BCL2"}}})
+    config = VerificationConfig(answering_models=[recorded], parsing_models=[recorded], **settings)
+    benchmark = Benchmark(name="b", questions=[make_question(0)])
+    with pytest.raises(ConfigError) as refused:
+        prepare(benchmark, config, app=Karenina.installed())
+    (problem,) = refused.value.problems
+    assert problem.path == "parsing_models[0]"
+    assert f"the interface 'manual' cannot serve the task {task!r}" in problem.message
+    assert "--parsing-model" in problem.message
+    assert "--without" in problem.message

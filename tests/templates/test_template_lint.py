@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -20,13 +21,24 @@ from pydantic import BaseModel, Field, create_model
 
 from karenina_core import Benchmark, Karenina
 from karenina_core.run.templates import TemplateLoader
-from karenina_core.templates import BaseAnswer, ExactMatch, LiteralMatch, VerifiedField
+from karenina_core.templates import (
+    BaseAnswer,
+    ContainsAll,
+    ContainsAny,
+    ExactMatch,
+    LiteralMatch,
+    NumericRange,
+    RegexMatch,
+    VerifiedField,
+)
 from karenina_core.templates.handle import TemplateField
 from karenina_core.templates.judge_schema import judge_schema
 from karenina_core.templates.lint import Finding, lint_benchmark, lint_schema, lint_template
-from karenina_core.templates.lint_mentions import mentions
+from karenina_core.templates.lint_accepted import accepted_by, accepted_texts
+from karenina_core.templates.lint_mentions import mentions, same
 from karenina_core.templates.lint_order import one_sided_positions
 from karenina_core.templates.lint_patterns import ANYTHING, spelled_out
+from karenina_core.templates.lint_sought import Sought
 
 REPOSITORY = Path(__file__).parents[2]
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=150)
@@ -84,6 +96,11 @@ BENIGN: list[tuple[str, Any]] = [
     ("The name of the city, in English", "Paris"),
     ("Stage by the TNM system of 2017, as the response gives it", "T2N0M0"),
     ("Number of moons (2 digits at most)", 79),
+    ("Return 2 decimals", 2),
+    ("Return the symbol in capitals", "In"),
+    ("Return Au if it is gold", "Au"),
+    ("Shakespeare scholars call it differently; give the name", "William Shakespeare"),
+    ("Who wrote it, not Marlowe", "William Shakespeare"),
 ]
 
 
@@ -338,6 +355,22 @@ def test_a_date_is_found_however_it_is_written(date: datetime.date, form: str) -
         ("The protein BCL2 or Bcl-2", "BCL2", "leak"),
         ("The target (BCL2), gene symbol or full name", "BCL2", "leak"),
         ("The protein by symbol or name, e.g. BCL2", "BCL2", "leak"),
+        ("The response (partial response, complete response, stable disease)", "complete response", "hint"),
+        ("The class (kinase inhibitor, BCL2 inhibitor, antibody, ...)", "BCL2 inhibitor", "hint"),
+        ("The drug (ABT-199, venetoclax)", "venetoclax", "leak"),
+        ("Surname: García Márquez", "Garcia Marquez", "leak"),
+        ("Surname: Garcia Marquez", "García Márquez", "leak"),
+        ("Author: Shakespeare", "William Shakespeare", "hint"),
+        ("Symbol, Au", "Au", "leak"),
+        ("Must match 'Au'", "Au", "leak"),
+        ("The element, namely Au", "Au", "leak"),
+        ("The element which is Au.", "Au", "leak"),
+        ("Return Au.", "Au", "leak"),
+        ("Number of chromosomes, which is 46", 46, "leak"),
+        ("Number of chromosomes (46)", 46, "hint"),
+        ("The dose, 400mg", 400, "hint"),
+        ("The dose must match 400mg", 400, "leak"),
+        ("About 1,000,000 cells", 1_000_000, "hint"),
     ],
 )
 def test_how_bad_a_description_is(description: str, expected: Any, severity: str | None) -> None:
@@ -423,6 +456,84 @@ def test_models_that_refer_to_themselves_are_read_once() -> None:
         "the description of 'x'",
         "the class docstring",
     ]
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected", "severity"),
+    [
+        ("The answer is venetoclax.", "venetoclax", "leak"),
+        ("About venetoclax.", "venetoclax", "hint"),
+        ("The correct number is 46.", 46, "leak"),
+        ("The correct answer is yes.", "yes", None),
+    ],
+)
+def test_what_a_docstring_says_is_right_is_a_leak(docstring: str, expected: Any, severity: str | None) -> None:
+    findings = lint_schema({**schema_of(), "description": docstring}, {"x": expected})
+    assert [item.severity for item in findings] == ([severity] if severity else [])
+
+
+def test_each_accepted_value_counts_in_place_of_a_ground_truth_that_is_not_used() -> None:
+    schema = schema_of(description="Such as ABT-199; N/A where there is none")
+    accepted: dict[str, Any] = {"x": ("venetoclax", "ABT-199")}
+    assert [f.severity for f in lint_schema(schema, {"x": "N/A"}, accepted=accepted)] == ["leak"]
+    both: dict[str, Any] = {"x": (["venetoclax", "ABT-199"],)}
+    assert [f.severity for f in lint_schema(schema, {"x": "N/A"}, accepted=both)] == ["hint"]
+    assert lint_schema(schema_of(description="Of 0 or more"), {"x": 0.0}, accepted={"x": ()}) == ()
+
+
+@pytest.mark.parametrize(
+    ("primitive", "accepted"),
+    [
+        (ContainsAny(["a", "b"]), ("a", "b")),
+        (ContainsAll(["a", "b"]), (["a", "b"],)),
+        (RegexMatch(r"(?i)\bBCL-?2\b"), ("BCL-2", "BCL2")),
+        (RegexMatch(r"^.*venetoclax.*$"), ("venetoclax",)),
+        (RegexMatch(r"NCT\d{8}"), ()),
+        (NumericRange(min=1, max=2), ()),
+    ],
+)
+def test_what_a_primitive_accepts_is_read_off_its_parameters(primitive: Any, accepted: tuple[Any, ...]) -> None:
+    assert accepted_texts(primitive) == accepted
+    assert accepted_by({"x": primitive, "y": ExactMatch()}) == {"x": accepted}
+
+
+LARGE = 5000
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"description": "All genes that the response names, e.g. gene 7"},
+        {"description": "See the examples", "examples": [f"gene{number} alpha" for number in range(LARGE)]},
+        {"items": {"enum": [f"gene{number} alpha" for number in range(LARGE)]}},
+    ],
+    ids=["description", "examples", "options"],
+)
+def test_the_time_follows_the_size_of_a_ground_truth(parts: dict[str, Any]) -> None:
+    members = [f"gene{number} alpha" for number in range(0, LARGE, 2)]
+    started = time.process_time()
+    lint_schema(schema_of(**parts), {"x": members})
+    assert time.process_time() - started < 3  # it takes 0.1 s; a comparison of every pair takes minutes
+
+
+def test_only_values_that_a_text_may_name_are_searched_in_it() -> None:
+    sought = Sought([f"{word} {number}" for number in range(LARGE) for word in ("gene", "exon")])
+    text = "Genes and exons, such as gene 1234"
+    assert list(sought.named_in(text)) == ["gene 1234"]
+    assert len(sought.candidates(text)) < 100
+
+
+@LAW
+@given(
+    st.text(max_size=40), st.lists(st.text(min_size=1, max_size=12) | NUMBERS | st.booleans(), max_size=6), st.data()
+)
+def test_many_values_are_found_as_each_of_them_alone(text: str, values: list[Any], data: st.DataObject) -> None:
+    values = list(dict.fromkeys(values))
+    if values:
+        text += f" {data.draw(st.sampled_from(values))} {text}"
+    sought = Sought(values)
+    assert sought.named_in(text) == {value: found for value in values if (found := mentions(text, value))}
+    assert [sought.equal_to(value) for value in values] == [[v for v in values if same(value, v)] for value in values]
 
 
 def test_a_value_that_the_question_names_weighs_less() -> None:

@@ -38,6 +38,18 @@ WRITTEN = [
     "4/11/2016",
     "11.04.2016",
     "11.4.2016",
+    "11. 4. 2016",
+    "11. 04. 2016",
+    "11 . 4 . 2016",
+    "2016. 4. 11.",
+    "the 11th of April, 2016",
+    "The 11th of April 2016",
+    "on the 11th of April, 2016",
+    "Monday the 11th of April, 2016",
+    "April 11, 2016 (Monday)",
+    "11 April 2016 (FDA)",
+    "2016-04-11 (date of the approval).",
+    "11. 4. 2016 (Montag)",
 ]
 CLOCKS = [
     "T18:00",
@@ -74,6 +86,15 @@ NO_DATES = [
     "9" * 60,
     "2016-04-11 " * 20,
     "April 11," + " " * 100 + "2016",
+    "before April 11, 2016",
+    "not the 11th of April, 2016",
+    "April 11, 2016 (or April 12)",
+    "April 11, 2016 (BC)",
+    "April 11, 2016 (B.C.)",
+    "April 11, 2016 (BCE)",
+    "April 11, 2016 (Old Style)",
+    "2016-04-11 18:00 (EST)",
+    "(April) 11, 2016 (Monday) (FDA)",
 ]
 INCOMPLETE = [
     "2016",
@@ -181,6 +202,39 @@ def test_the_log_says_why_a_date_counts_as_wrong(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING, "karenina.templates"):
         DateMatch().check("April 2016", DAY)
     assert "counts as wrong: 'April 2016' is not a complete date" in caplog.text
+
+
+@given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(["", " ", "  "]), st.sampled_from(["", " "]))
+def test_dots_are_day_first_with_and_without_spaces(day: date, after: str, before: str) -> None:
+    dot = before + "." + after
+    assert read_moment(f"{day.day}{dot}{day.month}{dot}{day.year}").day == day
+
+
+@pytest.mark.parametrize("text", [*INCOMPLETE, *NO_DATES])
+@pytest.mark.parametrize(
+    "primitive", [DateMatch(), DateMatch("%d/%m/%Y"), DateTolerance(1, "hours"), DateRange(min="0001-01-01")]
+)
+def test_an_extracted_text_that_cannot_be_read_as_a_date_leaves_a_remark(
+    primitive: VerificationPrimitive, text: str
+) -> None:
+    remark = primitive.remark(text, DAY)
+    assert remark is not None
+    assert remark.startswith("The extracted date counts as wrong: ")
+    assert primitive.check(text, DAY) is False
+
+
+def test_an_extracted_date_that_can_be_read_leaves_no_remark_even_where_it_is_wrong() -> None:
+    for primitive in (DateMatch(), DateTolerance(1, "hours"), DateRange(max="2000-01-01")):
+        assert primitive.remark("April 12, 2016", DAY) is None
+        assert not primitive.check("April 12, 2016", DAY)
+    assert DateTolerance(1, "hours").remark("2016-04-11 18:00 IST", DAY) is not None
+    with pytest.raises(ValueError, match="cannot be read"):
+        DateMatch().remark("April 12, 2016", "soon")
+
+
+def test_what_is_no_date_says_what_to_write_instead() -> None:
+    with pytest.raises(TypeError, match=r"2016 is neither a date nor a text; write a text such as 2016-04-11"):
+        DateMatch().check_ground_truth(2016)
 
 
 @pytest.mark.parametrize("value", [20160411, 2016.0, True, ["2016-04-11"], None, b"2016-04-11"])

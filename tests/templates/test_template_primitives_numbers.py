@@ -56,6 +56,15 @@ def test_what_is_no_number_is_refused_and_not_wrong(value: Any) -> None:
             primitive.check_ground_truth(value)
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "-" + "9" * 5000, "1e999", " -1E+400 "])
+def test_a_text_with_digits_never_reads_as_infinity(text: str) -> None:
+    for primitive in NUMERIC + WITHOUT_TRUTH:
+        with pytest.raises(ValueError, match="too large for a number") as refusal:
+            primitive.check(text, 1)
+        assert len(str(refusal.value)) < 200
+    assert NumericExact().check("inf", INF)
+
+
 @pytest.mark.parametrize("primitive", WITHOUT_TRUTH)
 @pytest.mark.parametrize("placeholder", ["N/A", 0, None])
 def test_a_range_ignores_its_placeholder(primitive: VerificationPrimitive, placeholder: Any) -> None:

@@ -26,6 +26,7 @@ ALL: list[TracePrimitive] = [TraceRegex("a"), TraceContains("a"), TraceLength(ma
         (TraceRegex("TOOL"), "tool", False),
         (TraceContains("[1]"), "see [1]", True),
         (TraceContains("See"), "see", False),
+        (TraceContains("TNF-α in cafe\u0301s"), "on TNF\u2011α in\u00a0cafés.", True),
         (TraceContains("x"), "", False),
         (TraceLength(max=5), "hello", True),
         (TraceLength(max=4), "hello", False),
@@ -66,6 +67,8 @@ def _count(text: str) -> int:
     [
         (lambda: TraceRegex("("), ValueError, "not a regular expression"),
         (lambda: TraceRegex(3), TypeError, "must be a text"),  # type: ignore[arg-type]  # the wrong type is the point
+        (lambda: TraceRegex("x*"), ValueError, "found in every text"),
+        (lambda: TraceRegex("", count_min=2), ValueError, "found in every text"),
         (lambda: TraceRegex("a", count_min=0), ValueError, "count_min must be a whole number of at least 1"),
         (lambda: TraceRegex("a", count_min=True), ValueError, "count_min must be a whole number"),
         (lambda: TraceContains(""), ValueError, "every text would contain it"),

@@ -56,7 +56,7 @@ NORMALIZERS = st.lists(
     max_size=3,
 )
 TEXTS = st.lists(st.text("abc", min_size=1), min_size=1)
-PATTERNS = st.text("abc.*", max_size=4).filter(lambda p: "**" not in p and p[:1] != "*")
+PATTERNS = st.text("abc.*", max_size=4).filter(lambda p: "**" not in p and p[:1] != "*").map(lambda p: p + "c")
 MODES = st.sampled_from(["relative", "absolute"])
 DECAYS = st.sampled_from(["linear", "quadratic"])
 POSITIVE = st.integers(1, 99) | st.floats(0.01, 1e9)
@@ -93,7 +93,7 @@ BY_NAME: dict[str, st.SearchStrategy[VerificationPrimitive]] = {
     "NumericTolerance": st.builds(NumericTolerance, st.floats(0, 1e9), MODES),
     "OrderedMatch": st.builds(OrderedMatch, NORMALIZERS),
     "RegexMatch": st.builds(RegexMatch, PATTERNS, st.just(["I"])),
-    "SemanticMatch": st.builds(SemanticMatch, st.floats(0, 1)),
+    "SemanticMatch": st.builds(SemanticMatch, st.floats(0, 1, exclude_min=True)),
     "SetContainment": st.builds(SetContainment, st.sampled_from(["exact", "subset", "superset", "overlap"]))
     | st.builds(SetContainment, st.just("overlap"), st.integers(1, 9)),
     "TraceContains": st.builds(TraceContains, st.text(min_size=1), scope=SCOPES),
@@ -145,6 +145,9 @@ def test_a_spec_reads_as_it_is_documented() -> None:
         ({"type": "NumericTolerance", "tolerance": -1}, r"NumericTolerance: tolerance must be"),
         ({"type": "BooleanMatch", "x": 1}, r"it takes none"),
         ({"type": "RegexMatch", "pattern": "("}, r"RegexMatch: .* not a regular expression"),
+        ({"type": "RegexMatch", "pattern": ""}, r"RegexMatch: .* found in every text"),
+        ({"type": "TraceRegex", "pattern": "x*"}, r"TraceRegex: .* found in every text"),
+        ({"type": "SemanticMatch", "threshold": 0}, r"SemanticMatch: a threshold of 0 would accept every text"),
         ({"type": "RegexMatch", "pattern": "a", "_compiled": 3}, r"unknown parameter '_compiled'"),
         ({"type": "NumericRange"}, r"NumericRange: .*without a bound"),
         ({"type": "TraceLength", "max": 3, "unit": "chars", "scop": 1}, r"did you mean 'scope'"),
@@ -159,6 +162,12 @@ def test_a_spec_reads_as_it_is_documented() -> None:
 def test_a_bad_spec_says_what_to_change(spec: Any, message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         primitive_from_spec(spec, BUILT_IN)
+
+
+def test_a_synonym_map_is_written_with_its_own_keys_however_they_are_looked_up() -> None:
+    primitive = ExactMatch([SynonymMap({"cafe\u0301": "coffee"})])
+    assert to_spec(primitive)["normalize"][0]["mapping"] == {"cafe\u0301": "coffee"}
+    assert primitive_from_spec(to_spec(primitive), BUILT_IN) == primitive
 
 
 @frozen

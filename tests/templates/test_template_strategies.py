@@ -340,11 +340,43 @@ def test_a_strategy_that_could_have_no_effect_is_refused() -> None:
             def verify(self) -> bool:
                 return True
 
-    with pytest.raises(TypeError, match=r"verify\(\) of its own, which decides alone; remove one of them"):
 
-        class Both(Study):
-            def verify(self) -> bool:
-                return True
+@pytest.mark.parametrize("tree", [AllOf(), AtLeastN(0, [FieldCheck("drug")]), AnyOf(FieldCheck("drug"), AllOf())])
+def test_a_strategy_that_no_answer_can_fail_is_refused(tree: Any) -> None:
+    with pytest.raises(ValueError, match="no answer can fail: it passes even with every field wrong"):
+
+        class Odd(BaseAnswer):
+            drug: str = VerifiedField("d", "a", ExactMatch())
+
+            class VerificationStrategy:
+                verify_strategy = tree
+
+
+@pytest.mark.parametrize("tree", [AnyOf(), AllOf(FieldCheck("drug"), AnyOf())])
+def test_a_strategy_that_no_answer_can_pass_is_refused(tree: Any) -> None:
+    with pytest.raises(ValueError, match="no answer can pass: it fails even with every field right"):
+
+        class Odd(BaseAnswer):
+            drug: str = VerifiedField("d", "a", ExactMatch())
+
+            class VerificationStrategy:
+                verify_strategy = tree
+
+
+def test_an_own_verify_beside_a_strategy_decides_alone_and_the_strategy_gives_the_credit() -> None:
+    class Both(BaseAnswer):
+        drug: str = VerifiedField("d", "a", ExactMatch())
+        brand: str = VerifiedField("b", "b", ExactMatch())
+
+        class VerificationStrategy:
+            verify_strategy = AnyOf(FieldCheck("drug"), FieldCheck("brand"))
+
+        def verify(self) -> bool:
+            return self.brand == "b"
+
+    answer = Both(drug="a", brand="x")
+    assert not answer.verify()
+    assert answer.verify_granular() == 1.0
 
 
 @pytest.mark.filterwarnings("ignore:Field name")  # pydantic's own, milder opinion comes first

@@ -16,6 +16,10 @@ class VerificationPrimitive(ABC):
     uses_ground_truth: ClassVar[bool] = True
     """False where `check` ignores the expected value, which then is a placeholder."""
 
+    matches_ground_truth: ClassVar[bool] = True
+    """False where the ground truth itself need not pass: it is a list of alternatives, a pair of bounds or something to
+    differ from. Then no ground truth is refused for not matching itself."""
+
     @abstractmethod
     def check(self, extracted: Any, expected: Any) -> bool:
         """Whether the extracted value is right. Raises TypeError or ValueError where they cannot be compared."""
@@ -23,6 +27,13 @@ class VerificationPrimitive(ABC):
     def score(self, extracted: Any, expected: Any) -> float:
         """Partial credit from 0 to 1."""
         return 1.0 if self.check(extracted, expected) else 0.0
+
+    def remark(self, extracted: Any, expected: Any) -> str | None:
+        """What a reader of the result should know about a value that `check` has compared, as one sentence.
+
+        None where the verdict says everything. Raises like `check`.
+        """
+        return None
 
     def check_ground_truth(self, expected: Any) -> None:
         """Raise TypeError or ValueError where no extracted value could ever be compared with this ground truth."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from abc import abstractmethod
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -19,13 +20,35 @@ __all__ = ["DateMatch", "DateRange", "DateTolerance"]
 _log = logging.getLogger("karenina.templates")
 
 
-def _holds(test: Callable[[Moment], bool], read: Callable[[Any], Moment], extracted: Any) -> bool:
-    """Whether the test holds for the extracted value. A text that is no date does not pass, and the log says why."""
-    try:
-        return test(read(extracted))
-    except ValueError as problem:
-        _log.warning("an extracted date counts as wrong: %s", problem)
-        return False
+class _Dated(VerificationPrimitive):
+    """A text that is no date does not pass; the log and the remark say why."""
+
+    __slots__ = ()
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        passed, problem = self._judged(extracted, expected)
+        if problem is not None:
+            _log.warning("an extracted date counts as wrong: %s", problem)
+        return passed
+
+    def remark(self, extracted: Any, expected: Any) -> str | None:
+        """Why the extracted text cannot be read as a date; None where it can."""
+        problem = self._judged(extracted, expected)[1]
+        return None if problem is None else f"The extracted date counts as wrong: {problem}."
+
+    def _judged(self, extracted: Any, expected: Any) -> tuple[bool, str | None]:
+        holds = self._test(expected)
+        try:
+            return holds(self._read(extracted)), None
+        except ValueError as problem:
+            return False, str(problem)
+
+    @abstractmethod
+    def _test(self, expected: Any) -> Callable[[Moment], bool]:
+        """What the extracted date has to fulfil. Raises TypeError or ValueError for a bad ground truth."""
+
+    def _read(self, value: Any) -> Moment:
+        return read_moment(value)
 
 
 # A day of which no part is what strptime fills in where the format does not ask for it.
@@ -46,7 +69,7 @@ def _check_format(_: object, __: object, value: Any) -> None:
 
 
 @frozen
-class DateMatch(VerificationPrimitive):
+class DateMatch(_Dated):
     """The same day, whatever the time. A day is taken as it is written, without conversion of time zones.
 
     Texts are read by `format` (as `datetime.strptime` does) if it is given, on both sides. An extracted text that is
@@ -55,9 +78,9 @@ class DateMatch(VerificationPrimitive):
 
     format: str | None = field(default=None, validator=_check_format)
 
-    def check(self, extracted: Any, expected: Any) -> bool:
+    def _test(self, expected: Any) -> Callable[[Moment], bool]:
         wanted = self._read(expected)
-        return _holds(lambda found: found.day == wanted.day, self._read, extracted)
+        return lambda found: found.day == wanted.day
 
     def check_ground_truth(self, expected: Any) -> None:
         self._read(expected)
@@ -72,7 +95,7 @@ _UNITS = {"days": timedelta(days=1), "hours": timedelta(hours=1), "minutes": tim
 
 
 @frozen
-class DateTolerance(VerificationPrimitive):
+class DateTolerance(_Dated):
     """At most `tolerance` days, hours or minutes before or after the expected date.
 
     In days, a date without a time on either side makes the days count alone. In hours and minutes, such a date is its
@@ -82,9 +105,9 @@ class DateTolerance(VerificationPrimitive):
     tolerance: int = field(validator=whole_number(0))
     unit: str = field(default="days", validator=one_of(*_UNITS))
 
-    def check(self, extracted: Any, expected: Any) -> bool:
+    def _test(self, expected: Any) -> Callable[[Moment], bool]:
         wanted = self._expected(expected)
-        return _holds(lambda found: self._apart(found, wanted) <= self.tolerance, read_moment, extracted)
+        return lambda found: self._apart(found, wanted) <= self.tolerance
 
     def check_ground_truth(self, expected: Any) -> None:
         self._expected(expected)
@@ -106,7 +129,7 @@ def _bound(value: Any) -> str | None:
 
 
 @frozen
-class DateRange(VerificationPrimitive):
+class DateRange(_Dated):
     """A date from `min` to `max`, both included; None leaves a side open. The ground truth is not used.
 
     Bounds are dates, datetimes or texts, and are kept as ISO 8601 texts. A bound without a time is the whole of that
@@ -128,7 +151,13 @@ class DateRange(VerificationPrimitive):
             raise ValueError(f"min {self.min} is after max {self.max}; swap them")
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
-        return _holds(self._contains, read_moment, extracted)
+        return super().check(extracted, expected)
+
+    def remark(self, extracted: Any, expected: Any = None) -> str | None:
+        return super().remark(extracted, expected)
+
+    def _test(self, expected: Any) -> Callable[[Moment], bool]:
+        return self._contains
 
     def _contains(self, found: Moment) -> bool:
         low, high = self._bounds()

@@ -3,7 +3,9 @@
 Nothing is ever filled in from the clock of this machine, so a reading is the same on every day and everywhere. A text
 has to state the day, the month and the year (with four digits); a time of day without a zone is read as UTC. Numbers
 that stand apart with slashes or hyphens are read month first (04/11/2016 is April 11) unless that is no date; with
-dots, day first (11.04.2016 is April 11).
+dots, day first (11.04.2016 and 11. 4. 2016 are April 11). The article of a day ("the 11th of April") is read over, and
+so is a remark in parentheses after a day without a time. Any other word makes a text unreadable, because it may change
+what is meant: "before April 11, 2016".
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ _CLOCK = re.compile(
         \s* (?: (?: UTC | GMT )? \s* [+-] \d{1,2} (?: :?\d\d )? (?!\d) )?""",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
+_DAY_FIRST = re.compile(r"(?<!\d)\d{1,2}\s*\.\s*\d{1,2}\s*\.\s*\d{4}")
+_ARTICLE = re.compile(r"\bthe\s+(?=\d)", re.IGNORECASE)
+_ASIDE = re.compile(r"\s*\([^()\d]*\)\.?$")
+_OTHER_CALENDAR = re.compile(r"\b(?:B\.?\s?C|B\.?\s?C\.?\s?E|O\.?\s?S|old style|julian)\b", re.IGNORECASE)
 _NAMED_OFFSET = re.compile(r"\b(?:UTC|GMT)\s*(?=[+-]\d)")
 # Those of RFC 5322, section 4.3. Other abbreviations mean different zones in different countries.
 _ZONES = {"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "EDT": -4, "EST": -5, "CDT": -5, "CST": -6}
@@ -71,7 +77,10 @@ def read_moment(value: Any) -> Moment:
     if isinstance(value, date):
         return Moment(value)
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is neither a date nor a text")
+        raise TypeError(
+            f"{value!r} is neither a date nor a text; write a text such as 2016-04-11 or a datetime.date, and declare "
+            "the field as str or date"
+        )
     text = value.strip()
     if len(text) > _LONGEST:
         raise ValueError(f"a text of {len(text)} characters is no date")
@@ -100,13 +109,24 @@ def _spelled_out(text: str) -> Moment:
         unknown.append(name)
         return None
 
-    first, second = (_parsed(text, filler, zone) for filler in _FILLERS)
+    bare = _bare(text)
+    try:
+        first, second = (_parsed(bare, filler, zone) for filler in _FILLERS)
+    except (ValueError, ArithmeticError):
+        raise ValueError(f"{text!r} cannot be read as a date; {_ADVICE}") from None
     if first.date() != second.date():
         raise ValueError(f"{text!r} is not a complete date: state the day, the month and the year")
     has_time = first.hour == second.hour
-    if not _accounts_for(text, first.year, has_time):
+    if not _accounts_for(bare, first.year, has_time):
         raise ValueError(f"{text!r} can be read in several ways; {_ADVICE}")
     return Moment(first.date(), _with_time(first).at, "".join(unknown[:1])) if has_time else Moment(first.date())
+
+
+def _bare(text: str) -> str:
+    """The text without what says nothing about the date."""
+    if _CLOCK.search(text) is None and _OTHER_CALENDAR.search(text) is None:  # else it may be a time zone or an era
+        text = _ASIDE.sub("", text)
+    return _ARTICLE.sub("", text)
 
 
 _ADVICE = "write it like 2024-05-31 or 2024-05-31T18:00+02:00"
@@ -117,11 +137,8 @@ def _parsed(text: str, filler: datetime, zone: Any) -> datetime:
 
     # dateutil turns the sign of UTC+3 around; it reads a bare +3 as everybody does.
     plain = _NAMED_OFFSET.sub("", text)
-    day_first = re.search(r"(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}", text) is not None
-    try:
-        read: datetime = parser.parse(plain, default=filler, dayfirst=day_first, tzinfos=zone)
-    except (ValueError, ArithmeticError):
-        raise ValueError(f"{text!r} cannot be read as a date; {_ADVICE}") from None
+    day_first = _DAY_FIRST.search(text) is not None
+    read: datetime = parser.parse(plain, default=filler, dayfirst=day_first, tzinfos=zone)
     return read
 
 

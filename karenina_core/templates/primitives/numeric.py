@@ -37,9 +37,15 @@ def _number_in(text: str) -> int | float:
             value = read(text)
         except ValueError:
             continue
+        if math.isinf(value) and any(map(str.isdigit, text)):
+            raise ValueError(f"{_shortened(text)} is too large for a number; write it in a larger unit")
         if value == value:
             return value
-    raise ValueError(f"{text!r} is not a number")
+    raise ValueError(f"{_shortened(text)} is not a number")
+
+
+def _shortened(text: str) -> str:
+    return repr(text) if len(text) <= 80 else f"{text[:40]!r}... ({len(text)} characters)"
 
 
 def read_number(value: Any) -> int | float:

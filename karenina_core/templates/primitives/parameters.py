@@ -18,6 +18,7 @@ __all__ = [
     "not_negative",
     "one_of",
     "positive",
+    "selective",
     "whole_number",
 ]
 
@@ -92,3 +93,14 @@ def compiled(pattern: Any, flags: Iterable[str] = ()) -> re.Pattern[str]:
         return re.compile(pattern, combined)
     except re.error as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+
+
+def selective(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """The same pattern; ValueError where it matches nothing at the end of a text, so that any text has a match."""
+    # One that looks back may still tell texts apart there: (?<!x)$ finds those that do not end in x.
+    if "(?<!" not in pattern.pattern and pattern.fullmatch("\0", 1) is not None:
+        raise ValueError(
+            f"the pattern {pattern.pattern!r} also matches nothing at all, so it would be found in every text; "
+            "make a part of it obligatory, such as x+ for x*"
+        )
+    return pattern

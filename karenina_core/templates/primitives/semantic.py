@@ -16,6 +16,8 @@ __all__ = ["SemanticMatch"]
 def _share(_: object, attribute: Any, value: Any) -> None:
     if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"{attribute.name} must be a number from 0 to 1, not {value!r}")
+    if value == 0:
+        raise ValueError(f"a {attribute.name} of 0 would accept every text; give a higher one, such as 0.85")
 
 
 @frozen

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ..normalize import SynonymMap, normalized, read_normalizers
+from ..normalize import SynonymMap, as_text, canonical, read_normalizers
 from .base import VerificationPrimitive
 from .parameters import one_of
 
@@ -18,7 +18,7 @@ def _read_set(value: Any) -> set[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"SetContainment compares lists or sets, not {value!r}")
     try:
-        return set(value)
+        return {canonical(member) if isinstance(member, str) else member for member in value}
     except TypeError:
         raise TypeError(f"SetContainment needs members such as texts and numbers, not {value!r}") from None
 
@@ -78,4 +78,4 @@ class OrderedMatch(VerificationPrimitive):
         _read_list(expected)
 
     def _equal(self, one: Any, other: Any) -> bool:
-        return normalized(str(one), self.normalize) == normalized(str(other), self.normalize)
+        return as_text(one, self.normalize) == as_text(other, self.normalize)

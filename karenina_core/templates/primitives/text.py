@@ -8,21 +8,25 @@ from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from ..normalize import SynonymMap, normalized, read_normalizers
+from ..normalize import SynonymMap, as_text, normalized, read_normalizers, texts_in
 from .base import VerificationPrimitive
-from .parameters import compiled, flag_names
+from .parameters import compiled, flag_names, selective
 
 __all__ = ["ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch"]
 
 
 @frozen
 class ExactMatch(VerificationPrimitive):
-    """Equal texts after normalization. Anything that is not a text is compared as Python prints it."""
+    """Equal texts after normalization. Anything that is not a text is compared by the text that stands for it.
+
+    This is the value of an enum member, and what Python prints for a number or a date. Lists, sets and mappings are
+    equal if all their members are, as texts after normalization; only in lists and tuples the order counts.
+    """
 
     normalize: tuple[str | SynonymMap, ...] = field(default=("lowercase", "strip"), converter=read_normalizers)
 
     def check(self, extracted: Any, expected: Any) -> bool:
-        return normalized(str(extracted), self.normalize) == normalized(str(expected), self.normalize)
+        return as_text(extracted, self.normalize) == as_text(expected, self.normalize)
 
 
 @frozen
@@ -56,13 +60,14 @@ class _Contains(VerificationPrimitive):
                 raise ValueError(f"the substring {text!r} is empty after normalization, so every text would contain it")
 
     def _found(self, extracted: Any) -> Iterable[bool]:
-        text = normalized(str(extracted), self.normalize)
-        return (normalized(part, self.normalize) in text for part in self.substrings)
+        texts = [normalized(text, self.normalize) for text in texts_in(extracted)]
+        parts = (normalized(part, self.normalize) for part in self.substrings)
+        return (any(part in text for text in texts) for part in parts)
 
 
 @frozen
 class ContainsAny(_Contains):
-    """At least one of the substrings occurs in the text. The ground truth is not used."""
+    """At least one of the substrings occurs in the text, or in a member of the list. The ground truth is not used."""
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
         return any(self._found(extracted))
@@ -70,7 +75,7 @@ class ContainsAny(_Contains):
 
 @frozen
 class ContainsAll(_Contains):
-    """Every one of the substrings occurs in the text. The ground truth is not used."""
+    """Every substring occurs in the text; of a list, each in any of its members. The ground truth is not used."""
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
         return all(self._found(extracted))
@@ -78,7 +83,10 @@ class ContainsAll(_Contains):
 
 @frozen
 class RegexMatch(VerificationPrimitive):
-    """The pattern is found anywhere in the text. The ground truth is not used."""
+    """The pattern is found anywhere in the text, or in a member of the list. The ground truth is not used.
+
+    A pattern that would be found in every text, because it matches nothing at all, is refused.
+    """
 
     uses_ground_truth: ClassVar[bool] = False
 
@@ -88,7 +96,7 @@ class RegexMatch(VerificationPrimitive):
 
     @_compiled.default
     def _compile(self) -> re.Pattern[str]:
-        return compiled(self.pattern, self.flags)
+        return selective(compiled(self.pattern, self.flags))
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
-        return self._compiled.search(str(extracted)) is not None
+        return any(self._compiled.search(text) is not None for text in texts_in(extracted))

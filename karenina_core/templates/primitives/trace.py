@@ -9,8 +9,9 @@ from typing import Any
 from attrs import field, frozen
 from attrs.validators import optional
 
+from ..normalize import canonical
 from .base import VerificationPrimitive
-from .parameters import compiled, one_of, whole_number
+from .parameters import compiled, one_of, selective, whole_number
 
 __all__ = ["TraceContains", "TraceLength", "TracePrimitive", "TraceRegex"]
 
@@ -44,7 +45,10 @@ class TracePrimitive(VerificationPrimitive):
 
 @frozen
 class TraceRegex(TracePrimitive):
-    """The pattern is found in the text: at least `count_min` times, matches that overlap counted once."""
+    """The pattern is found in the text: at least `count_min` times, matches that overlap counted once.
+
+    A pattern that would be found in every text, because it matches nothing at all, is refused.
+    """
 
     pattern: str
     count_min: int | None = field(default=None, validator=optional(whole_number(1)))
@@ -52,7 +56,7 @@ class TraceRegex(TracePrimitive):
 
     @_compiled.default
     def _compile(self) -> re.Pattern[str]:
-        return compiled(self.pattern)
+        return selective(compiled(self.pattern))
 
     def check_trace(self, text: str) -> bool:
         """Whether the text has at least `count_min` matches; one, where that is None."""
@@ -76,7 +80,7 @@ class TraceContains(TracePrimitive):
 
     def check_trace(self, text: str) -> bool:
         """Whether the substring occurs in the text."""
-        return self.substring in text
+        return canonical(self.substring) in canonical(text)
 
 
 @frozen

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import define
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
-from karenina_core.errors import FillError, ParseError, PortError, one_line
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
+from karenina_core.errors import FillError, ParseError, PortError, Problem, one_line
+from karenina_core.pipeline.trace import EvaluationInput, final_message, said_by_model
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
@@ -44,17 +55,22 @@ SCHEMA = closed_object(
     }
 )
 UNFOUNDED = (
-    "abstention_detected is true, but the response does not hold the words in disclaimer. Copy one passage of the "
-    "response word for word, without omissions. Where no passage declines to answer, reply with disclaimer null and "
-    "abstention_detected false."
+    "abstention_detected is true, but the response does not hold the words in disclaimer as a passage of its own. Copy "
+    "one passage of the response word for word, without omissions; a single word is too little unless it is the whole "
+    "response. Where no passage declines to answer, reply with disclaimer null and abstention_detected false."
+)
+OWN_WORDS = (
+    "Only what the answering model itself wrote in this trace counts as the response. What tools, searches and files "
+    "returned to it is not: a refusal in their output is none of the model's, and disclaimer never quotes it."
 )
 
 
 class AbstentionCheck(Stage):
     """Asks the judge whether the answer declines, and gives such an item the outcome `abstained`.
 
-    A detection counts only with a quotation that the judged text holds: a judge that imagined the words, or that gives
-    none, is asked again, and then overruled with a warning. A judge that fails decides nothing.
+    A detection counts only with a quotation of what the answering model itself wrote in the judged text: a judge that
+    imagined the words, took them from the output of a tool, or gives none, is asked again, and then overruled with a
+    warning. A judge that fails decides nothing.
     """
 
     category = Category.PRE_PARSE_CHECK
@@ -68,6 +84,10 @@ class AbstentionCheck(Stage):
     )
     result_fields = produces
     included_when = feature("abstention")
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        task = PromptTask.ABSTENTION_DETECTION
+        return app.adapters.unable_judges(config.parsing_models, task, "leave the check out (--without abstention)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -83,8 +103,10 @@ class AbstentionCheck(Stage):
             context.warn(f"the abstention check was not performed: {given.error}")
             keep(self, context, Finding(performed=False, detected=None))
             return
-        reader = _Reader(given.text)
+        reader = _Reader(_own_words(context, given))
         user = presented(context.question_text, given)
+        if given.used_full_trace:
+            user = f"{user}\n\n{OWN_WORDS}"
         try:
             reply = await ask(context, PromptTask.ABSTENTION_DETECTION, SYSTEM, user, SCHEMA, reader.read)
         except PortError as error:
@@ -103,26 +125,36 @@ class AbstentionCheck(Stage):
 
 @define
 class _Reader:
-    """Reads the judge's replies about one text, and remembers a claim that the text does not bear out."""
+    """Reads the judge's replies about an answer, and remembers a claim that no text of it bears out."""
 
-    text: str
+    texts: tuple[str, ...]
     unfounded: Mapping[str, Any] | None = None
 
     async def read(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """The reply itself. Raises FillError, in words for the judge, where it cannot be used."""
         check_reply(data, SCHEMA)
-        if data["abstention_detected"] and not occurs(data["disclaimer"] or "", self.text):
+        if data["abstention_detected"] and not any(occurs(data["disclaimer"] or "", text) for text in self.texts):
             self.unfounded = data
             raise FillError(UNFOUNDED)
         return data
+
+
+def _own_words(context: VerificationContext, given: EvaluationInput) -> tuple[str, ...]:
+    """What a refusal may be quoted from: of a trace, what the answering model wrote, and its final message alone."""
+    if not given.used_full_trace:
+        return (given.text,)
+    rows = context.get_result_field("trace_messages", ())
+    final, _ = final_message(rows, given.text)
+    return (said_by_model(rows, given.text), final)
 
 
 def _undecided(context: VerificationContext, error: PortError, unfounded: Mapping[str, Any] | None) -> Finding:
     """What is kept where the judge gave nothing that counts; a warning says why."""
     if isinstance(error, ParseError) and unfounded is not None:
         context.warn(
-            "the judge takes the answer for an abstention, but the answer does not hold the words that it quotes "
-            f"({unfounded['disclaimer']!r:.200}); the answer counts as one that does not decline"
+            "the judge takes the answer for an abstention, but the answering model's own text does not hold the words "
+            f"that it quotes ({unfounded['disclaimer']!r:.200}), or they are too few to show anything; the answer "
+            "counts as one that does not decline"
         )
         return Finding(performed=True, detected=False, reasoning=unfounded["reasoning"])
     context.warn(f"the abstention check was not performed: {one_line(error)}")

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from attrs import frozen
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
-from karenina_core.errors import FillError, KareninaError, PortError, one_line
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
+from karenina_core.errors import FillError, KareninaError, PortError, Problem, one_line
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask
@@ -61,6 +71,10 @@ class SufficiencyCheck(Stage):
     )
     result_fields = produces
     included_when = in_mode("template_only", "template_and_rubric") & feature("sufficiency")
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        task = PromptTask.SUFFICIENCY_DETECTION
+        return app.adapters.unable_judges(config.parsing_models, task, "leave the check out (--without sufficiency)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

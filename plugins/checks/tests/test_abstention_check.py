@@ -113,6 +113,43 @@ def test_where_there_is_no_final_message_the_check_is_not_performed(verify: Veri
     assert done.llm.calls == []
 
 
+REFUSED = "I cannot answer that"
+
+
+def traced(tool: str, *said: str) -> CachedAnswer:
+    rows = ({"role": "tool", "content": tool}, *({"role": "assistant", "content": text} for text in said))
+    shown = [f"--- Tool Message (call_id: 1) ---\n{tool}", *(f"--- AI Message ---\n{text}" for text in said)]
+    return CachedAnswer(raw_llm_response="\n\n".join(shown), trace_messages=rows)
+
+
+def over_the_trace(verify: Verify, given_: CachedAnswer, quoted: str) -> Any:
+    return verify(
+        cached_answer_data=given_,
+        config={"use_full_trace_for_template": True},
+        replies={"abstention_detection": claim(quoted)},
+    )
+
+
+def test_a_refusal_in_the_output_of_a_tool_is_not_the_answering_model_s(verify: Verify) -> None:
+    done = over_the_trace(verify, traced(REFUSED, "It is BCL2."), REFUSED)
+    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, False))
+    (warning,) = done.result.metadata.warnings
+    assert "the answering model's own text does not hold the words" in warning
+    assert over_the_trace(verify, traced("nothing found", "let me look", f"{REFUSED}."), REFUSED).outcome == "abstained"
+
+
+def test_the_judge_of_a_whole_trace_is_told_whose_words_count(verify: Verify) -> None:
+    done = over_the_trace(verify, traced("found", "It is BCL2."), REFUSED)
+    assert "Only what the answering model itself wrote in this trace counts" in done.prompt("abstention")
+    assert "Only what the answering model itself wrote" not in verify().prompt("abstention")
+
+
+def test_a_refusal_of_one_word_counts_where_it_is_the_whole_final_message(verify: Verify) -> None:
+    assert over_the_trace(verify, traced("found", "let me look", "No."), "No").outcome == "abstained"
+    assert over_the_trace(verify, traced("found", "No, it is BCL2."), "No").outcome == "passed"
+    assert verify(replies={"generation": "**No.**", "abstention_detection": claim("No.")}).outcome == "abstained"
+
+
 ROWS = ({"role": "assistant", "content": "let me look"}, {"role": "assistant", "content": "It is BCL2."})
 
 
@@ -173,33 +210,96 @@ def test_without_a_template_the_check_runs_too(verify: Verify, rubric_stage: Any
 
 # Quotations
 
+LAW = settings(database=None, deadline=None, derandomize=True)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
+WORDS = st.text(st.characters(codec="utf-8", categories=("L", "Nd")), min_size=1, max_size=6)
+SPACED = st.text("abcdefgé", min_size=1, max_size=6)
 
 
-@settings(database=None, deadline=None, derandomize=True)
-@given(TEXTS, TEXTS.filter(str.strip), TEXTS)
-def test_every_passage_of_a_text_occurs_in_it(before: str, passage: str, after: str) -> None:
-    assert occurs(passage, before + passage + after)
-    assert occurs(f"“ {passage} ”", before + passage + after) or not any(map(str.isalnum, passage))
+@LAW
+@given(TEXTS, st.lists(SPACED, min_size=2, max_size=4) | st.lists(WORDS, min_size=4, max_size=6), TEXTS)
+def test_every_passage_of_whole_words_occurs_in_the_text(before: str, words: list[str], after: str) -> None:
+    passage = " ".join(words)
+    assert occurs(passage, f"{before} {passage} {after}")
+    assert occurs(f"“ {passage} ”", f"{before} {passage}. {after}")
 
 
-@settings(database=None, deadline=None, derandomize=True)
+@LAW
 @given(st.text("abc é\n.'", max_size=30), st.text("xyz", min_size=1, max_size=3))
 def test_words_that_a_text_does_not_hold_do_not_occur_in_it(text: str, word: str) -> None:
     assert not occurs(word, text)
-    assert not occurs(text + word, text)
+    assert not occurs(f"{text} {word}", text)
     assert not occurs("", text)
+
+
+@LAW
+@given(SPACED, st.lists(SPACED, min_size=1, max_size=3))
+def test_a_single_word_is_a_quotation_only_of_a_text_that_has_no_other(word: str, others: list[str]) -> None:
+    assert occurs(word, f"{word}.")
+    assert not occurs(word, f"{word} {' '.join(others)}")
+
+
+@pytest.mark.parametrize("quoted", ["no", "No.", "I", "a", "t", "know", "知道"])
+def test_a_letter_or_a_word_of_a_longer_answer_is_no_refusal(verify: Verify, quoted: str) -> None:
+    answer = "It is known: BCL2 is the target, no less. I say so (知道它是)."
+    done = verify(replies={"generation": answer, "abstention_detection": claim(quoted)})
+    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, False))
 
 
 @pytest.mark.parametrize(
     ("quotation", "text"),
     [
-        ("I can't", "I can’t"),
-        ("fi NAÏVE", "ﬁ naïve"),
-        ("不知道", "我不知道。"),
-        ("cafe\u0301", "café"),
+        ("not able to", "a notable tool"),
+        ("not able", "It is notable."),
+        ("I cannot", "BCL2I cannot"),
+        ("can not", "I cannot say"),
+        ("decline to", "They decline together."),
+        ("40 mg", "It is 140 mg."),
         ("?!", "what?!"),
+    ],
+)
+def test_a_quotation_has_the_whole_words_of_the_text(quotation: str, text: str) -> None:
+    assert not occurs(quotation, text)
+
+
+@pytest.mark.parametrize(
+    ("quotation", "text"),
+    [
+        ("I can't", "Sorry, I can’t."),
+        ("I cant say", "I can't say."),
+        ("I can´t say", "I canʼt say."),
+        ("ﬁ NAÏVE", "fi naïve one"),
+        ("不能回答", "我不能回答。"),
+        ("我不知道", "我不知道。"),
+        ("不知道", "不知道。"),
+        ("I 拒绝", "I 拒绝 it"),
+        ("the cafe\u0301", "in the café"),
+        ("un\u00adable to", "I am unable to"),
+        ("?!", " ?! "),
+        ("No", "No."),
     ],
 )
 def test_how_a_passage_is_written_does_not_matter(quotation: str, text: str) -> None:
     assert occurs(quotation, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I’m sorry, I **can't** <b>discuss</b> venetoclax.",
+        "<p>I can&#39;t</p><p class='x'>discuss<br/>venetoclax</p>",
+        "I can\\'t _discuss_ [venetoclax](https://example.org/v).",
+        "> I `can't` dis**cuss**\n> ~~vene~~toclax",
+        "I can't <!-- x --> <span style='a'>dis</span>cuss venetoclax",
+    ],
+)
+def test_a_quotation_is_found_whatever_html_and_markdown_the_answer_holds(verify: Verify, text: str) -> None:
+    assert occurs("I can't discuss venetoclax", text)
+    assert occurs(text, text)
+    said = {"generation": text, "abstention_detection": claim("I can't discuss venetoclax")}
+    assert verify(replies=said).outcome == "abstained"
+
+
+def test_what_only_looks_like_html_stays_in_the_text() -> None:
+    assert occurs("and c> I cannot", "a <b and c> I cannot say")
+    assert not occurs("I cannot say", "I <5 cannot> 6 say")

@@ -159,6 +159,26 @@ def test_the_judge_sees_question_answer_and_schema_and_never_what_is_expected(ve
     assert done.llm.asked("sufficiency_detection")[0].temperature == 0.0
 
 
+WITH_A_TRACE_FIELD = """
+class Answer(BaseAnswer):
+    target: str = VerifiedField(description="The target", ground_truth="BCL2", verify_with=ExactMatch())
+    cites_doi: bool = VerifiedField(
+        description="Has a DOI", ground_truth=True, verify_with=TraceContains(substring="doi")
+    )
+"""
+
+
+def test_a_field_that_the_trace_decides_is_not_asked_about(verify: Verify) -> None:
+    done = verify(template=WITH_A_TRACE_FIELD, replies={"generation": "It is BCL2 (doi:10/x)."})
+    assert (done.outcome, done.finding("sufficiency")[:2]) == ("passed", (True, True))
+    assert "cites_doi" in done.result.template.field_results, "the template has it"
+    prompt = done.prompt("sufficiency")
+    assert "cites_doi" not in prompt
+    assert "Has a DOI" not in prompt
+    assert 'Its required fields: "target"\n' in prompt
+    assert list(output_of(done)["properties"]["fields"]["properties"]) == ["target"]
+
+
 # When it has nothing to do
 
 

@@ -18,7 +18,7 @@ from karenina_core import (
 )
 from karenina_core.errors import KareninaError, Problem
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.ports.search import search_tool
+from karenina_core.prompts import PromptTask
 
 STRATEGY = "deep_judgment"
 
@@ -63,13 +63,16 @@ class DeepJudgmentAutoFail(Stage):
             yield Problem(
                 "deep_judgment_enabled", f"no plugin brings the strategy {STRATEGY!r}; {remedy}.{app.inactive()}"
             )
-        if config.deep_judgment_mode == "full" and config.deep_judgment_search_enabled:
+        full = config.deep_judgment_mode == "full"
+        task = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION if full else PromptTask.DJ_TEMPLATE_REASONING_ONLY
+        yield from app.adapters.unable_judges(config.parsing_models, task, "use --without deep_judgment")
+        if full and config.deep_judgment_search_enabled:
             yield from _search_problems(config, app)
 
 
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
     try:
-        tool = search_tool(config.deep_judgment_search_tool, app.search_tools, app.settings)
+        tool = app.search_tool(config.deep_judgment_search_tool)
         problem = tool.problem()
     except (KareninaError, TypeError) as error:
         problem = str(error)

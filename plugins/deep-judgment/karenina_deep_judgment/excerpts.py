@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from attrs import asdict, define, field, frozen
@@ -20,6 +21,11 @@ __all__ = ["Ask", "Excerpt", "ExcerptRules", "Gathered", "Rejected", "gather"]
 
 LARGE = 20_000
 """Characters; longer texts are searched in a thread, so that other items go on meanwhile."""
+
+OFFERS_PER_EXCERPT = 4
+"""So many times the wanted number of quotations is looked up; a judge may offer thousands."""
+MOST_REJECTED = 20
+"""Rejected quotations that the judge is told of: the latest."""
 
 
 @frozen(kw_only=True)
@@ -87,22 +93,23 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
 
     A quotation that was accepted is kept. Asked again are the names with a rejected quotation and those that have none
     at all; a name without any is no reason to ask again by itself, because a text may have nothing to quote. What was
-    rejected to the last is dropped. Raises ParseError where no reply could be used.
+    rejected to the last is dropped. Of one reply and name, 4 quotations are looked up for each one that is wanted, and
+    the judge is told of the latest 20 that were rejected. Raises ParseError where no reply could be used.
     """
     held = {name: _Held() for name in names}
-    rejected: list[Rejected] = []
+    rejected: dict[Rejected, None] = {}
     asked = tuple(names)
     usable, failure, attempts = False, ParseError("the judge was not asked"), 0
     while attempts <= rules.retries:
         attempts += 1
         try:
-            offered = await ask(asked, [r for r in rejected if r.name in asked])
+            offered = await ask(asked, [r for r in rejected if r.name in asked][-MOST_REJECTED:])
         except ParseError as error:
             failure = error
             continue
         usable = True
         refused = await _sifted({name: offered[name] for name in asked}, held, source, rules)
-        rejected += [found for found in refused if found not in rejected]
+        rejected.update(dict.fromkeys(refused))
         wanting = {found.name for found in refused if len(held[found.name].excerpts) < rules.most}
         if not wanting:
             break
@@ -132,7 +139,11 @@ class _Held:
         """Keep what is in the text; the texts of the others. Whatever an earlier attempt said is forgotten."""
         self.explanation = next((o.explanation for o in offered if not o.text and o.explanation), None)
         refused = []
-        for candidate in (o for o in offered if o.text):
+        different: dict[str, Offered] = {}
+        for candidate in offered:
+            different.setdefault(candidate.text, candidate)
+        different.pop("", None)
+        for candidate in islice(different.values(), OFFERS_PER_EXCERPT * rules.most):
             if len(self.excerpts) >= rules.most:
                 break
             place = source.find(candidate.text, rules.threshold)

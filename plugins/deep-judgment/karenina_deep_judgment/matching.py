@@ -8,21 +8,22 @@ A quotation is accepted
   at least as similar to it (0 to 1, `rapidfuzz.fuzz.ratio`) as the threshold asks: then punctuation alone differs.
 
 Either way it must consist of whole words and whole numbers: "40 mg" is not in "140 mg", "effective" is not in
-"non-effective", and "5" is in none of "-5", "2.5", "<5" and "5 %". In scripts that write no spaces between words,
-every character counts as a word.
+"non-effective", and "5" is in none of "-5", "2.5", "<5" and "5 %" (`cuts`). In scripts that write no spaces between
+words, every character counts as a word. Rows of a table and items of a list are joined only where the quotation shows
+that they are several: with a line break, "|", ";" or the mark of an item.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 
 from attrs import frozen
 
-from .normalised import CHARACTERS, Normalised, normalise
+from .cuts import is_torn
+from .normalised import UNSPACED, Normalised, normalise
 
 __all__ = ["LONGEST_ALIGNED", "Passage", "Source"]
 
@@ -30,43 +31,28 @@ LONGEST_ALIGNED = 5_000
 """Longer quotations must occur verbatim: to compare two texts takes time with the product of their lengths."""
 MOST_TRIES = 1_000
 MOST_ALIGNED = 20
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
-)
-"""Thai, Lao, Burmese, Khmer, kana and ideographs: no spaces between words."""
 TOKEN = re.compile(
     rf"""
       \d+(?:[.,:]\d+)*                                  # 400, 2.5, 1,000, 10:30
     | [^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)*      # not, can't
+    | (?<=\w)_+(?=\w)                                  # a_b
     | [{UNSPACED}]
     | (?<![^\W\d_])-(?=\ ?\.?\d)                        # a sign or a range: -5, 3-5
     | (?<=\w)-(?!\w)                                    # HER2-
+    | (?<=\()-(?=\))                                   # HER2 (-)
+    | !(?==) | (?<!\w)!(?=[\w(])                       # a != b, !enabled
     | (?<!\w)\.(?=\d)                                   # .5
     | [^\s\w,;:.!?()\[\]{{}}"'|•·\-\x00]                # every other symbol: + < % ° / €
     """,
     re.VERBOSE,
 )
 """What must be the same in a quotation and in the text. All else is punctuation."""
-TORN = re.compile(
-    rf"""
-      [^\W{UNSPACED}]\x00[^\W{UNSPACED}]                # in a word or a number
-    | \w[-']\x00\w | \w\x00[-']\w                       # in a compound: non-|effective, can|'t
-    | [-+±⁻.]\x00\.?\d                                  # behind a sign or a decimal point
-    | (?:[<>≤≥≠≈~]\ ?|[\^/])\x00[-+]?\.?\d              # behind what bounds or divides a number
-    | \d[.,:]\x00\d | \d\x00[.,:]\d                     # in 2.5
-    | \d\x00(?:\ ?[%‰]|[°^/⁻])                          # before what gives a number its meaning
-    | \d\ ?[^\W\d_]{{1,5}}\x00/                          # 400 mg|/day
-    | \w\x00[-+](?!\w)                                  # HER2|-
-    """,
-    re.VERBOSE,
-)
-"""A text is torn where this fits around the cut, which is the \\x00."""
-REACH = 8
-"""Characters on either side of a cut that are looked at."""
 SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s")
 SUBSTANCE = re.compile(r"[^\W_]")
-ALIKE = str.maketrans({**CHARACTERS, "\0": " "})
-WORD = re.compile(rf"[^\W{UNSPACED}]")
+BORDER = re.compile(r"\n(?=[ \t>]*(?:[-*+•‣◦▪][ \t]|\|)|[^\n]* \| )|(?<=\|)[ \t\r]*\n|<(?:li|tr)\b")
+"""Before a row of a table or an item of a list, and behind a row. The number of an item is a word like others."""
+BREAK = re.compile(r"[\n|;•‣◦▪]|\s[-–—]\s")
+"""How a quotation shows that it crosses one."""
 
 
 @frozen
@@ -102,6 +88,24 @@ class _Words:
         return cls(f"{joined}\0", tuple(starts), tuple(spans))
 
 
+class _Asked:
+    """A quotation that is looked for."""
+
+    def __init__(self, text: str, normalised: Normalised) -> None:
+        self.text = text
+        self.normalised = normalised
+        self.plain = normalised.text.strip()
+
+    @cached_property
+    def words(self) -> _Words:
+        return _Words.of(self.normalised.text)
+
+    def before(self, word: int) -> str:
+        """What stands between a token (not the first) and the one before it, as it was written."""
+        first, second = (self.normalised.original(*span) for span in self.words.spans[word - 1 : word + 1])
+        return self.text[first[1] : second[0]]
+
+
 class Source:
     """A text that is quoted from. What searching it costs beyond the search itself is paid once, when it is needed."""
 
@@ -116,6 +120,10 @@ class Source:
     def _words(self) -> _Words:
         return _Words.of(self._normalised.text)
 
+    @cached_property
+    def _borders(self) -> tuple[int, ...]:
+        return tuple(found.start() for found in BORDER.finditer(self.text))
+
     def find(self, quotation: str, threshold: float = 0.8) -> Passage | None:
         """Where the quotation stands; None where it does not, or where it has too little in it to prove anything."""
         quotation = quotation.strip()
@@ -123,37 +131,50 @@ class Source:
             return None
         for start, end in _whole(self.text, quotation):
             return Passage(start, end, 1.0)
-        plain = normalise(quotation).text.strip()
-        if not self._shows_something(plain):
+        asked = _Asked(quotation, normalise(quotation))
+        if not self._shows_something(asked.plain):
             return None
-        for start, end in _whole(self._normalised.text, plain):
-            return Passage(*self._normalised.original(start, end), 1.0)
-        return self._aligned(plain, threshold) if len(plain) <= LONGEST_ALIGNED else None
+        for start, end in _whole(self._normalised.text, asked.plain):
+            place = self._normalised.original(start, end)
+            if not self._joins(asked, *place):
+                return Passage(*place, 1.0)
+        return self._aligned(asked, threshold) if len(asked.plain) <= LONGEST_ALIGNED else None
 
     def _shows_something(self, quotation: str) -> bool:
         """A single character is found in any text; it counts where the text has no other (an answer like `**B**`)."""
         found = SUBSTANCE.findall(quotation[:10_000])
         return len(found) > 1 or (bool(found) and len(self.text) < 100 and SUBSTANCE.findall(self.text) == found)
 
-    def _aligned(self, plain: str, threshold: float) -> Passage | None:
+    def _aligned(self, asked: _Asked, threshold: float) -> Passage | None:
         """The first passage with the same words that is similar enough."""
         from rapidfuzz.fuzz import ratio
 
-        words = _Words.of(plain)
+        words = asked.words
         if not words.spans:
             return None
-        own = plain[words.spans[0][0] : words.spans[-1][1]]
+        own = asked.normalised.text[words.spans[0][0] : words.spans[-1][1]]
         text = self._normalised.text
         for start, end in self._same_words(words):
             passage = text[start:end]
-            if _is_torn(text, start) or _is_torn(text, end):
+            if is_torn(text, start) or is_torn(text, end):
                 continue
             if len(SENTENCE_END.findall(passage)) > len(SENTENCE_END.findall(own)):
                 continue  # "No. It works" is not "No it works"
             similarity = ratio(own, passage, score_cutoff=threshold * 100) / 100
-            if similarity >= threshold:
-                return Passage(*self._normalised.original(start, end), similarity)
+            place = self._normalised.original(start, end)
+            if similarity >= threshold and not self._joins(asked, *place):
+                return Passage(*place, similarity)
         return None
+
+    def _joins(self, asked: _Asked, start: int, end: int) -> bool:
+        """Whether this passage of the original text joins rows or items that the quotation does not set apart."""
+        position, words = start, 0
+        for border in self._borders[bisect_right(self._borders, start) : bisect_left(self._borders, end)]:
+            words += len(TOKEN.findall(normalise(self.text[position:border]).text))
+            position = border
+            if 0 < words < len(asked.words.spans) and not BREAK.search(asked.before(words)):
+                return True
+        return False
 
     def _same_words(self, words: _Words) -> Iterator[tuple[int, int]]:
         """Passages of the normalised text with exactly these tokens."""
@@ -174,20 +195,5 @@ def _whole(text: str, quotation: str) -> Iterator[tuple[int, int]]:
         if position == -1:
             return
         end = position + len(quotation)
-        if not _is_torn(text, position) and not _is_torn(text, end):
+        if not is_torn(text, position) and not is_torn(text, end):
             yield position, end
-
-
-def _is_torn(text: str, position: int) -> bool:
-    """Whether a cut at this position tears a word or a number apart, or a number from its sign or bound."""
-    before, after = text[max(0, position - REACH) : position], text[position : position + REACH]
-    if TORN.search("\0".join(side.translate(ALIKE) for side in (before, after))):
-        return True
-    if not after or not before:
-        return False
-    return _is_mark(after[0]) or (_is_mark(before[-1]) and WORD.match(after) is not None)
-
-
-def _is_mark(character: str) -> bool:
-    """Whether it belongs to the letter before it: accents, vowel signs."""
-    return character > "\u02ff" and unicodedata.category(character)[0] == "M"

@@ -10,7 +10,14 @@ from functools import lru_cache
 
 from attrs import define, field, frozen
 
-__all__ = ["CHARACTERS", "Normalised", "normalise"]
+__all__ = ["CHARACTERS", "HANGUL", "UNSPACED", "Normalised", "normalise"]
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
+)
+"""Thai, Lao, Burmese, Khmer, kana and ideographs: no spaces between words."""
+HANGUL = "\u1100-\u11ff\uac00-\ud7a3"
+"""Particles follow words of any script without a space."""
 
 CHARACTERS: dict[str, str] = {
     **dict.fromkeys("‘’‚‛ʼ′‹›´", "'"),
@@ -26,10 +33,21 @@ CHARACTERS: dict[str, str] = {
 }
 """Characters that look alike or not at all, and what stands for them."""
 LINK = r"\[(?=[^\[\]\n]{1,300}\]\(\S)|\]\((?:https?:|www\.|mailto:|[#/.])[^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"
+FOOTNOTE = r"\[\^[\w-]{1,20}\](?!:)"
+ESCAPE = r"\\(?=[!-/:-@\[-`{-~])"
+INLINE = r"</?(?:b|i|u|em|strong|mark|small|span|code)(?:\ [\w-]+=\"[^\"<>]*\")*>"
+BLOCK = r"</?(?:br|p|div|[uo]l|li|table|thead|tbody|t[rdh]|h[1-6])(?:\ [\w-]+=\"[^\"<>]*\")*\ ?/?>"
+LETTER = rf"[^\W{UNSPACED}{HANGUL}]"
 EMPHASIS = (
-    r"(?<![\w*])\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}(?![\w*])"  # not between factors: 5*3
-    r"|(?<!\w)_{1,3}(?=[^\W_])|(?<=[^\W_])_{1,3}(?!\w)"  # not in names: a_b
+    rf"(?<!{LETTER})(?<![*])(?<!\w\\)\*{{1,3}}(?=[^\s*=])|(?<=[^\s*])\*{{1,3}}(?![*=])(?!{LETTER})"  # not in 5*3
+    rf"|(?<={LETTER})\*\*(?=[^\W_][\w .%/-]{{0,100}}(?<!\ )\*\*(?!\*)(?!{LETTER}))"  # BCL**2**
+    rf"|(?<!{LETTER})(?<!\w\\)_{{1,3}}(?=[^\W_])|(?<=[^\W_])_{{1,3}}(?!{LETTER})"  # not in names: a_b
 )
+CANDIDATE = r"(?=[^A-Za-z0-9.,;\ ]|\ [\s—―-])"
+"""What everything that changes begins with, but for compositions; it spares most of the text the other rules."""
+CLOSING = rf"(?<=[^\s*])\*\*(?={LETTER})"
+PAIR = re.compile(rf"(?<!{LETTER})(?<![*\\])\*\*(?=[^\W_][\w .%/-]{{0,100}}(?<!\ )(\*\*)(?={LETTER}))")
+"""Both marks of **400**mg; only together do they differ from the powers in x**2."""
 LONG_DASH = r"\ ?[—―]\s*+|(?<=[^\W\d_])\ ?--\ ?(?=[^\W\d_])"
 LINE_MARKS = re.compile(r"(?:\#{1,6}[ \t]+|(?:>[ \t]?)+(?![ \t]*[\d.])|[-*•‣◦▪][ \t]+|\+[ \t]+(?![\d.]))+")
 """Marks of headings, quotations and lists. What could be a sign of the number behind it stays."""
@@ -99,12 +117,15 @@ class _Draft:
 def _changes(text: str) -> Iterator[tuple[int, int, str]]:
     """`(start, end, replacement)` of everything that does not stay as it is, from left to right."""
     pattern, replacement = _rules(_composable(text))
+    closing = {found.start(1) for found in PAIR.finditer(text)}
     position = 0
     if marks := LINE_MARKS.match(text):
         yield 0, marks.end(), ""
         position = marks.end()
     while found := pattern.search(text, position):
         start, position = found.span()
+        if found.lastgroup == "closing" and start not in closing:
+            continue
         if found.lastgroup == "space" and "\n" in found.group() and (marks := LINE_MARKS.match(text, position)):
             position = marks.end()
         yield start, position, replacement(found)
@@ -126,14 +147,16 @@ def _composable(text: str) -> str:
 def _rules(composed: str) -> tuple[re.Pattern[str], Callable[[re.Match[str]], str]]:
     """One pattern for all that changes, and what each match becomes."""
     rules = {
-        "composed": composed,
         "dash": LONG_DASH,
         "space": r"[^\S ]\s*+|\ \s++",
-        "link": LINK,
-        "emphasis": EMPHASIS,
+        "nothing": f"{LINK}|{FOOTNOTE}|{ESCAPE}|{INLINE}|{EMPHASIS}",
+        "closing": CLOSING,
+        "block": BLOCK,
         "character": f"[{re.escape(''.join(CHARACTERS))}]",
     }
-    pattern = re.compile("|".join(f"(?P<{name}>{rule})" for name, rule in rules.items() if rule))
+    known = "|".join(f"(?P<{name}>{rule})" for name, rule in rules.items())
+    first = f"(?P<composed>{composed})|" if composed else ""
+    pattern = re.compile(f"{first}{CANDIDATE}(?:{known})")
 
     def replacement(found: re.Match[str]) -> str:
         match found.lastgroup:
@@ -141,7 +164,7 @@ def _rules(composed: str) -> tuple[re.Pattern[str], Callable[[re.Match[str]], st
                 return unicodedata.normalize("NFC", found.group())
             case "dash":
                 return " - "
-            case "space":
+            case "space" | "block":
                 return " "
             case "character":
                 return CHARACTERS[found.group()]

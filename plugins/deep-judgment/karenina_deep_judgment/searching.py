@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
 from karenina_core.errors import SearchError, one_line
+from karenina_core.log import redactor, secrets_in
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.ports.text import sanitize
 
 from .excerpts import Excerpt
 
-__all__ = ["AT_ONCE", "risk_of", "searched"]
+__all__ = ["AT_ONCE", "reason_of", "risk_of", "searched"]
 
 AT_ONCE = 4
 """Searches of one item that run at the same time."""
@@ -36,7 +38,7 @@ async def searched(
             try:
                 return await tool.asearch(text)
             except SearchError as error:
-                return _cut(sanitize(str(error) or one_line(error))[0])
+                return reason_of(error)
 
     texts = list(dict.fromkeys(e.text for rows in excerpts.values() for e in rows if e.text))
     found = dict(zip(texts, await asyncio.gather(*map(look_up, texts)), strict=True))
@@ -54,6 +56,11 @@ def _with(excerpt: Excerpt, found: Sequence[SearchResult] | str) -> Excerpt:
         {"title": result.title, "url": result.url, "content": _cut(result.content)} for result in found[:MOST_RESULTS]
     )
     return evolve(excerpt, search_results=rows)
+
+
+def reason_of(error: Exception) -> str:
+    """Why there is no search, without the secrets of the environment: it goes into results and warnings."""
+    return _cut(redactor(secrets_in(os.environ))(sanitize(str(error) or one_line(error))[0]))
 
 
 def _cut(text: str) -> str:

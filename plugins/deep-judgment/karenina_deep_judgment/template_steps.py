@@ -12,7 +12,6 @@ from karenina_core import VerificationContext
 from karenina_core.errors import KareninaError, PortError
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.ports import ParsePortResult
-from karenina_core.ports.search import search_tool
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.templates.handle import TemplateField, TemplateHandle
 
@@ -30,7 +29,7 @@ from .replies import (
     read_texts,
     texts_schema,
 )
-from .searching import risk_of, searched
+from .searching import reason_of, risk_of, searched
 
 __all__ = ["Case", "Evidence", "assessed", "parsed", "quoted", "reasoned"]
 
@@ -136,8 +135,9 @@ def _rejections(rejected: Sequence[Rejected], label: str) -> str:
     rows = json.dumps([{"field": r.name, "text": r.text[:MOST_SHOWN]} for r in rejected], ensure_ascii=False, indent=1)
     return (
         f"These quotations were rejected, because they do not occur verbatim in the {label}, tear a word or a number "
-        f"apart, or are too short to show anything:\n{untrusted(rows, 'rejected quotations')}\nGive others for these "
-        "fields; where there is none, say so as described."
+        "apart, join rows of a table or items of a list, or are too short to show anything:\n"
+        f"{untrusted(rows, 'rejected quotations')}\n"
+        "Give others for these fields; where there is none, say so as described."
     )
 
 
@@ -150,10 +150,9 @@ async def assessed(case: Case, evidence: Evidence) -> Evidence:
     """
     context = case.context
     try:
-        app = context.app
-        tool = search_tool(context.config.deep_judgment_search_tool, app.search_tools, app.settings)
+        tool = context.app.search_tool(context.config.deep_judgment_search_tool)
     except (KareninaError, TypeError) as error:
-        context.warn(f"deep judgment: there is no search ({error})")
+        context.warn(f"deep judgment: there is no search ({reason_of(error)})")
         return evidence
     excerpts, failures = await searched(evidence.excerpts, tool)
     evidence = evolve(evidence, excerpts=excerpts)

@@ -493,6 +493,39 @@ def test_trouble_with_searching_is_a_warning_and_never_the_item_s(
     assert any(warned in warning for warning in result.metadata.warnings)
 
 
+def test_the_secrets_of_the_environment_stay_out_of_results_and_warnings(
+    verify: Verify, judge: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCHIVE_API_KEY", "very-secret-key")
+
+    def tool(query: str) -> Any:
+        raise RuntimeError("no answer from https://example.org/?key=very-secret-key")
+
+    result = searching(verify, tool)
+    row = part_of(result).extracted_excerpts["target"][0]
+    assert row["search_error"].endswith("RuntimeError: no answer from https://example.org/?key=[redacted]")
+    assert any("[redacted]" in warning for warning in result.metadata.warnings)
+    assert "very-secret-key" not in repr(result)
+
+
+def test_a_tool_that_wants_to_end_the_program_fails_its_search_only(verify: Verify, judge: Any) -> None:
+    def tool(query: str) -> Any:
+        raise SystemExit(3)
+
+    result = searching(verify, tool)
+    assert (result.outcome.name, result.metadata.error) == ("passed", None)
+    assert "SystemExit" in part_of(result).extracted_excerpts["target"][0]["search_error"]
+
+
+def test_an_answer_in_another_script_passes_with_its_quotations(verify: Verify, judge: Any) -> None:
+    judge.replies = {
+        "answer": ["维奈克拉的靶点是**BCL2**蛋白，常用剂量为每日**400**毫克，口服给药。"],
+        "excerpts": [{"target": [excerpt("维奈克拉的靶点是BCL2蛋白")], "dose": [excerpt("常用剂量为每日400毫克")]}],
+    }
+    result = verify()
+    assert (result.outcome.name, part_of(result).attributes_without_excerpts) == ("passed", ())
+
+
 def test_no_excerpts_no_search(verify: Verify, judge: Any) -> None:
     judge.replies["excerpts"] = [{"target": [], "dose": []}]
     result = searching(verify, failing)

@@ -98,6 +98,29 @@ def test_every_quotation_that_was_ever_rejected_is_named() -> None:
     ]
 
 
+def test_only_so_many_different_offers_are_looked_up_and_so_many_rejections_told() -> None:
+    class Counted(Source):
+        looked_up: list[str]
+
+        def find(self, quotation: str, threshold: float = 0.8) -> Passage | None:
+            self.looked_up.append(quotation)
+            return super().find(quotation, threshold)
+
+    source = Counted(TEXT.text)
+    source.looked_up = []
+    invented = [f"It costs {number} dollars a day." for number in range(1_000)]
+    judge = Judge(*[{"dose": [*["It is free."] * 50, *invented[i::2]]} for i in range(2)], {"dose": [SENTENCES[1]]})
+    found = asyncio.run(gather(judge, ["dose"], source, ExcerptRules(most=3)))
+    assert source.looked_up == [
+        *("It is free.", *invented[0:22:2]),
+        *("It is free.", *invented[1:23:2]),
+        SENTENCES[1],
+    ], "four different ones for each that is wanted"
+    told = ["It is free.", *invented[0:22:2], *invented[1:23:2]]
+    assert judge.asked[-1] == (("dose",), tuple(told[-20:]))
+    assert texts(found) == {"dose": [SENTENCES[1]]}
+
+
 def test_who_has_enough_is_not_asked_for_more() -> None:
     judge = Judge({"target": [INVENTED, SENTENCES[0]], "dose": [SENTENCES[1]]})
     found = collect(judge, most=1)

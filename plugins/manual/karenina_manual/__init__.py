@@ -24,6 +24,7 @@ def karenina_register_adapters(registry: AdapterRegistry) -> None:
             llm_factory=PORT,
             parser_factory=PORT,
             config_checker=_problems,
+            judge_tasks=("parsing",),
         )
     )
 

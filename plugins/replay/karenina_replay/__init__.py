@@ -1,4 +1,5 @@
-"""Record and replay: a port in front of every model, and another embedder in front of every embedder."""
+"""Record and replay: a port in front of every model, an embedder in front of every embedder, a search tool in front
+of every search tool."""
 
 from __future__ import annotations
 
@@ -32,3 +33,13 @@ def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> An
     from karenina_replay.embedders import wrapped
 
     return wrapped(embedder, name, model, settings)
+
+
+@hookimpl
+def karenina_wrap_search_tool(tool: Any, name: str, app: Any) -> Any | None:
+    settings = app.settings(NAME)
+    if settings is None or not (settings.record or settings.replay):
+        return None
+    from karenina_replay.searches import wrapped
+
+    return wrapped(tool, name, settings)

@@ -2,7 +2,8 @@
 
 One JSON object a line: `{"format": 1, "key", "kind": "llm" | "parser", "model": {...}, "task", "replicate",
 "messages": [...], "schema", "channel", "parameters": {...}, "reply": {...} | "error": {...}}`; of an embedder
-`{"format": 1, "key", "kind": "embedder", "embedder", "model", "texts": [...], "reply": {...} | "error": {...}}`.
+`{"format": 1, "key", "kind": "embedder", "embedder", "model", "texts": [...], "reply": {...} | "error": {...}}`; of a
+search tool `{"format": 1, "key", "kind": "search", "tool", "query", "reply": {"results": [...]} | "error": {...}}`.
 The key is the SHA-256 of the canonical JSON of what stands between the key and the reply.
 """
 
@@ -15,16 +16,18 @@ from typing import Any, Literal
 from attrs import asdict, field, frozen
 
 from karenina_core import ModelConfig
-from karenina_core.errors import KareninaError, ParseError, PortError
+from karenina_core.errors import KareninaError, ParseError, PortError, SearchError
 from karenina_core.model.identity import canonical_json
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult
 
 __all__ = [
     "FORMAT",
     "EmbeddingRequest",
     "Request",
+    "SearchRequest",
     "embeddings_from",
     "embeddings_to",
     "error_from",
@@ -33,6 +36,8 @@ __all__ = [
     "llm_to",
     "parse_from",
     "parse_to",
+    "search_from",
+    "search_to",
 ]
 
 FORMAT = 1
@@ -116,6 +121,23 @@ class EmbeddingRequest:
         return {"format": FORMAT, "key": self.key, **asdict(self)}
 
 
+@frozen
+class SearchRequest:
+    """What makes two searches the same search."""
+
+    tool: str
+    query: str
+    kind: Literal["search"] = "search"
+
+    @property
+    def key(self) -> str:
+        return _key(asdict(self))
+
+    def line(self) -> dict[str, Any]:
+        """The recording's line without the reply."""
+        return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
 def _key(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()
 
@@ -174,6 +196,19 @@ def embeddings_from(data: Mapping[str, Any]) -> Embeddings:
     return Embeddings(
         vectors=tuple(map(tuple, data["vectors"])), model=data["model"], usage=UsageMetadata(**data["usage"])
     )
+
+
+def search_to(found: Sequence[SearchResult]) -> dict[str, Any]:
+    """Search results as plain data."""
+    return {"results": [asdict(result) for result in found]}
+
+
+def search_from(outcome: Mapping[str, Any]) -> tuple[SearchResult, ...]:
+    """The results in `{"reply": ...}`, the inverse of `search_to`. Raises SearchError for the failure in
+    `{"error": ...}`."""
+    if "error" in outcome:
+        raise SearchError(outcome["error"]["message"])
+    return tuple(SearchResult(**result) for result in outcome["reply"]["results"])
 
 
 def error_to(error: KareninaError) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.log import redactor, secrets_in
 
-from .calls import FORMAT, EmbeddingRequest, Request
+from .calls import FORMAT, EmbeddingRequest, Request, SearchRequest
 from .settings import ReplaySettings
 
 __all__ = ["Recording", "Writer", "recording_of", "writer_of"]
@@ -26,6 +26,8 @@ class Writer:
         self._path = path
         self._file: IO[str] | None = None
         self._secrets: set[str] = set(secrets_in(os.environ))
+        self.settled: dict[str, Mapping[str, Any]] = {}
+        """By key: the outcomes of calls that are made once, however often they are asked for."""
 
     def knows(self, model: ModelConfig) -> None:
         """Never write this model's key."""
@@ -44,7 +46,7 @@ class Writer:
             except OSError as error:
                 raise RunDirectoryError(f"{self._path} cannot be written: {error.strerror}") from error
 
-    def write(self, request: Request | EmbeddingRequest, outcome: Mapping[str, Any]) -> None:
+    def write(self, request: Request | EmbeddingRequest | SearchRequest, outcome: Mapping[str, Any]) -> None:
         self.open()
         assert self._file is not None
         line = json.dumps({**request.line(), **outcome}, ensure_ascii=True, separators=(",", ":"))

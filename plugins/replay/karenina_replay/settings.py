@@ -14,9 +14,9 @@ class ReplaySettings:
     """`[plugins.replay]`: at most one of the two files."""
 
     record: str | None = None
-    """Write every model call to this file, which must not exist yet."""
+    """Write every call of a model, an embedder and a search tool to this file, which must not exist yet."""
     replay: str | None = None
-    """Answer every model call from this file."""
+    """Answer every call of a model, an embedder and a search tool from this file."""
 
     def __attrs_post_init__(self) -> None:
         if self.record and self.replay:

@@ -17,6 +17,7 @@ from karenina_core.templates.extraction import copied, extraction_class, fill, k
 from karenina_core.templates.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.templates.judge_schema import judge_schema
 from karenina_core.templates.lint import lint_schema
+from karenina_core.templates.lint_accepted import accepted_by
 from karenina_core.templates.plain import plain
 from karenina_core.templates.strategies import fields_of, strategy_name
 from karenina_core.templates.verification import (
@@ -26,8 +27,10 @@ from karenina_core.templates.verification import (
     check_evidence,
     check_values,
     conclude,
+    remarks_on,
 )
 
+from .absence import null_warnings
 from .rules import check_class
 
 __all__ = ["ModelFilled", "ModelHandle", "open_class"]
@@ -49,7 +52,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
     return ModelHandle(
         cls=cls,
         isolation=isolation,
-        warnings=(*_told_too_much(cls, schema, expected), *_left_out(cls)),
+        warnings=(*_told_too_much(cls, schema, expected), *_left_out(cls), *null_warnings(cls, correct)),
         fields=tuple(_field(cls, name) for name in keys),
         trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
         schema=json.dumps(plain(schema)),
@@ -62,17 +65,20 @@ def _told_too_much(cls: type[BaseAnswer], schema: Mapping[str, Any], expected: M
     """Where the judge can read an expected value. A placeholder in place of a ground truth gives nothing away."""
     keys = keys_of(cls)
     judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
-    for name, verification in cls.__verified__.items():
-        if not verification.primitive.uses_ground_truth:
-            judged.pop(name, None)
+    accepted = accepted_by({name: found.primitive for name, found in cls.__verified__.items()})
     hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
-    findings = lint_schema(schema, judged, keys=keys, hints=hints)
+    findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
     return [str(finding) for finding in findings if finding.severity == "leak"]
 
 
 def _left_out(cls: type[BaseAnswer]) -> list[str]:
     if cls.__strategy__ is None:
         return []
+    if written_by_author(cls, "verify"):
+        return [
+            "there are a verify_strategy and a verify() of the class's own: verify() decides alone, and the strategy "
+            "counts for the partial credit only; remove one of them where that is not meant"
+        ]
     names = [name for name in cls.__verified__ if name not in fields_of(cls.__strategy__)]
     what = "verdict and partial credit do not depend on it; add FieldCheck({0!r}) where that is not meant"
     return [f"verify_strategy leaves out {name!r}: {what.format(name)}" for name in names]
@@ -106,6 +112,10 @@ class ModelHandle:
         expected: dict[str, Any] = json.loads(self._ground_truth)
         return expected
 
+    def accepted(self) -> Mapping[str, tuple[Any, ...]]:
+        """What fields accept that are decided without their ground truth; see `accepted_by`."""
+        return accepted_by({name: found.primitive for name, found in self.cls.__verified__.items()})
+
     async def build(self, data: Mapping[str, Any] | None) -> ModelFilled:
         answer = fill(self.cls, data)
         with author_code("reading the extracted fields", self.cls.__module__):
@@ -125,6 +135,7 @@ class ModelFilled:
         self._data = data
         self._evidence = Evidence()
         self._findings: dict[str, Finding] | None = None
+        self._remarks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<filled {type(self._answer).__name__} {dict(self._values)!r}>"
@@ -152,6 +163,7 @@ class ModelFilled:
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
             self._findings = check_values(verified, self._answer.__dict__, self._evidence.accepted)
+            self._remarks = remarks_on(verified, self._answer.__dict__, self._findings)
         findings = self._findings
         if len(findings) < len(verified):
             findings = findings | check_evidence(verified, self._values, self._evidence)
@@ -175,14 +187,14 @@ class ModelFilled:
         compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)
-            return FieldVerdict(compared.passed, compared.results, compared.scores, strategy)
+            return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._remarks)
         self._show(compared)
         result = self._call("verify")
         if result is not True and result is not False:
             raise TemplateError(
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
-        return FieldVerdict(result, compared.results, compared.scores)
+        return FieldVerdict(result, compared.results, compared.scores, remarks=self._remarks)
 
     async def granular(self) -> float | None:
         if not written_by_author(self._handle.cls, "verify_granular"):
@@ -214,6 +226,9 @@ def _expected(answer: BaseAnswer, name: str) -> Any:
     if verification is not None and not verification.primitive.uses_ground_truth:
         primitive = type(verification.primitive).__name__
         raise TemplateError(f"field {name!r} has no expected value: {primitive} decides without one")
+    if verification is not None and not verification.primitive.matches_ground_truth:
+        primitive = type(verification.primitive).__name__
+        raise TemplateError(f"field {name!r} has no expected value: the ground truth of {primitive} need not be right")
     correct = getattr(answer, "correct", None)
     if isinstance(correct, Mapping) and name in correct:
         return copy.deepcopy(correct[name])

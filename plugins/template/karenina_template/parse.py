@@ -81,6 +81,8 @@ class ParseTemplate(Stage):
             name = "deep_judgment" if context.config.deep_judgment_enabled else "standard"
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
+            if given.error is not None:
+                raise AgentResponseError(f"there is nothing to judge: {given.error}")
             try:
                 judgment = await context.app.strategies.make(name).fill(context, handle, given)
             except ParseError as error:
@@ -91,7 +93,7 @@ class ParseTemplate(Stage):
 
 
 def _given(context: VerificationContext) -> EvaluationInput:
-    """The text for the judge. Raises AgentResponseError where the trace holds none."""
+    """The text for the judge, kept in the result; what code reads off the trace is another text."""
     rows = context.get_result_field("trace_messages", [])
     raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
     given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_template)
@@ -99,7 +101,6 @@ def _given(context: VerificationContext) -> EvaluationInput:
     context.set_result_field("evaluation_input", given.text)
     if given.error is not None:
         context.set_result_field("trace_extraction_error", given.error)
-        raise AgentResponseError(f"there is nothing to judge: {given.error}")
     return given
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationError, WrapValidator
 
 from karenina_core.errors import one_line
+from karenina_core.templates import primitives
 from karenina_core.templates.answer import BaseAnswer
 from karenina_core.templates.extraction import extraction_class
 from karenina_core.templates.plain import plain
@@ -25,11 +26,12 @@ from karenina_core.templates.primitives import (
     NumericMinimum,
     NumericThresholdGraded,
     NumericTolerance,
+    VerificationPrimitive,
 )
 from karenina_core.templates.primitives.moments import read_moment
 from karenina_core.templates.verification import Verification
 
-__all__ = ["rehearsal_problems"]
+__all__ = ["rehearsal_problems", "said_by_judge"]
 
 _NEAR = (
     DateTolerance,
@@ -40,23 +42,36 @@ _NEAR = (
     NumericTolerance,
 )
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
+_THRESHOLDS = (NumericMaximum, NumericMinimum, NumericThresholdGraded)
 _VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
 
 
 def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
     """The fields whose ground truth would not even be matched by itself, and what to write instead.
 
-    Fields that do not use their ground truth, exclusive thresholds and checks on the trace are left out. An author's
-    validators take part; one that refuses the plain ground truth reads something else, and its field is left out too.
+    Fields that do not use their ground truth, or whose primitive says that it need not match, exclusive thresholds and
+    checks on the trace are left out. An author's validators take part; one that refuses the plain ground truth reads
+    something else, and its field is left out too.
     """
     problems = []
     for name, verification in cls.__verified__.items():
         primitive = verification.primitive
-        exclusive = getattr(primitive, "exclusive", False) is True
-        if primitive.uses_ground_truth and verification.kind != "trace" and not exclusive:
+        if primitive.uses_ground_truth and verification.kind != "trace" and _matches_itself(primitive):
             problem = _problem(cls, name, verification)
             problems += [f"field {name!r}: {problem}"] if problem else []
     return problems
+
+
+def _matches_itself(primitive: VerificationPrimitive) -> bool:
+    return primitive.matches_ground_truth and not (isinstance(primitive, _THRESHOLDS) and primitive.exclusive)
+
+
+def said_by_judge(cls: type[BaseAnswer], name: str, verification: Verification) -> Any:
+    """The ground truth as JSON that the field can have; in its plainest form where it cannot be read for itself."""
+    try:
+        return _read(cls, name, _said_in_json(verification))[0]
+    except Exception:  # a validator may look at other fields, which are null here
+        return plain(verification.ground_truth)
 
 
 def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> str | None:
@@ -69,7 +84,7 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
         said = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
             f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({said}); "
-            "change one of them"
+            f"change one of them{_own_words(verification.primitive)}"
         )
     if verification.kind == "semantic":
         return None if isinstance(value, str) else "SemanticMatch compares texts, so declare the field as str"
@@ -82,7 +97,7 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
     return (
         f"not even a perfect extraction would pass. The ground truth {_shown(verification.ground_truth)} is "
         f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {said}; "
-        f"{_remedy(verification.ground_truth, value)}"
+        f"{_remedy(verification.ground_truth, value)}{_own_words(verification.primitive)}"
     )
 
 
@@ -115,9 +130,25 @@ def _read(cls: type[BaseAnswer], name: str, forms: list[Any]) -> tuple[Any, Any]
 
 def _assigned(cls: type[BaseAnswer], name: str, value: Any) -> Any:
     relaxed = extraction_class(cls)
-    answer = relaxed.model_construct()
-    relaxed.__pydantic_validator__.validate_assignment(answer, name, value)
+    answer = _unfilled(relaxed)
+    # The value is JSON, and a strict template reads JSON less strictly than Python's own values.
+    relaxed.__pydantic_validator__.validate_assignment(answer, name, value, strict=False)
     return answer.__dict__[name]
+
+
+def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
+    """An instance without values, on which the author's hook has not run: it may be written for values."""
+    answer = cls.__new__(cls)
+    kept = {name: private.get_default() for name, private in cls.__private_attributes__.items()}
+    state: dict[str, Any] = {
+        "__dict__": dict.fromkeys(cls.model_fields),
+        "__pydantic_fields_set__": set(),
+        "__pydantic_extra__": {},
+        "__pydantic_private__": kept or None,
+    }
+    for name, value in state.items():
+        object.__setattr__(answer, name, value)
+    return answer
 
 
 def _has_validators(cls: type[BaseAnswer], name: str) -> bool:
@@ -134,6 +165,16 @@ def _remedy(ground_truth: Any, value: Any) -> str:
     if type(ground_truth) is not type(value):
         return f"write the ground truth as {type(value).__name__}, as the field has it, or use another primitive"
     return "write the ground truth as the field has it, or use another primitive"
+
+
+def _own_words(primitive: VerificationPrimitive) -> str:
+    """What the author of another primitive can do beside that."""
+    if type(primitive).__module__.startswith(primitives.__name__):
+        return ""
+    return (
+        f"; where the ground truth of {type(primitive).__name__} is no example of a right value, write "
+        "matches_ground_truth = False in its class"
+    )
 
 
 def _shown(value: Any, text: Any = repr) -> str:

@@ -20,7 +20,7 @@ from karenina_core.templates.plain import plain
 
 from .rehearsal import rehearsal_problems
 
-__all__ = ["check_class"]
+__all__ = ["check_class", "placeholder"]
 
 
 def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _trace_problems(cls: type[BaseAnswer]) -> list[str]:
     return [
         f"{name}: {type(found.primitive).__name__} holds or does not, so declare the field as bool"
         for name, found in cls.__verified__.items()
-        if found.kind == "trace" and cls.model_fields[name].annotation is not bool
+        if found.kind == "trace" and cls.model_fields[name].annotation not in (bool, bool | None)
     ]
 
 
@@ -109,7 +109,7 @@ def _trial(cls: type[BaseModel]) -> Any:
     keys = keys_of(cls) if issubclass(cls, BaseAnswer) else {}  # fields of the trace are never required
     required = {name: info for name, info in cls.model_fields.items() if info.is_required()}
     return cls.model_construct(
-        **{keys.get(name, name): _placeholder(info.annotation) for name, info in required.items()}
+        **{keys.get(name, name): placeholder(info.annotation) for name, info in required.items()}
     )
 
 
@@ -123,16 +123,16 @@ _EMPTY: tuple[tuple[type, Any], ...] = (
 )
 
 
-def _placeholder(annotation: Any) -> Any:
+def placeholder(annotation: Any) -> Any:
     """Something of the declared kind; None where nothing obvious is."""
     origin = get_origin(annotation)
     if origin is Annotated or origin is Literal:
         first = get_args(annotation)[0]
-        return first if origin is Literal else _placeholder(first)
+        return first if origin is Literal else placeholder(first)
     if origin in (Union, UnionType):
         members = [member for member in get_args(annotation) if member is not NoneType]
         simple = [member for member in members if not (isinstance(member, type) and issubclass(member, BaseModel))]
-        return _placeholder((simple or members)[0]) if simple or len(members) == len(get_args(annotation)) else None
+        return placeholder((simple or members)[0]) if simple or len(members) == len(get_args(annotation)) else None
     return _instance(origin or annotation)
 
 

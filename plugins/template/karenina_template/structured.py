@@ -14,16 +14,18 @@ import datetime
 import json
 import keyword
 import types
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import field, frozen
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
 from karenina_core.model.convert import structure
-from karenina_core.templates.answer import RESERVED, BaseAnswer, VerifiedField
+from karenina_core.templates.answer import BaseAnswer, VerifiedField, is_taken
 from karenina_core.templates.primitives import SemanticMatch, TracePrimitive, VerificationPrimitive
+from karenina_core.templates.readings import careful_reader
 from karenina_core.templates.specs import primitive_from_spec
 from karenina_core.templates.strategies import Condition, condition_from_spec, condition_problems
 
@@ -101,7 +103,10 @@ def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: 
     if strategy is not None:
         inner = {"__module__": __name__, "__qualname__": f"{name}.VerificationStrategy", "verify_strategy": strategy}
         body["VerificationStrategy"] = type("VerificationStrategy", (), inner)
-    return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
+    with warnings.catch_warnings():
+        # A field may be called `copy` or `schema`: pydantic's methods of those names are used by nobody here.
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
 
 
 def _refusal(problems: Sequence[Problem]) -> TemplateError:
@@ -189,7 +194,7 @@ def _name_problems(spec: _FieldSpec) -> list[Problem]:
     name = spec.name
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         return [Problem("name", f"{name!r} is no field name: use letters, digits and _, and begin with a letter")]
-    if name in RESERVED or hasattr(BaseAnswer, name):
+    if is_taken(name):
         return [Problem("name", f"{name!r} is taken by the class that templates are made of; choose another name")]
     return []
 
@@ -225,7 +230,7 @@ def _ground_truth(spec: _FieldSpec, annotation: Any, primitive: VerificationPrim
     if isinstance(primitive, TracePrimitive):
         return spec.ground_truth  # it says itself what is wrong with any but true and false
     expected: Any = float | int if spec.type == "int" else annotation
-    return TypeAdapter(expected).validate_python(spec.ground_truth)
+    return careful_reader(expected)(spec.ground_truth)
 
 
 def _said(error: TypeError | ValueError) -> str:

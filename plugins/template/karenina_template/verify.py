@@ -65,6 +65,8 @@ class VerifyTemplate(Stage):
         context.set_result_field("field_results", fields.field_results)
         context.set_result_field("field_scores", fields.field_scores)
         context.set_result_field("composition_strategy", fields.composition_strategy)
+        for remark in fields.remarks:
+            context.warn(remark)
         context.set_result_field("regex_validations_performed", regex.performed)
         if regex.performed:
             context.set_result_field("regex_validation_results", regex.results)

@@ -136,6 +136,30 @@ def test_a_trace_without_a_final_message_is_an_error_not_a_wrong_answer(context:
     assert (judge.calls, about.effects) == ([], ())
 
 
+TRACE_TEMPLATE = {
+    "fields": [
+        {
+            "name": "searched",
+            "type": "bool",
+            "description": "The search was used",
+            "ground_truth": True,
+            "verify_with": {"type": "TraceContains", "substring": "search"},
+            "is_trace": True,
+        }
+    ]
+}
+
+
+def test_what_code_reads_off_the_trace_needs_no_final_message(context: Make, run: Make) -> None:
+    judge = ScriptedLLM()
+    about = context(json.dumps(TRACE_TEMPLATE), judge=judge, answer="called search")
+    about.set_result_field("trace_messages", [{"role": "tool", "content": "found"}])
+    run(about)
+    assert str(about.outcome) == "passed"
+    assert "not from the answering model" in about.get_result_field("trace_extraction_error")
+    assert judge.calls == []
+
+
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [

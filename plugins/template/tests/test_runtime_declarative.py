@@ -202,7 +202,7 @@ def test_a_template_of_every_type() -> None:
         (with_field(name="correct"), r"fields\[0\].name: 'correct' is taken"),
         (with_field(name="id"), r"fields\[0\].name: 'id' is taken"),
         (with_field(name="model_dump"), r"fields\[0\].name: 'model_dump' is taken"),
-        (with_field(name="copy"), r"fields\[0\].name: 'copy' is taken"),
+        (with_field(name="verify_regex"), r"fields\[0\].name: 'verify_regex' is taken"),
         (with_field(name="_x"), r"fields\[0\].name: '_x' is no field name"),
         (with_field(name="a b"), r"fields\[0\].name: 'a b' is no field name"),
         (with_field(name="class"), r"fields\[0\].name: 'class' is no field name"),

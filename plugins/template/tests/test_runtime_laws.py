@@ -22,7 +22,7 @@ from karenina_core.errors import FillError, TemplateError
 from karenina_core.plugin.registries import PrimitiveRegistry, TemplateRuntimeRegistry
 from karenina_core.templates import AllOf, AnyOf, AtLeastN, FieldCheck, TemplateRuntime, primitives
 from karenina_core.templates.primitives import VerificationPrimitive
-from karenina_core.templates.strategies import condition_spec
+from karenina_core.templates.strategies import condition_problems, condition_spec
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 WORD = st.sampled_from(["a", "A ", "b", "yes", "No", "7", ""])
@@ -107,7 +107,8 @@ def templates(draw: Any) -> tuple[str, str, dict[str, Any]]:
             specs[-1]["literal_values"] = ["up", "down"]
         if draw(st.integers(0, 4)):
             reply[f"f{number}"] = draw(st.none() | values | st.just(truth))
-    tree = draw(st.none() | trees([f"f{number}" for number in range(len(specs))]))
+    names = [f"f{number}" for number in range(len(specs))]
+    tree = draw(st.none() | trees(names).filter(lambda tree: not condition_problems(tree, names)))
     if tree is not None:
         lines += ["    class VerificationStrategy:", f"        verify_strategy = {tree!r}"]
     strategy = None if tree is None else condition_spec(tree)

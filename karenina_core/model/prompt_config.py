@@ -1,0 +1,71 @@
+"""What a prompt is made of beside karenina's own words: the user's instructions and worked examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from attrs import field, fields_dict, frozen, validators
+
+__all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig"]
+
+
+def _optional_at_least(bound: float) -> Any:
+    return validators.optional(validators.ge(bound))
+
+
+@frozen(kw_only=True)
+class PromptConfig:
+    """Instructions of the user's own, added to karenina's prompts by task."""
+
+    generation: str | None = None
+    parsing: str | None = None
+    abstention_detection: str | None = None
+    sufficiency_detection: str | None = None
+    rubric_evaluation: str | None = None
+    agentic_parsing: str | None = None
+    deep_judgment: str | None = None
+    embedding_equivalence: str | None = None
+
+    def get_for_task(self, task: str) -> str | None:
+        """The instructions for a task: by its own name, else by its family."""
+        names = fields_dict(PromptConfig)
+        own = getattr(self, task) if task in names else None
+        if own is not None:
+            return str(own)
+        families = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
+        for prefix, name in families.items():
+            if task.startswith(prefix):
+                return getattr(self, name) or None
+        return None
+
+
+def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:
+    return tuple(value)
+
+
+def _examples(value: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    return tuple(value)
+
+
+@frozen(kw_only=True)
+class FewShotQuestion:
+    """Which examples one question gets."""
+
+    mode: Literal["all", "k-shot", "custom", "inherit"] = "inherit"
+    k: int | None = field(default=None, validator=_optional_at_least(1))
+    selected_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+    """Positions in the question's pool, or MD5s of an example's question text."""
+    excluded_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+
+
+@frozen(kw_only=True)
+class FewShotConfig:
+    """Worked examples that are put before the question."""
+
+    source: Literal["disabled", "question_pool", "global", "both"] = "both"
+    pool_mode: Literal["all", "k-shot", "custom"] = "all"
+    pool_k: int = field(default=3, validator=validators.ge(1))
+    question_configs: Mapping[str, FewShotQuestion] = field(factory=dict)
+    global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_examples)
+    """Each `{"question": ..., "answer": ...}`; added after those of the question's pool."""

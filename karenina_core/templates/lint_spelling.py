@@ -1,0 +1,266 @@
+"""How texts, numbers and dates are found in a text, however they are spelt.
+
+A text is prepared once (`prepared`) and asked about many values; no regular expression is made for a value, and a text
+is searched for a value only where its letters and digits begin as those of the value do (`beginnings`). So a ground
+truth with thousands of members takes time in proportion to its size.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from attrs import field, frozen
+
+__all__ = ["PreparedText", "Span", "beginnings", "find_text", "number_of", "prepared", "squeezed"]
+
+Span = tuple[int, int]
+
+_HEADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""How many letters and digits a beginning may have by which values are looked up."""
+_RUN = re.compile(r"[^\W\d_]+|\d+")
+_GAP = re.compile(r"[\W_]*")
+_DASHES = frozenset("-‐‑–")
+_UNITS = r"(?:k|m|µ|μ|u|n|p|d|c|G|M|T)?(?:g|l|L|m|s|h|b|B|Da|bp|b|Hz|eV|V|W|K|M|mol|min|C)|%|°C|°"
+_NUMBER = re.compile(
+    r"(?<![\w.,/*#])(?<![A-Za-z][-–])(?:(?<!\w)[-+−](?=[\d.]))?"
+    r"(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?"
+    rf"(?=(?:{_UNITS})?(?![\w]))(?![.,/:]\d)(?!-[A-Za-z])"
+)
+_NUMERIC_TEXT = re.compile(r"\s*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?\s*")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+
+
+def squeezed(text: str) -> str:
+    """Letters and digits only, without case and width; the text itself where it has none."""
+    plain_text = unicodedata.normalize("NFKC", text).casefold()
+    return re.sub(r"[\W_]", "", plain_text) or plain_text.strip()
+
+
+def number_of(value: object) -> Decimal | None:
+    """The value as a finite number, also where it is a text that is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, str) and not _NUMERIC_TEXT.fullmatch(value):
+        return None
+    number = Decimal(value if isinstance(value, int) else str(value).strip())
+    return number if number.is_finite() else None
+
+
+# Texts in which is searched
+
+
+@frozen(eq=False)
+class Searchable:
+    """A text with the places where its letters and digits, without what is between them, begin in some way."""
+
+    text: str
+    starts: Mapping[str, Sequence[int]] = field(init=False, repr=False)
+
+    @starts.default
+    def _find_starts(self) -> Mapping[str, Sequence[int]]:
+        starts: dict[str, list[int]] = {}
+        runs = list(_RUN.finditer(self.text))
+        joined, begin = "".join(run[0] for run in runs), 0
+        for run in runs:
+            for length in _HEADS:
+                if begin + length <= len(joined):
+                    starts.setdefault(joined[begin : begin + length], []).append(run.start())
+            begin += len(run[0])
+        return starts
+
+
+@frozen(eq=False)
+class PreparedText:
+    """A text and what is needed to find values in it."""
+
+    raw: str
+    text: Searchable
+    """Without differences of width (NFKC); texts are quoted from here, numbers from `raw`."""
+    folded: Searchable
+    """`text` without case and accents, just as long."""
+    numbers: Mapping[Decimal, Sequence[Span]] = field(repr=False)
+    """Where in `raw` a number stands; 5 % also as 0.05."""
+
+    @functools.cached_property
+    def heads(self) -> frozenset[str]:
+        """What `beginnings` of values can be found in it."""
+        return frozenset((*self.text.starts, *self.folded.starts))
+
+
+@functools.lru_cache(maxsize=64)
+def prepared(raw: str) -> PreparedText:
+    """Prepare a text."""
+    text = unicodedata.normalize("NFKC", raw)
+    folded = _folded(text)
+    searchable = Searchable(text)
+    return PreparedText(raw, searchable, Searchable(folded) if folded != text else searchable, _numbers(raw))
+
+
+def _folded(text: str) -> str:
+    """The text without case and accents, mark by mark: it stays as long as it is, so that spans fit what is quoted."""
+    folded = text.casefold()
+    folded = folded if len(folded) == len(text) else "".join(map(_without_case, text))
+    return folded if folded.isascii() else "".join(map(_without_accent, folded))
+
+
+def _without_case(mark: str) -> str:
+    return next(other for other in (mark.casefold(), mark.lower(), mark) if len(other) == 1)
+
+
+def _without_accent(mark: str) -> str:
+    """A Latin letter without its accents; other scripts have marks that make another letter."""
+    bare = unicodedata.normalize("NFD", mark)[0]
+    return bare if "a" <= bare <= "z" else mark
+
+
+def _numbers(text: str) -> dict[Decimal, list[Span]]:
+    spans: dict[Decimal, list[Span]] = {}
+    for found in _NUMBER.finditer(text):
+        value = Decimal(found[0].replace(",", "").replace("−", "-"))
+        per_cent = text[found.end() : found.end() + 3].lstrip()[:1] == "%"
+        for number in {value, value / 100} if per_cent else {value}:
+            spans.setdefault(number, []).append(found.span())
+    return spans
+
+
+# Values that are searched
+
+
+def beginnings(value: str) -> tuple[str, ...]:
+    """What `heads` of a text must hold one of where the text names the value; empty where any text may."""
+    value = unicodedata.normalize("NFKC", value).strip()
+    head = _head(_RUN.findall(_as_searched(value)))
+    date = _DATE.fullmatch(value)
+    return (*([head] if head else ()), *([_head([str(int(date[1]))])] if date else ()))
+
+
+def _head(runs: Sequence[str]) -> str:
+    joined = "".join(runs)
+    return joined[: max((length for length in _HEADS if length <= len(joined)), default=0)]
+
+
+def find_text(where: PreparedText, value: str) -> Iterator[Span]:
+    """Where a text or an ISO date stands: in any case, with or without accents, and with other marks between its runs
+    of letters and digits (`BCL2` as `Bcl-2`), but exactly as it is where it has fewer than three of them.
+    """
+    value = unicodedata.normalize("NFKC", value).strip()
+    yield from _spelled(where.folded if len(squeezed(value)) > 2 else where.text, _as_searched(value))
+    if (date := _DATE.fullmatch(value)) and _may_hold(where.folded.starts, *map(int, date.groups())):
+        for found in re.finditer(_date_spelling(*map(int, date.groups())), where.text.text, re.IGNORECASE):
+            yield found.span()
+
+
+def _as_searched(value: str) -> str:
+    return "".join(map(_without_accent, value.casefold())) if len(squeezed(value)) > 2 else value
+
+
+def _spelled(where: Searchable, value: str) -> Iterator[Span]:
+    text, words, runs = where.text, value.split(), list(_RUN.finditer(value))
+    starts = _starts(where, value, runs)
+    if sum(len(run[0]) for run in runs) < 3:
+        runs = []
+    last = 0
+    for start in starts:
+        if start < last or _in_word(text, start - 1):
+            continue
+        for end in (_exact_end(text, start, words), _loose_end(text, start, runs)):
+            if end is not None and not _in_word(text, end):
+                yield start, end
+                last = end
+                break
+
+
+def _starts(where: Searchable, value: str, runs: Sequence[re.Match[str]]) -> list[int]:
+    """Where the value may begin: with its letters and digits, or with the marks before them."""
+    lead = value[: runs[0].start()] if runs else value
+    starts = where.starts.get(_head([run[0] for run in runs]), ()) if runs else ()
+    return sorted({*starts, *_occurrences(where.text, value.split()[0])}) if lead else list(starts)
+
+
+def _occurrences(text: str, part: str) -> Iterator[int]:
+    start = text.find(part)
+    while start >= 0:
+        yield start
+        start = text.find(part, start + 1)
+
+
+def _in_word(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+
+
+def _exact_end(text: str, start: int, words: list[str]) -> int | None:
+    """Where the words end that stand there with any white space between them."""
+    for number, word in enumerate(words):
+        if number:
+            gap = start
+            while text[start : start + 1].isspace():
+                start += 1
+            if start == gap:
+                return None
+        if not text.startswith(word, start):
+            return None
+        start += len(word)
+    return start
+
+
+def _loose_end(text: str, start: int, runs: list[re.Match[str]]) -> int | None:
+    """Where the runs of letters and digits end that stand there with few other marks between them."""
+    if not runs or not text.startswith(runs[0][0], start):
+        return None
+    end = start + len(runs[0][0])
+    for previous, run in itertools.pairwise(runs):
+        if (found := _GAP.match(text, end)) is None or not _fits(found[0], previous, run):
+            return None
+        if not text.startswith(run[0], found.end()):
+            return None
+        end = found.end() + len(run[0])
+    return end
+
+
+def _fits(gap: str, previous: re.Match[str], run: re.Match[str]) -> bool:
+    if previous.end() == run.start():
+        return gap == "" or (len(gap) == 1 and (gap in _DASHES or gap.isspace()))
+    both_digits = previous[0].isdecimal() and run[0].isdecimal()
+    return (1 <= len(gap) <= 3) if both_digits else len(gap) <= 4  # 1.5 is not 15
+
+
+def _may_hold(starts: Mapping[str, Sequence[int]], year: int, month: int, day: int) -> bool:
+    """Whether a text has what every spelling of the date has; it spares making the regular expression."""
+    days, months = (
+        (f"{day}", f"{day:02d}"),
+        (f"{month}", f"{month:02d}", *(name[:3] for name in _MONTHS[month - 1 : month])),
+    )
+    whole = _head([f"{year:04d}{month:02d}{day:02d}"]) in starts
+    return whole or (
+        str(year) in starts and any(map(starts.__contains__, days)) and any(map(starts.__contains__, months))
+    )
+
+
+def _date_spelling(year: int, month: int, day: int) -> str:
+    try:
+        datetime.date(year, month, day)
+    except ValueError:
+        return r"(?!)"
+    name = _MONTHS[month - 1]
+    word = rf"(?:{name}|{name[:3]}|{name[:4]})\.?"
+    days = rf"0?{day}(?:st|nd|rd|th)?"
+    forms = (
+        rf"{year}[-/. ]0?{month}[-/. ]0?{day}",
+        rf"0?{day}[-/. ]0?{month}[-/. ]{year}",
+        rf"0?{month}[-/]0?{day}[-/]{year}",
+        f"{year:04d}{month:02d}{day:02d}",
+        rf"{days}\s*(?:of\s+)?{word},?\s*{year}",
+        rf"{word}\s*{days},?\s*{year}",
+        rf"{year},?\s*{word}\s*{days}",
+    )
+    return rf"(?<![\w])(?:{'|'.join(forms)})(?!\w)"

@@ -1,0 +1,135 @@
+"""Does a search tool give results that can be read, and tell a failure from nothing found?"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ..errors import SearchError, one_line
+from ..ports.search import as_search_tool, read_results
+from .checks import Check, Fault, run_checks
+from .lines import line_of_error
+from .loops import in_loop, within
+from .made import (
+    CONSTRUCTION,
+    LONGEST_CALL,
+    STATE,
+    Looks,
+    Made,
+    cancelled,
+    checks_of,
+    in_two_loops,
+    problem_now,
+    turns,
+)
+
+__all__ = ["check_search_tool", "search_tool_checks"]
+
+PLAIN = "What is the target of venetoclax?"
+ODD = (
+    "",
+    " \n",
+    "a",
+    "venetoclax " * 2_000,
+    "Gicht \u2013 痛风 \U0001f468\u200d⚕️ e\u0301",
+    "a\ud800b",
+    "a\0b",
+    '"{x}" -y',
+)
+
+
+def search_tool_checks(
+    tool: Any,
+    *,
+    settings: Any = None,
+    search: bool = False,
+    expected_failures: Mapping[str, str] | None = None,
+) -> list[Check]:
+    """One check for every promise of a search tool.
+
+    `tool` is a class, which is made with `settings` where it takes an argument, an instance, or anything else that
+    `as_search_tool` takes. Queries are made only with `search=True`, and only where `problem()` is None: they may go
+    out to the world, and cost money.
+    """
+    made = Made("search tool", tool, _arguments(tool, settings), "asearch", (SearchError,))
+    looks: Looks = {"protocol": ("It can be asked a query.", _protocol)}
+    looks |= CONSTRUCTION if isinstance(tool, type) else {}
+    looks |= STATE if hasattr(tool, "problem") else {}
+    looks |= CALLS if search and problem_now(made) is None else {}
+    return checks_of(made, looks, {**CONSTRUCTION, **STATE, **CALLS}, expected_failures)
+
+
+def check_search_tool(tool: Any, **options: Any) -> None:
+    """Run all checks of a search tool; `options` are those of `search_tool_checks`. Raises an ExceptionGroup of what
+    fails."""
+    run_checks(search_tool_checks(tool, **options))
+
+
+def _arguments(tool: Any, settings: Any) -> tuple[Any, ...]:
+    """As an application makes it."""
+    takes = isinstance(tool, type) and settings is not None and inspect.signature(tool).parameters
+    return (settings,) if takes else ()
+
+
+async def _asked(tool: Any, query: str) -> Any:
+    """What it returned. What has an `asearch` of its own must raise SearchError itself; for others, karenina does."""
+    asked = tool.asearch(query) if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL).asearch(query)
+    return await within(asked, LONGEST_CALL)
+
+
+async def _search(tool: Any) -> Any:
+    """Nothing but its own coroutine, to be cancelled."""
+    return await (tool if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL)).asearch(PLAIN)
+
+
+def _protocol(made: Made) -> Fault | None:
+    tool = made.fresh()
+    try:
+        as_search_tool(tool)
+    except TypeError as error:
+        return Fault(one_line(error), made.line(), "see karenina_core.ports.search.SearchTool")
+    if hasattr(tool, "asearch") and not inspect.iscoroutinefunction(tool.asearch):
+        return Fault("it has no `async def asearch`", made.line(), "see karenina_core.ports.search.SearchTool")
+    if hasattr(tool, "asearch") and not callable(getattr(tool, "problem", None)):
+        return Fault("it has no method problem", made.line(), "add it; see karenina_core.ports.search.SearchTool")
+    return None
+
+
+def _results(made: Made) -> Fault | None:
+    return _unreadable(made, made.fresh(), PLAIN)
+
+
+def _unreadable(made: Made, tool: Any, query: str) -> Fault | None:
+    found = in_loop(_asked(tool, query))
+    try:
+        read_results(found)
+    except SearchError as error:
+        return Fault(str(error), made.line(), "return SearchResult values, or mappings with content")
+    return None
+
+
+def _odd_query(made: Made) -> Fault | None:
+    tool = made.fresh()
+    for query in ODD:
+        try:
+            fault = _unreadable(made, tool, query)
+        except SearchError:
+            continue
+        except Exception as error:  # a stranger's code may raise anything; that is what is looked for
+            shown = repr(query) if len(query) <= 40 else f"{query[:20]!r}... of {len(query)} characters"
+            problem = f"for the query {shown} it raised {one_line(error)}"
+            return Fault(problem, line_of_error(error, None) or made.line(), "raise SearchError", error)
+        if fault:
+            return fault
+    return None
+
+
+CALLS: Looks = {
+    "results": ("What it returns can be read as results.", _results),
+    "odd_query": ("Odd queries have results, or are refused with SearchError.", _odd_query),
+    "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
+    "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),
+    "event_loop": ("Others go on while it searches.", partial(turns, call=_search)),
+}

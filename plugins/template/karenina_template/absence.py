@@ -1,0 +1,49 @@
+"""A rehearsal of answers that do not say: can the template be filled where one verified field is null?
+
+The author's hook and validators see the null. One that compares two fields, or calls a method of one, fails there, and
+then an answer that is merely silent about a field ends as an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from karenina_core.errors import FillError, TemplateError
+from karenina_core.templates.answer import BaseAnswer
+from karenina_core.templates.extraction import fill, keys_of
+from karenina_core.templates.plain import plain
+
+from .rehearsal import said_by_judge
+from .rules import placeholder
+
+__all__ = ["null_warnings"]
+
+
+def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str]:
+    """The verified fields without which the template cannot be filled, though it can with all of them."""
+    keys = keys_of(cls)
+    data = {key: _example(cls, name, correct) for name, key in keys.items()}
+    if _failure(cls, data) is not None:
+        return []  # the examples do not suit the author's validators, and nothing can be concluded
+    return [
+        f"where the answer does not say {name!r} the template cannot be filled: {failure}; "
+        "let hooks and validators expect None there"
+        for name, key in keys.items()
+        if name in cls.__verified__ and (failure := _failure(cls, data | {key: None})) is not None
+    ]
+
+
+def _example(cls: type[BaseAnswer], name: str, correct: Mapping[str, Any]) -> Any:
+    verification = cls.__verified__.get(name)
+    if verification is not None and verification.primitive.uses_ground_truth:
+        return said_by_judge(cls, name, verification)
+    return plain(correct[name] if name in correct else placeholder(cls.model_fields[name].annotation))
+
+
+def _failure(cls: type[BaseAnswer], data: Mapping[str, Any]) -> str | None:
+    try:
+        fill(cls, data)
+    except (FillError, TemplateError) as error:
+        return " ".join(str(error).split())
+    return None

@@ -1,0 +1,128 @@
+"""`Karenina.search_tool`: a tool by name or as it is, inside what plugins put in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from karenina_core import Karenina, hookimpl
+from karenina_core.errors import SearchError, UnknownName
+from karenina_core.ports.search import SearchResult, SearchTool
+from karenina_core.testing import application
+
+
+class Papers:
+    async def asearch(self, query: str) -> Sequence[SearchResult]:
+        return [SearchResult(content=query)]
+
+    def bound(self, query: str) -> list[str]:
+        return [query]
+
+
+class Called:
+    def __call__(self, query: str) -> list[str]:
+        return [query]
+
+
+def function(query: str) -> list[str]:
+    return [query]
+
+
+@define(eq=False)
+class InFront:
+    """A plugin that marks what passes, or leaves the tool as it is."""
+
+    mark: str | None
+    names: list[str] = field(factory=list)
+
+    @hookimpl
+    def karenina_wrap_search_tool(self, tool: Any, name: str) -> Any | None:
+        self.names.append(name)
+        return Marking(tool, self.mark) if self.mark else None
+
+
+@define
+class Marking:
+    inner: Any
+    mark: str
+
+    def __len__(self) -> int:
+        return 0
+
+    def problem(self) -> str | None:
+        problem: str | None = self.inner.problem()
+        return problem
+
+    async def asearch(self, query: str) -> Sequence[SearchResult]:
+        return [SearchResult(content=f"{self.mark}({r.content})") for r in await self.inner.asearch(query)]
+
+
+class Brings:
+    @hookimpl
+    def karenina_register_search_tools(self, registry: Any) -> None:
+        registry.add(Papers, name="papers")
+
+
+def found(tool: SearchTool) -> list[str]:
+    return [result.content for result in asyncio.run(tool.asearch("q"))]
+
+
+def test_the_plugin_with_the_first_name_is_the_outermost_and_none_leaves_the_tool_as_it_is() -> None:
+    app = Karenina({"c": InFront("c"), "a": InFront("a"), "b": InFront(None), "z-papers": Brings()})
+    assert found(app.search_tool("papers")) == ["a(c(q))"]
+    assert found(application(Brings()).search_tool("papers")) == ["q"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("papers", "papers"),
+        (function, f"{__name__}.function"),
+        (Papers(), f"{__name__}.Papers"),
+        (Papers().bound, f"{__name__}.Papers.bound"),
+        (Called(), f"{__name__}.Called"),
+    ],
+    ids=["name", "function", "object", "method", "callable"],
+)
+def test_a_tool_is_known_by_its_name_or_by_where_it_is_defined(wanted: Any, name: str) -> None:
+    front = InFront("m")
+    tool = application(Brings(), front).search_tool(wanted)
+    assert isinstance(tool, SearchTool)
+    assert (found(tool), front.names) == (["m(q)"], [name])
+
+
+def test_what_is_unknown_or_cannot_search_is_an_error_before_any_middleware() -> None:
+    front = InFront("m")
+    app = application(Brings(), front)
+    with pytest.raises(UnknownName, match="papers"):
+        app.search_tool("paper")
+    with pytest.raises(TypeError, match="cannot search"):
+        app.search_tool(5)
+    assert front.names == []
+
+
+def test_a_plugin_with_search_tool_middleware_is_listed_as_that() -> None:
+    app = Karenina({"front": InFront("m")})
+    assert app.plugin("front").kinds == ("search tool middleware",)
+
+
+def test_middleware_that_raises_anything_is_a_failed_search() -> None:
+    class Broken:
+        def problem(self) -> str | None:
+            return None
+
+        async def asearch(self, query: str) -> Any:
+            raise KeyError(query)
+
+    class Wrapping:
+        @hookimpl
+        def karenina_wrap_search_tool(self, tool: Any, name: str) -> Any:
+            return Broken()
+
+    tool = application(Wrapping()).search_tool(lambda query: [query])
+    with pytest.raises(SearchError, match="KeyError"):
+        asyncio.run(tool.asearch("venetoclax"))
