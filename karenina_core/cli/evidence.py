@@ -44,7 +44,8 @@ def embedding(part: TemplatePart) -> list[Part]:
     if not part.embedding_check_performed or part.embedding_similarity_score is None:
         return []
     then = "the verdict was overridden" if part.embedding_override_applied else "the verdict stands"
-    return [f"Embedding check ({part.embedding_model_used}): similarity {part.embedding_similarity_score:.3f}; {then}"]
+    found = f"similarity {part.embedding_similarity_score:.3f}; {then}"
+    return [f"Embedding check ({part.embedding_model_used}): {found}", ""]
 
 
 def excerpts(part: DeepJudgmentPart) -> list[Part]:

@@ -107,6 +107,8 @@ def _structure_run(conv: cattrs.Converter) -> Any:
         switches, problems = _switches(value)
         try:
             given = {k: v for k, v in value.items() if k not in SWITCHES}
+            if private := sorted(str(k) for k in given if str(k).startswith("_")):
+                raise ConfigError(Problem(name, "unknown setting") for name in private)
             config: VerificationConfig = inner({**NOT_ASKED, **given}, cls)
         except Exception as error:
             problems += _problems(error, "")

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from attrs import evolve
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError
+from pydantic_core import SchemaError
 
 from ..errors import did_you_mean
 from .patterns import run_patterns
@@ -198,7 +199,7 @@ def read_ground_truths(cls: type[BaseAnswer]) -> None:
         if found.kind == "value" and _holds(Mapping, found.ground_truth) and _has_model(annotation):
             try:
                 read[name] = evolve(found, ground_truth=careful_reader(annotation)(found.ground_truth))
-            except ValidationError:
+            except (ValidationError, SchemaError, PydanticUserError):
                 continue
     cls.__verified__ = {**cls.__verified__, **read}
 

@@ -210,7 +210,8 @@ def _spelled_otherwise(
 
 def _near(key: str, others: Mapping[str, str]) -> list[str]:
     near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8)
-    return [word for word, folded in others.items() if folded in near]
+    numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
+    return [word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers]
 
 
 def _folded(key: str) -> str:

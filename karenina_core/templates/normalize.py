@@ -122,8 +122,12 @@ def _quoted(member: Any, normalizers: tuple[str | SynonymMap, ...]) -> str:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a value: of a collection those of all members, of a mapping keys and values, of None nothing."""
+    """Every text in a value: of a collection those of all members, of a mapping keys and values, of a pydantic model
+    the values of its fields, of None nothing."""
+    is_model = isinstance(getattr(type(value), "model_fields", None), Mapping)
     value = _unwrapped(value)
+    if is_model:
+        value = [*value.values()]
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()]
     if isinstance(value, _COLLECTIONS):

@@ -111,7 +111,8 @@ def _careful(node: Any, models: set[type]) -> Any:
         return changed
     if node["type"] in _TEXT_IN_JSON:
         changed["strict"] = False
-    return core_schema.no_info_before_validator_function(reader, changed)
+    reference = changed.pop("ref", None)  # others point to the schema with its reader
+    return core_schema.no_info_before_validator_function(reader, changed, ref=reference)
 
 
 def _lists_numbers(node: Mapping[str, Any]) -> bool:

@@ -38,6 +38,7 @@ def test_the_embedding_check_is_one_line() -> None:
     )
     assert embedding(part) == [
         "Embedding check (all-MiniLM-L6-v2): similarity 0.913; the verdict was overridden",
+        "",
     ]
 
 

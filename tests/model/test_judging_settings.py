@@ -117,3 +117,8 @@ def test_a_model_keeps_its_home() -> None:
     from karenina_core.model.config import ModelConfig as reexported
 
     assert reexported is ModelConfig
+
+
+def test_what_is_private_is_no_setting() -> None:
+    with pytest.raises(ConfigError, match="_embedding_check_enabled: unknown setting"):
+        structure({"_embedding_check_enabled": True}, VerificationConfig)

@@ -418,3 +418,9 @@ def test_a_reading_is_the_same_in_every_time_zone_and_imports_its_reader_late() 
     }
     assert len(printed) == 1
     assert "2016-04-11T18:00:00-05:00" in printed.pop()
+
+
+@pytest.mark.parametrize("aside", ["or later", "at the latest", "not before", "about"])
+def test_a_remark_that_changes_the_date_is_not_passed_over(aside: str) -> None:
+    assert DateMatch().check("April 11, 2016 (FDA)", "2016-04-11")
+    assert not DateMatch().check(f"April 11, 2016 ({aside})", "2016-04-11")

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from karenina_core.errors import FillError
 from karenina_core.templates import (
     BaseAnswer,
+    ContainsAny,
     DateMatch,
     ExactMatch,
     LiteralMatch,
@@ -307,3 +308,43 @@ def test_a_template_that_pydantic_shall_build_later_is_read_as_carefully() -> No
     assert LiteralMatch().check(filled.dose, Later.__verified__["dose"].ground_truth)
     with pytest.raises(FillError, match="true and false are no numbers"):
         fill(Later, {"dose": {"value": True}})
+
+
+class Grade(enum.Enum):
+    LOW = 1
+    HIGH = 2
+
+
+class Twice(BaseModel):
+    before: Grade
+    after: Grade
+
+
+def test_a_schema_that_is_used_twice_is_read_carefully_in_both_places() -> None:
+    class Compared(BaseAnswer):
+        grades: Twice = VerifiedField("Grades", {"before": 1, "after": 2}, LiteralMatch())
+
+    assert Compared.__verified__["grades"].ground_truth == Twice(before=Grade.LOW, after=Grade.HIGH)
+    assert fill(Compared, {"grades": {"before": 1, "after": 2}}).verify() is True
+    with pytest.raises(FillError):
+        fill(Compared, {"grades": {"before": True, "after": 2}})
+
+
+def test_a_number_in_a_key_makes_it_another_field_and_no_misspelling() -> None:
+    class Drugs(BaseAnswer):
+        drug_1: str = VerifiedField("First", "aspirin", ExactMatch())
+        drug_2: str = VerifiedField("Second", "warfarin", ExactMatch())
+
+    filled = fill(Drugs, {"drug_1": "aspirin", "drug_3": "heparin"})
+    assert (filled.drug_1, filled.drug_2) == ("aspirin", None)
+    with pytest.raises(FillError, match="drugs_2"):
+        fill(Drugs, {"drug_1": "aspirin", "drugs_2": "heparin"})
+
+
+def test_of_a_nested_model_only_the_values_are_texts() -> None:
+    class Dose(BaseModel):
+        unit: str
+
+    assert not ContainsAny(["unit"]).check(Dose(unit="mg"))
+    assert ContainsAny(["mg"]).check([Dose(unit="mg")])
+    assert ContainsAny(["unit"]).check({"unit": "mg"})

@@ -31,7 +31,8 @@ _CLOCK = re.compile(
 )
 _DAY_FIRST = re.compile(r"(?<!\d)\d{1,2}\s*\.\s*\d{1,2}\s*\.\s*\d{4}")
 _ARTICLE = re.compile(r"\bthe\s+(?=\d)", re.IGNORECASE)
-_ASIDE = re.compile(r"\s*\([^()\d]*\)\.?$")
+_NO_ASIDE = r"(?![^()]*\b(?:before|after|later|latest|earlier|earliest|not|by|until|since|about)\b)"
+_ASIDE = re.compile(rf"\s*\({_NO_ASIDE}[^()\d]*\)\.?$")
 _OTHER_CALENDAR = re.compile(r"\b(?:B\.?\s?C|B\.?\s?C\.?\s?E|O\.?\s?S|old style|julian)\b", re.IGNORECASE)
 _NAMED_OFFSET = re.compile(r"\b(?:UTC|GMT)\s*(?=[+-]\d)")
 # Those of RFC 5322, section 4.3. Other abbreviations mean different zones in different countries.

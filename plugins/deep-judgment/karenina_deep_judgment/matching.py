@@ -49,8 +49,15 @@ TOKEN = re.compile(
 """What must be the same in a quotation and in the text. All else is punctuation."""
 SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s")
 SUBSTANCE = re.compile(r"[^\W_]")
-BORDER = re.compile(r"\n(?=[ \t>]*(?:[-*+•‣◦▪][ \t]|\|)|[^\n]* \| )|(?<=\|)[ \t\r]*\n|<(?:li|tr)\b")
-"""Before a row of a table or an item of a list, and behind a row. The number of an item is a word like others."""
+BORDER = re.compile(
+    r"(?<![:,;])(?<!\band)(?<!\bor)\n(?=[ \t>]*[-*+•‣◦▪][ \t])|\n(?=[ \t>]*\|)|(?<=\|)[ \t\r]*\n|<(?:li|tr)\b"
+)
+"""Before an item of a list or a row of a table, and behind a row. The number of an item is a word like others.
+
+A colon introduces the first item, and a comma or an "and" at the end of one carries the sentence on to the next.
+"""
+ROW = re.compile(r"^[^\n]* \| [^\n]*\n(?=[^\n]* \| )", re.MULTILINE)
+"""A row without outer lines: another one follows. A single line with ` | ` in it may be prose."""
 BREAK = re.compile(r"[\n|;•‣◦▪]|\s[-–—]\s")
 """How a quotation shows that it crosses one."""
 
@@ -122,7 +129,8 @@ class Source:
 
     @cached_property
     def _borders(self) -> tuple[int, ...]:
-        return tuple(found.start() for found in BORDER.finditer(self.text))
+        rows = {found.end() - 1 for found in ROW.finditer(self.text)}
+        return tuple(sorted(rows | {found.start() for found in BORDER.finditer(self.text)}))
 
     def find(self, quotation: str, threshold: float = 0.8) -> Passage | None:
         """Where the quotation stands; None where it does not, or where it has too little in it to prove anything."""

@@ -504,6 +504,19 @@ def test_rows_and_items_are_joined_only_where_the_quotation_shows_that_they_are_
     assert source.find(text[first:last]) == Passage(first, last, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("Side effects include:\n- nausea\n- fever", "Side effects include: nausea"),
+        ("- neutropenia,\n- diarrhea, and\n- nausea", "neutropenia, diarrhea, and nausea"),
+        ("It is the estimate where\nP(A | B) is large.", "the estimate where P(A | B) is large"),
+        ("We do not know whether\nwild-type p53's role given P(A | B) is clear.", "know whether wild-type p53's role"),
+    ],
+)
+def test_a_sentence_that_goes_on_over_a_line_is_one_passage(text: str, quotation: str) -> None:
+    assert stands(text, quotation)
+
+
 def test_the_place_of_a_quotation_with_other_punctuation_is_the_one_in_the_original_text() -> None:
     text = "“Well” — **it**  binds BCL2, tightly."
     passage = Source(text).find("binds BCL2 tightly")

@@ -22,6 +22,8 @@ __all__ = ["null_warnings"]
 
 def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str]:
     """The verified fields without which the template cannot be filled, though it can with all of them."""
+    if not _has_code(cls):
+        return []
     keys = keys_of(cls)
     data = {key: _example(cls, name, correct) for name, key in keys.items()}
     if _failure(cls, data) is not None:
@@ -32,6 +34,14 @@ def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str
         for name, key in keys.items()
         if name in cls.__verified__ and (failure := _failure(cls, data | {key: None})) is not None
     ]
+
+
+def _has_code(cls: type[BaseAnswer]) -> bool:
+    """Whether the author wrote a hook or a validator, which alone could stumble over a null."""
+    if hasattr(cls, "ground_truth") or cls.model_post_init is not BaseAnswer.model_post_init:
+        return True
+    decorators = cls.__pydantic_decorators__
+    return any(getattr(decorators, kind) for kind in ("validators", "field_validators", "model_validators"))
 
 
 def _example(cls: type[BaseAnswer], name: str, correct: Mapping[str, Any]) -> Any:

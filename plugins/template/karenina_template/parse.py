@@ -73,6 +73,8 @@ class ParseTemplate(Stage):
         handle = context.get_artifact(ArtifactKeys.ANSWER)
         given = _given(context)
         if not handle.fields():
+            if given.error is not None:
+                context.warn(f"code alone reads this template's answers, though {given.error}")
             judgment = Judgment(filled=await handle.build({}))
             name = TRACE_ONLY if handle.trace_fields() else REGEX_ONLY
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, name)

@@ -316,3 +316,16 @@ def test_remarks_become_warnings_of_the_item(context: Callable[..., Any], run: C
     run(about)
     assert (str(about.outcome), about.get_result_field("field_results")) == ("failed", {"day": False})
     assert [str(warning) for warning in about.warnings if "field 'day'" in str(warning)]
+
+
+def test_without_code_of_its_own_no_template_is_rehearsed_with_nulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    from karenina_template import absence
+
+    asked: list[Any] = []
+    real = absence.fill
+    monkeypatch.setattr(absence, "fill", lambda cls, data: asked.append(data) or real(cls, data))
+    field = "x: int = VerifiedField('x', 1, NumericExact())\n"
+    load(field)
+    assert asked == []
+    load(f"{field}def model_post_init(self, context):\n    super().model_post_init(context)\n")
+    assert len(asked) == 2, "once as it should be, once with a null"

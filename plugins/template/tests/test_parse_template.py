@@ -157,6 +157,7 @@ def test_what_code_reads_off_the_trace_needs_no_final_message(context: Make, run
     run(about)
     assert str(about.outcome) == "passed"
     assert "not from the answering model" in about.get_result_field("trace_extraction_error")
+    assert "code alone reads this template's answers" in about.warnings[0]
     assert judge.calls == []
 
 
