@@ -212,6 +212,7 @@ def _declarations(stage: Stage, plugin: str) -> str:
         ("reads", codes(stage.reads)),
         ("produces", codes(stage.produces)),
         ("result fields", codes(stage.result_fields)),
+        *((("revises", codes(stage.revises)),) if stage.revises else ()),
     ]
     return "\n".join(f"- {name}: {text}" for name, text in lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import ModuleType
 from typing import Any
@@ -156,3 +157,25 @@ def test_the_installed_application_plans_the_published_lists(request_: dict[str,
     """Whatever else is installed: the published stages are there, in their order."""
     found = names(StageOrchestrator.from_config(**request_, app=Karenina.installed()))
     assert [name for name in found if name in expected] == expected
+
+
+FEATURES = ("abstention", "sufficiency", "deep_judgment", "embedding_check")
+RUBRICS = (None, Rubric(), RUBRIC, Rubric(agentic_traits=[AGENTIC]))
+
+
+@pytest.mark.parametrize("mode", ["template_only", "template_and_rubric", "rubric_only"])
+def test_every_combination_of_features_and_traits_is_a_valid_plan(whole_app: Karenina, mode: Any) -> None:
+    """In the published order, with everything produced that is required; each stage once, the final one last."""
+    published = [*BEGIN, "AbstentionCheck", "SufficiencyCheck", *TEMPLATE, "DeepJudgmentAutoFail", "RubricEvaluation"]
+    published += ["AgenticRubricEvaluation", "DeepJudgmentRubricAutoFail", "FinalizeResult"]
+    for size in range(len(FEATURES) + 1):
+        for features in itertools.combinations(FEATURES, size):
+            for rubric in RUBRICS:
+                plan = StageOrchestrator.from_config(mode, rubric, features=features, app=whole_app)
+                assert plan.validate_dependencies() == [] or (mode == "rubric_only" and not rubric), (features, rubric)
+                found = names(plan)
+                assert found == [name for name in published if name in found]
+                assert ("AbstentionCheck" in found) is ("abstention" in features)
+                assert ("SufficiencyCheck" in found) is ("sufficiency" in features and mode != "rubric_only")
+                assert ("DeepJudgmentAutoFail" in found) is ("deep_judgment" in features and mode != "rubric_only")
+                assert ("EmbeddingCheck" in found) is (mode != "rubric_only")
