@@ -24,7 +24,7 @@ KareninaError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 __all__ = [
@@ -154,7 +154,8 @@ class PortError(KareninaError):
 
     `kind` is one of the error kinds; `retry_after` is in seconds; `status` is the HTTP status, if there was one;
     `raw` holds at most the first 64 KB of what came back; `attempts` counts the calls made, retries included. A
-    `final` failure is not tried again, whatever its kind.
+    `final` failure is not tried again, whatever its kind. `evidence` is what a judgment had found before it failed, as
+    artifacts by key.
     """
 
     def __init__(
@@ -174,6 +175,7 @@ class PortError(KareninaError):
         self.status = status
         self.raw = raw[:65536] if raw is not None else None
         self.attempts = 1
+        self.evidence: Mapping[str, object] = {}
 
 
 class AdapterUnavailableError(PortError):

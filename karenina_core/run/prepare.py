@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import uuid4
 
-from attrs import field, frozen
+from attrs import field, fields_dict, frozen
 
 from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
-from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
+from ..model.config import EMBEDDING_THRESHOLD, EvaluationMode, ModelConfig, VerificationConfig
 from ..model.identity import TaskIdentity
 from ..model.question import Question
 from ..model.rubric import Rubric
@@ -139,8 +139,20 @@ def prepare(
         plans=plans,
         resolutions=resolutions,
         templates=templates,
-        notes=tuple(dict.fromkeys(r.note for r in resolutions.values() if r.note)),
+        notes=(*dict.fromkeys(r.note for r in resolutions.values() if r.note), *_idle(config)),
     )
+
+
+def _idle(config: VerificationConfig) -> list[str]:
+    """Settings that were changed and belong to a feature that is off: told, and no reason to refuse the run."""
+    usual = fields_dict(VerificationConfig)
+    changed = [
+        name for name in usual if name.startswith("deep_judgment_") and getattr(config, name) != usual[name].default
+    ]
+    notes = [f"{name} has no effect: deep judgment is off" for name in changed if not config.deep_judgment_enabled]
+    if config.embedding_check_threshold != EMBEDDING_THRESHOLD and not config.embedding_check_enabled:
+        notes.append("embedding_check_threshold has no effect: the embedding check is off")
+    return notes
 
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:

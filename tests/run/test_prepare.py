@@ -213,3 +213,16 @@ def test_every_combination_is_one_item(
     for generation in generations:
         assert len({(i.question.id, i.answering.identity, i.replicate) for i in generation.items}) == 1
     assert {item.replicate for item in items} == set(range(1, replicates + 1))
+
+
+def test_settings_of_a_feature_that_is_off_are_told(world: Callable[..., Any]) -> None:
+    here = world()
+    idle = here.config(deep_judgment_search_enabled=True, deep_judgment_excerpt_retry_attempts=5)
+    assert here.prepare(idle).notes == (
+        "deep_judgment_excerpt_retry_attempts has no effect: deep judgment is off",
+        "deep_judgment_search_enabled has no effect: deep judgment is off",
+    )
+    assert here.prepare(here.config(embedding_check_threshold=0.5)).notes == (
+        "embedding_check_threshold has no effect: the embedding check is off",
+    )
+    assert here.prepare(here.config()).notes == ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from karenina_core import ArtifactKeys, VerificationContext, hookimpl
-from karenina_core.errors import KareninaError, ParseError
+from karenina_core.errors import KareninaError, ParseError, PortError
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.ports.client import CallRecord
 from karenina_core.templates.handle import TemplateHandle
 
 from .template_steps import Case, Evidence, assessed, parsed, quoted, reasoned
@@ -40,28 +42,34 @@ class DeepJudgment:
             evidence = await _reasoned(case, evidence, done)
             result = await parsed(case, evidence)
             done.append("parameters")
-        except KareninaError:
+        except KareninaError as error:
             if done:
                 context.warn(f"deep judgment ended early; done were: {', '.join(done)}")
+            if done and isinstance(error, PortError):
+                error.evidence = _artifacts(evidence, done, context.parsing.calls[made:], retries)
             raise
-        calls = context.parsing.calls[made:]
         return Judgment(
             filled=result.parsed,
             channel=result.channel,
             repairs=result.repairs,
-            evidence={
-                ArtifactKeys.DEEP_JUDGMENT_PERFORMED: True,
-                ArtifactKeys.EXTRACTED_EXCERPTS: {
-                    name: [excerpt.row() for excerpt in rows] for name, rows in evidence.excerpts.items()
-                },
-                ArtifactKeys.ATTRIBUTE_REASONING: dict(evidence.reasoning),
-                ArtifactKeys.DEEP_JUDGMENT_STAGES_COMPLETED: done,
-                ArtifactKeys.DEEP_JUDGMENT_MODEL_CALLS: sum(1 + call.repairs for call in calls),
-                ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: retries,
-                ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: list(evidence.without),
-                ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None if evidence.risks is None else dict(evidence.risks),
-            },
+            evidence=_artifacts(evidence, done, context.parsing.calls[made:], retries),
         )
+
+
+def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord], retries: int) -> dict[str, Any]:
+    """What deep judgment leaves behind, also where it did not come to its end."""
+    return {
+        ArtifactKeys.DEEP_JUDGMENT_PERFORMED: True,
+        ArtifactKeys.EXTRACTED_EXCERPTS: {
+            name: [excerpt.row() for excerpt in rows] for name, rows in evidence.excerpts.items()
+        },
+        ArtifactKeys.ATTRIBUTE_REASONING: dict(evidence.reasoning),
+        ArtifactKeys.DEEP_JUDGMENT_STAGES_COMPLETED: done,
+        ArtifactKeys.DEEP_JUDGMENT_MODEL_CALLS: sum(1 + call.repairs for call in calls),
+        ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: retries,
+        ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: list(evidence.without),
+        ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None if evidence.risks is None else dict(evidence.risks),
+    }
 
 
 async def _reasoned(case: Case, evidence: Evidence, done: list[str]) -> Evidence:

@@ -375,6 +375,11 @@ def test_a_judge_that_cannot_be_reached_is_an_error_that_says_how_far_it_got(
     assert result.template.verify_result is None
     done = {"excerpts": [], "reasoning": ["excerpts"], "parameters": ["excerpts, reasoning"]}[step]
     assert [w.partition("done were: ")[2] for w in result.metadata.warnings if "ended early" in w] == done
+    kept = part_of(result)
+    assert kept.deep_judgment_performed is bool(done)
+    assert [", ".join(kept.deep_judgment_stages_completed)] == (done or [""])
+    assert bool(kept.extracted_excerpts.get("target")) is bool(done), "what was found is not lost"
+    assert bool(kept.attribute_reasoning) is (step == "parameters")
 
 
 # Search

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
-from karenina_core.errors import AgentResponseError, ParseError
+from karenina_core.errors import AgentResponseError, ParseError, PortError
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
@@ -87,9 +88,11 @@ class ParseTemplate(Stage):
                 raise AgentResponseError(f"there is nothing to judge: {given.error}")
             try:
                 judgment = await context.app.strategies.make(name).fill(context, handle, given)
-            except ParseError as error:
-                context.set_result_field("judge_channel", error.channel)
-                context.set_result_field("judge_repairs", error.repairs)
+            except PortError as error:
+                if isinstance(error, ParseError):
+                    context.set_result_field("judge_channel", error.channel)
+                    context.set_result_field("judge_repairs", error.repairs)
+                _keep_evidence(context, error.evidence)
                 raise
         _keep(context, judgment)
 
@@ -111,8 +114,12 @@ def _keep(context: VerificationContext, judgment: Judgment) -> None:
     context.set_result_field("parsed_llm_response", judgment.filled.values())
     context.set_result_field("judge_channel", judgment.channel)
     context.set_result_field("judge_repairs", judgment.repairs)
+    _keep_evidence(context, judgment.evidence)
+
+
+def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:
     for key, default in NOT_PERFORMED.items():
-        context.set_artifact_and_result(key, judgment.evidence.get(key, default))
+        context.set_artifact_and_result(key, evidence.get(key, default))
 
 
 @hookimpl
