@@ -95,8 +95,7 @@ async def _similarities(context: VerificationContext, filled: Any) -> dict[str, 
     for name in semantic:
         value, wanted = values.get(name), expected.get(name)
         if isinstance(value, str) and isinstance(wanted, str):
-            same = value.strip() == wanted.strip()
-            found[name] = 1.0 if same else min(max(await context.similarity(wanted, value), 0.0), 1.0)
+            found[name] = 1.0 if value.strip() == wanted.strip() else await context.similarity(wanted, value)
     return found
 
 
