@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from .model.rubric import (
         AgenticRubricTrait,
         CallableRubricTrait,
+        DynamicRubric,
         LLMRubricTrait,
         MetricRubricTrait,
         RegexRubricTrait,
         Rubric,
+        RubricTrait,
     )
     from .pipeline.context import VerificationContext
     from .pipeline.keys import ArtifactKeys, Key
     from .pipeline.orchestrator import StageOrchestrator
     from .pipeline.stage import BaseVerificationStage, Category, Skip, Stage, VerificationStage, feature
+    from .pipeline.traits import TraitCase, TraitEvaluator, TraitScore
     from .plugin.adapters import AdapterRegistry, AdapterSpec
     from .plugin.application import Karenina
     from .plugin.markers import hookimpl, hookspec
@@ -44,6 +47,7 @@ _HOMES = {
     "Benchmark": "run.benchmark",
     "CallableRubricTrait": "model.rubric",
     "Category": "pipeline.stage",
+    "DynamicRubric": "model.rubric",
     "FewShotConfig": "model.config",
     "Karenina": "plugin.application",
     "Key": "pipeline.keys",
@@ -56,10 +60,14 @@ _HOMES = {
     "Question": "model.question",
     "RegexRubricTrait": "model.rubric",
     "Rubric": "model.rubric",
+    "RubricTrait": "model.rubric",
     "Skip": "pipeline.stage",
     "Stage": "pipeline.stage",
     "StageOrchestrator": "pipeline.orchestrator",
     "TaskIdentity": "model.identity",
+    "TraitCase": "pipeline.traits",
+    "TraitEvaluator": "pipeline.traits",
+    "TraitScore": "pipeline.traits",
     "VerificationConfig": "model.config",
     "VerificationContext": "pipeline.context",
     "VerificationResult": "model.result",
@@ -81,6 +89,7 @@ __all__ = [
     "Benchmark",
     "CallableRubricTrait",
     "Category",
+    "DynamicRubric",
     "FewShotConfig",
     "Karenina",
     "Key",
@@ -93,10 +102,14 @@ __all__ = [
     "Question",
     "RegexRubricTrait",
     "Rubric",
+    "RubricTrait",
     "Skip",
     "Stage",
     "StageOrchestrator",
     "TaskIdentity",
+    "TraitCase",
+    "TraitEvaluator",
+    "TraitScore",
     "VerificationConfig",
     "VerificationContext",
     "VerificationResult",

@@ -154,8 +154,8 @@ class PortError(KareninaError):
 
     `kind` is one of the error kinds; `retry_after` is in seconds; `status` is the HTTP status, if there was one;
     `raw` holds at most the first 64 KB of what came back; `attempts` counts the calls made, retries included. A
-    `final` failure is not tried again, whatever its kind. `evidence` is what a judgment had found before it failed, as
-    artifacts by key.
+    `final` failure is not tried again, whatever its kind. `repairs` says how often the judge had been asked again to
+    correct a reply. `evidence` is what a judgment had found before it failed, as artifacts by key.
     """
 
     def __init__(
@@ -175,6 +175,7 @@ class PortError(KareninaError):
         self.status = status
         self.raw = raw[:65536] if raw is not None else None
         self.attempts = 1
+        self.repairs = 0
         self.evidence: Mapping[str, object] = {}
 
 
@@ -212,8 +213,7 @@ class AgentResponseError(PortError):
 class ParseError(PortError):
     """A judge's reply could not be turned into data that fits the schema.
 
-    `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for, `repairs` how
-    often the judge was asked again.
+    `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for.
     """
 
     def __init__(self, message: str, *, raw_response: str = "") -> None:
@@ -221,7 +221,6 @@ class ParseError(PortError):
         self.raw_response = raw_response
         self.usage: object = None
         self.channel: str | None = None
-        self.repairs = 0
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
@@ -232,6 +231,9 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 def one_line(error: BaseException, limit: int = 500) -> str:
     """The type and message of an error in one line of at most `limit` characters."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # of a stranger's error, even this may raise
+        text = ""
     text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"

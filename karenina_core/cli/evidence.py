@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model.result import ChecksPart, DeepJudgmentPart, TemplatePart
+from ..model.result import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from .output import Part, Table, inline
+from .traits import trait_name
 
-__all__ = ["checks", "embedding", "excerpts"]
+__all__ = ["checks", "embedding", "excerpts", "trait_excerpts"]
 
 SUFFICIENT = {True: "sufficient", False: "insufficient"}
+EXCERPT = ("excerpt", "confidence", "similarity", "risk")
 ABSTAINED = {True: "abstained", False: "answered"}
 
 
@@ -50,23 +52,46 @@ def embedding(part: TemplatePart) -> list[Part]:
 
 def excerpts(part: DeepJudgmentPart) -> list[Part]:
     """The evidence for every field."""
-    rows = [row for name, found in part.extracted_excerpts.items() for row in _rows(name, found, part)]
-    shown = {row[0] for row in rows}
-    rows += [(name, "(none)", "", "", "") for name in part.attributes_without_excerpts if name not in shown]
-    columns = ("field", "excerpt", "confidence", "similarity", "risk")
-    parts: list[Part] = [Table(columns, rows, f"Evidence (deep judgment, {part.deep_judgment_mode})")] if rows else []
-    reasons = [(name, inline(text)) for name, text in part.attribute_reasoning.items()]
-    return [*parts, *([Table(("field", "reasoning"), reasons, "Reasoning")] if reasons else [])]
-
-
-def _rows(name: str, found: Sequence[Mapping[str, Any]], part: DeepJudgmentPart) -> Iterator[tuple[str, ...]]:
     risks = part.hallucination_risk_assessment or {}
-    for excerpt in found:
-        similarity = excerpt.get("similarity_score")
-        yield (
-            name,
-            inline(excerpt.get("text") or f"({excerpt.get('explanation', 'none')})"),
-            str(excerpt.get("confidence", "")),
-            "" if similarity is None else f"{similarity:.2f}",
-            str(excerpt.get("hallucination_risk") or risks.get(name, "")),
-        )
+    title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
+    rows = _rows(part.extracted_excerpts, part.attributes_without_excerpts, risks)
+    reasons = [(name, inline(text)) for name, text in part.attribute_reasoning.items()]
+    return _filled(Table(("field", *EXCERPT), rows, title), Table(("field", "reasoning"), reasons, "Reasoning"))
+
+
+def trait_excerpts(part: DeepJudgmentRubricPart) -> list[Part]:
+    """The evidence for every trait that was judged deeply; the risk of a trait stands beside its reasoning."""
+    found = _rows(part.extracted_rubric_excerpts, part.traits_without_valid_excerpts, {})
+    rows = [(trait_name(name), *cells) for name, *cells in found]
+    assessed = part.rubric_hallucination_risk_assessment
+    reasoning = part.rubric_trait_reasoning
+    reasons = [
+        (trait_name(name), str((assessed.get(name) or {}).get("overall_risk") or ""), inline(reasoning.get(name, "")))
+        for name in dict.fromkeys((*reasoning, *assessed))
+    ]
+    return _filled(
+        Table(("trait", *EXCERPT), rows, "Evidence for traits (deep judgment)"),
+        Table(("trait", "risk", "reasoning"), reasons, "Reasoning about traits"),
+    )
+
+
+def _filled(*tables: Table) -> list[Part]:
+    return [table for table in tables if table.rows]
+
+
+def _rows(found: Mapping[str, Any], without: Sequence[str], risks: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A row for each excerpt, and for each name that has none."""
+    rows = [_row(name, excerpt, risks) for name, excerpts in found.items() for excerpt in excerpts]
+    shown = {row[0] for row in rows}
+    return rows + [(name, "(none)", "", "", "") for name in without if name not in shown]
+
+
+def _row(name: str, excerpt: Mapping[str, Any], risks: Mapping[str, Any]) -> tuple[str, ...]:
+    similarity = excerpt.get("similarity_score")
+    return (
+        name,
+        inline(excerpt.get("text") or f"({excerpt.get('explanation', 'none')})"),
+        str(excerpt.get("confidence", "")),
+        "" if similarity is None else f"{similarity:.2f}",
+        str(excerpt.get("hallucination_risk") or risks.get(name, "")),
+    )

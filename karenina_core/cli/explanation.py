@@ -11,12 +11,14 @@ from attrs import frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import unstructure
-from ..model.result import RubricPart, TemplatePart, VerificationResult
+from ..model.result import TemplatePart, VerificationResult
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
-from .evidence import checks, embedding, excerpts
+from ..run.summary import summarize
+from .evidence import checks, embedding, excerpts, trait_excerpts
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .summary import shown_cost
+from .traits import trait_parts, trait_totals
 
 __all__ = ["Wanted", "explained", "select_results", "show"]
 
@@ -36,14 +38,14 @@ class Wanted:
 
 
 def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
-    """Print the wanted results: a line each, or everything about those of one question."""
+    """Print the wanted results: a line each and what their traits come to, or everything about one question's."""
     with own_stdout() as out:
         results = select_results(VerificationResultSet.load(path), wanted)
         if as_json:
             documents = [_document(result) for result in results]
             print_json(documents[0] if wanted.question_id and len(documents) == 1 else documents, out)
         elif wanted.question_id is None:
-            print_parts([_overview(results)], out)
+            print_parts([_overview(results), *_totals(results)], out)
         else:
             for number, result in enumerate(results):
                 print_parts(["", "=" * 80, ""] if number else [], out)
@@ -92,7 +94,8 @@ def explained(result: VerificationResult) -> list[Part]:
     parts += _patterns(result.template) if result.template else []
     parts += embedding(result.template) if result.template else []
     parts += excerpts(result.deep_judgment) if result.deep_judgment else []
-    parts += _traits(result.rubric) if result.rubric else []
+    parts += trait_parts(result.rubric) if result.rubric else []
+    parts += trait_excerpts(result.deep_judgment_rubric) if result.deep_judgment_rubric else []
     ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
     parts += _table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger)
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
@@ -140,6 +143,20 @@ def _overview(results: Sequence[VerificationResult]) -> Table:
     return Table(("question", "answering", "judge", "replicate", "outcome", "reason"), rows)
 
 
+def _totals(results: Sequence[VerificationResult]) -> list[Part]:
+    """Every trait of the rubrics, for every pair of answering model and judge that has some."""
+    return [
+        part
+        for row in summarize(results)["models"]
+        for part in trait_totals(
+            row["traits"],
+            row["items_without_scores"],
+            most=None,
+            title=f"Traits of {row['answering']}, judged by {row['parsing']}",
+        )
+    ]
+
+
 def _fields(template: TemplatePart) -> list[Part]:
     expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
     results = template.field_results or {}
@@ -162,19 +179,6 @@ def _patterns(template: TemplatePart) -> list[Part]:
         for about in (details.get(name) or {},)
     ]
     return _table("Patterns on the whole answer", ("check", "result", "pattern", "found"), rows)
-
-
-def _traits(rubric: RubricPart) -> list[Part]:
-    scores: dict[str, Any] = {}
-    for kind in ("llm", "regex", "callable", "metric", "agentic"):
-        scores |= getattr(rubric, f"{kind}_trait_scores")
-    rows = []
-    for name in dict.fromkeys((*scores, *rubric.trait_states)):
-        state = rubric.trait_states.get(name) or {}
-        label = rubric.llm_trait_labels.get(name)
-        score = _value(scores.get(name)) + (f" ({label})" if label else "")
-        rows.append((name, score, str(state.get("state", "")), inline(state.get("reason") or "")))
-    return _table("Rubric", ("trait", "score", "state", "reason"), rows)
 
 
 def _usage(usage: Mapping[str, Any]) -> list[Part]:

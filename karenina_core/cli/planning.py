@@ -18,7 +18,8 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.application import Karenina
 from ..run.benchmark import Benchmark
-from ..run.prepare import default_mode, rubric_of, why_left_out
+from ..run.prepare import default_mode, why_left_out
+from ..run.rubrics import all_rubrics, check_names, rubric_of
 from .exits import COULD_NOT_RUN, OK
 from .flags import configured
 from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
@@ -65,7 +66,8 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
     Raises PlanError where there is none at all: a feature that nobody serves, stages that contradict each other.
     """
     mode = config.evaluation_mode or (default_mode(benchmark) if benchmark is not None else "template_only")
-    rows, problems = _rows(benchmark, mode) if benchmark is not None else ([], [])
+    rows, problems = _rows(benchmark, mode, config.rubric_trait_names) if benchmark is not None else ([], [])
+    problems += _unknown_names(config, benchmark) if benchmark is not None else []
     rubrics: dict[tuple[str, ...], Rubric | None] = {}
     for row, rubric in rows:
         if row.left_out is None:
@@ -84,24 +86,35 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
 
 
 def _rows(
-    benchmark: BenchmarkData, mode: EvaluationMode
+    benchmark: BenchmarkData, mode: EvaluationMode, names: Sequence[str] | None
 ) -> tuple[list[tuple[PlannedQuestion, Rubric | None]], list[str]]:
     """Every question with its rubric, and what is wrong with the rubrics."""
     rows: list[tuple[PlannedQuestion, Rubric | None]] = []
     problems: list[str] = []
     for question in benchmark:
         try:
-            rows.append(_row(benchmark, question, mode))
+            rows.append(_row(benchmark, question, mode, names))
         except ConfigError as error:
             problems.append(str(error))
             rows.append((PlannedQuestion(question.id, (), "its traits clash with those of the benchmark"), None))
     return rows, problems
 
 
-def _row(benchmark: BenchmarkData, question: Question, mode: EvaluationMode) -> tuple[PlannedQuestion, Rubric | None]:
-    if reason := why_left_out(benchmark, question, mode):
+def _unknown_names(config: VerificationConfig, benchmark: BenchmarkData) -> list[str]:
+    """Traits and questions that are configured and not there."""
+    try:
+        check_names(config, all_rubrics(benchmark), [question.id for question in benchmark])
+    except ConfigError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+def _row(
+    benchmark: BenchmarkData, question: Question, mode: EvaluationMode, names: Sequence[str] | None
+) -> tuple[PlannedQuestion, Rubric | None]:
+    if reason := why_left_out(benchmark, question, mode, names):
         return PlannedQuestion(question.id, (), reason), None
-    rubric = rubric_of(benchmark, question, mode)
+    rubric = rubric_of(benchmark, question, mode, names)
     return PlannedQuestion(question.id, tuple(sorted(PlanRequest(rubric=rubric).traits))), rubric
 
 

@@ -11,6 +11,7 @@ from ..model.result import VerificationResult
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from .output import Part, Table, inline
+from .traits import trait_totals
 
 __all__ = ["model_parts", "not_passed", "percent", "run_parts", "shown_cost"]
 
@@ -32,8 +33,17 @@ def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequenc
 
 
 def model_parts(results: VerificationResultSet) -> list[Part]:
-    """One table of rates for every pair of answering model and judge."""
-    return [_pair(row) for row in results.get_summary()["models"]]
+    """A table of rates for every pair of answering model and judge, and one of traits where there are any."""
+    judged = {
+        (str(result.metadata.answering), str(result.metadata.parsing))
+        for result in results
+        if result.metadata.evaluation_mode != "rubric_only"
+    }
+    parts: list[Part] = []
+    for row in results.get_summary()["models"]:
+        parts.append(_pair(row) if (row["answering"], row["parsing"]) in judged else _scored_pair(row))
+        parts += trait_totals(row["traits"], row["items_without_scores"])
+    return parts
 
 
 def percent(rate: float | None) -> str:
@@ -49,11 +59,25 @@ def shown_cost(cost: float | None) -> str:
 def _pair(row: Mapping[str, Any]) -> Table:
     low, high = row["pass_rate_low"], row["pass_rate_high"]
     interval = f" (95 %: {percent(low)} to {percent(high)})" if low is not None and high is not None else ""
-    rows = [
-        ("items", str(row["items"])),
+    rates = [
         ("pass rate", percent(row["pass_rate"]) + interval),
         ("accuracy of answered", percent(row["answered_accuracy"])),
         ("coverage", percent(row["coverage"])),
+    ]
+    return _table(row, rates)
+
+
+def _scored_pair(row: Mapping[str, Any]) -> Table:
+    """Where only rubrics are evaluated, no verdict is due: there is nothing that a rate could be taken of."""
+    rates = [(name, percent(None)) for name in ("pass rate", "accuracy of answered", "coverage")]
+    scored = row["items"] - row["items_without_scores"]
+    return _table(row, [*rates, ("rubric scored", f"{scored} of {row['items']} items")])
+
+
+def _table(row: Mapping[str, Any], rates: Sequence[tuple[str, str]]) -> Table:
+    rows = [
+        ("items", str(row["items"])),
+        *rates,
         ("outcomes", _counts(row["outcomes"])),
         *([("errors", _counts(row["errors"]))] if row["errors"] else []),
     ]

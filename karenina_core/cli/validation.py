@@ -17,7 +17,7 @@ from ..model.config import CodePolicy
 from ..model.question import Question
 from ..plugin.application import Karenina
 from ..run.benchmark import Benchmark
-from ..run.prepare import rubric_of
+from ..run.rubrics import rubric_of
 from ..run.templates import TemplateLoader
 from ..templates.handle import TemplateHandle
 from ..templates.lint import Finding, lint_benchmark, lint_template

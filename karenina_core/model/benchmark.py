@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from .fields import texts
 from .question import Question
-from .rubric import Rubric
+from .rubric import DynamicRubric, Rubric
 
 __all__ = ["BenchmarkData"]
 
@@ -30,6 +30,8 @@ class BenchmarkData:
     questions: tuple[Question, ...] = field(default=(), converter=_questions)
     rubric: Rubric | None = None
     """Traits that apply to every question."""
+    dynamic_rubric: DynamicRubric | None = None
+    """Traits that apply to every question whose answer speaks of what they are about."""
     metadata: Mapping[str, Any] = field(factory=dict)
     date_created: str | None = None
     date_modified: str | None = None

@@ -9,14 +9,18 @@ from typing import Any, Literal, get_args
 from attrs import Factory, evolve, field, frozen, validators
 
 from ..errors import ConfigError, Problem
+from .fields import texts
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .prompt_config import FewShotConfig, FewShotQuestion, PromptConfig
+from .rubric_config import DeepJudgmentRubricConfig, DeepJudgmentRubricMode, RubricStrategy, TraitDeepJudgment
 
 __all__ = [
     "FEATURE_FIELDS",
     "AttemptPolicy",
     "CodePolicy",
     "DeepJudgmentMode",
+    "DeepJudgmentRubricConfig",
+    "DeepJudgmentRubricMode",
     "EvaluationMode",
     "FewShotConfig",
     "FewShotQuestion",
@@ -24,7 +28,9 @@ __all__ = [
     "ModelConfig",
     "PromptConfig",
     "RetryPolicy",
+    "RubricStrategy",
     "Secret",
+    "TraitDeepJudgment",
     "VerificationConfig",
 ]
 
@@ -69,6 +75,14 @@ def _features(value: Iterable[str] | None) -> frozenset[str]:
     if isinstance(value, str):
         raise ValueError(f"features: expected a list of names, got {value!r}")
     return frozenset(value or ())
+
+
+def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else texts(value)
+
+
+def _rubric_config(value: Any) -> DeepJudgmentRubricConfig | None:
+    return DeepJudgmentRubricConfig.of(value)
 
 
 def _switch(factory: Callable[[], Any] | None = None) -> Any:
@@ -166,6 +180,27 @@ class VerificationConfig:
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
     deep_judgment_search_tool: Any = field(default="tavily", validator=_tool)
     """The name of an installed search tool, or any function or tool object: a query to results."""
+    rubric_evaluation_strategy: RubricStrategy = "batch"
+    """Whether the judge scores traits together in one call, or each in a call of its own."""
+    rubric_trait_names: tuple[str, ...] | None = field(default=None, converter=_names)
+    """Evaluate these traits only; None: all."""
+    rubric_concurrency: int = _whole(6, least=1)
+    """Calls about traits of one item that are in flight at the same time."""
+    use_full_trace_for_rubric: bool = True
+    """Whether traits are scored on the whole trace instead of the final message."""
+    deep_judgment_rubric_mode: DeepJudgmentRubricMode = "disabled"
+    """Which boolean and score traits are judged from quotations and reasoning: none, all (`enable_all`), those that
+    the benchmark says (`use_checkpoint`), or those of `deep_judgment_rubric_config` (`custom`).
+    """
+    deep_judgment_rubric_global_excerpts: bool = True
+    """With `enable_all`: whether quotations are looked for, or the judge reasons from the text itself."""
+    deep_judgment_rubric_config: DeepJudgmentRubricConfig | None = field(default=None, converter=_rubric_config)
+    """For mode `custom`, settings by trait: `{"global": {trait: {...}}, "question_specific": {id: {trait: {}}}}`."""
+    deep_judgment_rubric_max_excerpts_default: int = _whole(7, least=1)
+    deep_judgment_rubric_fuzzy_match_threshold_default: float = _fraction(0.80)
+    deep_judgment_rubric_excerpt_retry_attempts_default: int = _whole(2, least=0)
+    deep_judgment_rubric_search_tool: Any = field(default="tavily", validator=_tool)
+    """The search tool of traits whose own settings switch the search on."""
     embedding_check_embedder: str = "minilm"
     """Who turns texts into vectors: the name of an installed embedder."""
     embedding_check_model: str = field(
@@ -206,9 +241,14 @@ class VerificationConfig:
             for name, value, allowed in (
                 ("evaluation_mode", self.evaluation_mode, get_args(EvaluationMode)),
                 ("code_policy", self.code_policy, get_args(CodePolicy)),
+                ("rubric_evaluation_strategy", self.rubric_evaluation_strategy, get_args(RubricStrategy)),
+                ("deep_judgment_rubric_mode", self.deep_judgment_rubric_mode, get_args(DeepJudgmentRubricMode)),
             )
             if value is not None and value not in allowed
         ]
+        if self.deep_judgment_rubric_mode == "custom" and self.deep_judgment_rubric_config is None:
+            what = "custom needs deep_judgment_rubric_config, which says which traits are judged deeply"
+            problems.append(Problem("deep_judgment_rubric_mode", what))
         problems += _duplicates("answering_models", self.answering_models)
         problems += _duplicates("parsing_models", self.parsing_models)
         if problems:

@@ -20,7 +20,8 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import EMBEDDING_MODEL, EMBEDDING_THRESHOLD, FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
-from .rubric import TemplateKind, as_kind
+from .rubric_config import DeepJudgmentRubricConfig
+from .traits import TemplateKind, as_kind
 
 __all__ = ["converter", "structure", "unstructure"]
 
@@ -68,6 +69,14 @@ def converter() -> cattrs.Converter:
     )
     conv.register_structure_hook_factory(attrs.has, functools.partial(_structure_attrs, conv))
     conv.register_unstructure_hook_factory(attrs.has, functools.partial(_unstructure_attrs, conv))
+    conv.register_structure_hook(DeepJudgmentRubricConfig, lambda value, _: DeepJudgmentRubricConfig.of(value))
+    conv.register_unstructure_hook(
+        DeepJudgmentRubricConfig,
+        lambda value: {
+            "global": conv.unstructure(value.global_traits),
+            "question_specific": conv.unstructure(value.question_specific),
+        },
+    )
     conv.register_structure_hook(VerificationConfig, _structure_run(conv))
     return conv
 
@@ -84,10 +93,15 @@ def _structure_attrs(conv: cattrs.Converter, cls: type) -> Any:
 
 
 def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
-    left_out = [a.name for a in attrs.fields(cls) if a.name.startswith("_") or a.name in NEVER_WRITTEN]
+    left_out = [
+        a.name
+        for a in attrs.fields(cls)
+        if a.name.startswith("_") or a.name in NEVER_WRITTEN or not a.metadata.get("saved", True)
+    ]
     hidden: dict[str, Any] = {name: override(omit=True) for name in left_out}
     if cls is VerificationConfig:
         hidden["deep_judgment_search_tool"] = override(unstruct_hook=_tool_name)
+        hidden["deep_judgment_rubric_search_tool"] = override(unstruct_hook=_tool_name)
     return make_dict_unstructure_fn(cls, conv, **hidden)
 
 

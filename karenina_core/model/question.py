@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from .fields import texts
 from .identity import question_urn, template_id
-from .rubric import Rubric
+from .rubric import DynamicRubric, Rubric
 
 __all__ = ["Question", "TemplateSource"]
 
@@ -44,6 +44,8 @@ class Question:
     """Whether the template is one that an authoring tool filled in and nobody edited."""
     keywords: tuple[str, ...] = field(default=(), converter=texts)
     question_rubric: Rubric | None = None
+    question_dynamic_rubric: DynamicRubric | None = None
+    """Traits of this question that are evaluated only where the answer speaks of what they are about."""
     few_shot_examples: Sequence[Mapping[str, Any]] = ()
     answer_notes: str | None = None
     author: Mapping[str, Any] | str | None = None

@@ -10,6 +10,7 @@ from attrs import evolve, field, fields_dict, frozen
 from .fields import texts
 from .identity import ModelIdentity
 from .outcome import Outcome, OutcomeName
+from .rubric_part import RubricPart
 
 __all__ = [
     "PARTS",
@@ -160,26 +161,6 @@ class TemplatePart:
 
 
 @frozen(kw_only=True)
-class RubricPart:
-    """Trait scores by type."""
-
-    rubric_evaluation_performed: bool = False
-    rubric_evaluation_strategy: str | None = None
-    llm_trait_scores: Mapping[str, Any] = field(factory=dict)
-    llm_trait_labels: Mapping[str, str] = field(factory=dict)
-    regex_trait_scores: Mapping[str, Any] = field(factory=dict)
-    callable_trait_scores: Mapping[str, Any] = field(factory=dict)
-    metric_trait_scores: Mapping[str, Any] = field(factory=dict)
-    metric_trait_confusion_lists: Mapping[str, Any] = field(factory=dict)
-    agentic_rubric_evaluation_performed: bool = False
-    agentic_trait_scores: Mapping[str, Any] = field(factory=dict)
-    agentic_trait_investigation_traces: Mapping[str, Any] = field(factory=dict)
-    trait_states: Mapping[str, Any] = field(factory=dict)
-    """`{trait: {"state": "ok|invalid|missing|error|skipped", "reason": ...}}`."""
-    trait_provenance: Mapping[str, str] = field(factory=dict)
-
-
-@frozen(kw_only=True)
 class DeepJudgmentPart:
     """Evidence for the template's fields."""
 
@@ -200,16 +181,34 @@ class DeepJudgmentRubricPart:
     """Evidence for rubric traits."""
 
     deep_judgment_rubric_performed: bool = False
+    """Whether some trait was to be judged deeply, whatever became of it; one that was skipped does not count."""
     extracted_rubric_excerpts: Mapping[str, Any] = field(factory=dict)
+    """By trait, a list of `{"text", "confidence", "similarity_score", "start", "end", "explanation", "search_results",
+    "search_error", "hallucination_risk", "hallucination_justification"}`, without what is not known. An entry with an
+    empty text explains why there is none."""
     rubric_trait_reasoning: Mapping[str, str] = field(factory=dict)
+    """By trait, where the judgment came that far."""
     deep_judgment_rubric_scores: Mapping[str, Any] = field(factory=dict)
+    """Scores of the traits that were to be judged deeply, as in `llm_trait_scores`; None for those that failed."""
     standard_rubric_scores: Mapping[str, Any] = field(factory=dict)
+    """Scores of the other `llm` traits. No trait is in both."""
     trait_metadata: Mapping[str, Any] = field(factory=dict)
+    """By trait that was to be judged deeply: `stages_completed` (list of names), `model_calls`, `had_excerpts`,
+    `excerpt_retry_count`, `excerpt_validation_failed` (whether the last reply offered quotations and none of them
+    stands in the text), and where there are any `warnings` (list of texts) and `error` (why there is no score)."""
     traits_without_valid_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    """Traits for which quotations were wanted and the judge, asked to the end, gave none that stands in the text; never
+    one of which the judge could not be reached or read."""
     rubric_hallucination_risk_assessment: Mapping[str, Any] = field(factory=dict)
+    """By trait of which some quotation was assessed: `{"overall_risk": the highest, "per_excerpt_risks": [...]}`. The
+    list has one entry per quotation, in the order of `extracted_rubric_excerpts`: `none`, `low`, `medium` or `high`,
+    and None where that quotation was not assessed."""
     total_deep_judgment_model_calls: int = 0
+    """Sum of `model_calls`: calls of the judge, with retries and corrections of a reply, without repeated requests."""
     total_traits_evaluated: int = 0
+    """Traits that were judged deeply and have a score."""
     total_excerpt_retries: int = 0
+    """Sum of `excerpt_retry_count`: how often the judge was asked for quotations again."""
 
 
 @frozen

@@ -20,7 +20,7 @@ from .context import VerificationContext
 from .keys import ArtifactKeys
 from .stage import Skip, Stage
 
-__all__ = ["Engine", "error_kind"]
+__all__ = ["Engine", "error_kind", "stops_item"]
 
 Step = Callable[[VerificationContext], Awaitable[None]]
 log = get_logger("karenina.pipeline")
@@ -70,7 +70,7 @@ class Engine:
                     return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
                 await prepared.step(context)
             except BaseException as error:  # also what some extension modules raise instead of an Exception
-                if _is_cancelled(error) or _is_exit(error):
+                if stops_item(error):
                     raise
                 self._failed(stage, context, error)
                 return TrailEntry(stage.name, "failed", one_line(error), time.perf_counter() - started)
@@ -93,6 +93,14 @@ def error_kind(error: BaseException) -> ErrorKind:
     if isinstance(error, KareninaError):
         return error.kind
     return "cancelled" if isinstance(error, asyncio.CancelledError) else "stage"
+
+
+def stops_item(error: BaseException) -> bool:
+    """Whether the item itself is to end, because it was cancelled or the user wants out.
+
+    Anything else is a failure of whoever's code was running. To be asked in the task that the error was raised in.
+    """
+    return _is_cancelled(error) or _is_exit(error)
 
 
 def _is_cancelled(error: BaseException) -> bool:

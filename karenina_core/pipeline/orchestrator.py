@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -188,20 +187,12 @@ class StageOrchestrator:
 def _make(app: Karenina, name: str) -> Stage:
     """The stage itself, with its plugin's settings where its constructor takes an argument."""
     entry = app.stages[name]
-    thing = entry.load()
-    if not isinstance(thing, type):
-        stage: Stage = thing
-        return stage
-    settings = app.settings(entry.plugin)
-    takes = [
-        p
-        for p in inspect.signature(thing).parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    entry.load()  # a class that cannot be imported has an error of its own
     try:
-        return thing(settings) if settings is not None and takes else thing()  # type: ignore[no-any-return]
+        stage: Stage = app.stages.make(name, settings=app.settings(entry.plugin))
     except Exception as error:
         raise PluginError(f"stage {name!r} of plugin {entry.plugin!r} cannot be made: {one_line(error)}") from error
+    return stage
 
 
 def _check_features(request: PlanRequest, stages: Iterable[Stage], app: Karenina) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import (
@@ -24,7 +24,7 @@ from ..errors import ContractError, Problem
 from ..model.config import EvaluationMode
 from ..model.fields import names
 from ..model.result import PARTS, MetadataPart, VerificationResult
-from ..model.rubric import Rubric
+from ..model.rubric import Rubric, RubricTrait
 from .keys import VERDICT_VIEWS, Key, Keys
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ __all__ = [
     "always",
     "feature",
     "in_mode",
+    "with_other_traits",
     "with_traits",
 ]
 
@@ -91,10 +92,10 @@ class PlanRequest:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The kinds of traits of the rubric: `llm`, `regex`, `callable`, `metric`, `agentic`."""
+        """The types of traits of the rubric: `llm`, `regex`, `callable`, `metric`, `agentic`, or a package's own."""
         if self.rubric is None:
             return frozenset()
-        return frozenset(trait.list_name.removesuffix("_traits") for trait in self.rubric)
+        return frozenset(trait.type_name for trait in self.rubric)
 
 
 @frozen
@@ -148,6 +149,14 @@ def with_traits(*kinds: str) -> Condition:
     return Condition(
         lambda request: request.evaluates_rubric and bool(request.traits & set(kinds)),
         f"the mode evaluates no rubric with {', '.join(kinds)} traits",
+    )
+
+
+def with_other_traits(*kinds: str) -> Condition:
+    """Included when the mode evaluates rubrics and the rubric has a trait of a type that is not one of these."""
+    return Condition(
+        lambda request: request.evaluates_rubric and bool(request.traits - set(kinds)),
+        f"the mode evaluates no rubric with traits that are not {', '.join(kinds)}",
     )
 
 
@@ -231,6 +240,12 @@ class Stage:
 
         Called for the stages of the plan only. It must be quick and call no model.
         """
+        return ()
+
+    def check_traits(
+        self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
+    ) -> Iterable[Problem]:
+        """The same about the traits that a run would evaluate; asked where there are any."""
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:

@@ -185,7 +185,7 @@ class AdapterRegistry(Registry[AdapterSpec]):
                 )
         return problems
 
-    def make(self, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
+    def make_port(self, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
         """Make a port. Raises PluginError where the provider is not installed, or broken."""
         if isinstance(factory, str):
             factory = import_string(factory, f"interface {spec.interface!r}", spec.install_hint)

@@ -125,6 +125,7 @@ class Karenina:
         self._infos = {info.name: info for info in infos}
         self._tables = dict(settings or {})
         self._embedders: dict[tuple[str, str], Any] = {}
+        self._evaluators: dict[str, Any] = {}
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
@@ -218,20 +219,25 @@ class Karenina:
         Raises UnknownName and PluginError.
         """
         if (name, model) not in self._embedders:
-            made = self._made_embedder(name, model)
+            made = self._made(self.embedders, name, model)
             for _, wrap in reversed(self.implementations("karenina_wrap_embedder")):
                 made = wrap(embedder=made, name=name, model=model) or made
             self._embedders[name, model] = made
         return self._embedders[name, model]
 
-    def _made_embedder(self, name: str, model: str) -> Any:
-        """The bare embedder, with the settings of its plugin where its class takes them."""
-        thing: Any = self.embedders.load(name)
-        if not isinstance(thing, type):
-            return thing
-        settings = self.settings(self.embedders[name].plugin)
-        takes = settings is not None and len(inspect.signature(thing).parameters) > 1
-        return thing(model, settings) if takes else thing(model)
+    def _made(self, registry: Registry[Any], name: str, *arguments: Any) -> Any:
+        """A thing of a registry, with the settings of its plugin where its class takes them."""
+        owner = registry[name].plugin if name in registry else ""
+        return registry.make(name, *arguments, settings=self.settings(owner))
+
+    def trait_evaluator(self, name: str) -> Any:
+        """The `TraitEvaluator` of a type of trait, made once, with its plugin's settings where its class takes them.
+
+        Raises UnknownName and PluginError.
+        """
+        if name not in self._evaluators:
+            self._evaluators[name] = self._made(self.traits, name)
+        return self._evaluators[name]
 
     def search_tool(self, wanted: Any) -> Any:
         """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,

@@ -48,7 +48,10 @@ def karenina_register_stages(registry: StageRegistry) -> None:
 
 @hookspec
 def karenina_register_traits(registry: TraitRegistry) -> None:
-    """Add rubric trait evaluators, named by the kind of trait that they score."""
+    """Add rubric trait evaluators, named by the type of trait that they score: each a `TraitEvaluator` class.
+
+    One is made per application, with the plugin's settings when the constructor takes one argument.
+    """
 
 
 @hookspec
@@ -101,12 +104,15 @@ def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
 
 
 @hookspec(firstresult=True)
-def karenina_load_benchmark(path: Path, data: bytes) -> BenchmarkData | None:
-    """Read a benchmark from the content of a file, or return None where the format is not yours. Execute nothing."""
+def karenina_load_benchmark(path: Path, data: bytes, app: Karenina) -> BenchmarkData | None:
+    """Read a benchmark from the content of a file, or return None where the format is not yours. Execute nothing.
+
+    `app.traits` knows the trait types of other packages, and how each is written (`TraitEvaluator.file_type`).
+    """
 
 
 @hookspec(firstresult=True)
-def karenina_save_benchmark(benchmark: BenchmarkData, path: Path) -> bytes | None:
+def karenina_save_benchmark(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes | None:
     """The content to write for a benchmark, or None where the file's suffix is not yours. The core writes it."""
 
 

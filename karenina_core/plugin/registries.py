@@ -50,10 +50,30 @@ class StageRegistry(Registry[Any]):
         super().add(thing, replaces=replaces, hint=hint)
 
 
+EVALUATOR_NAMES = ("name", "trait_class", "evaluate", "check_config")
+"""What scoring traits needs of their evaluator; `karenina_core.TraitEvaluator` has all but the first two."""
+
+
 class TraitRegistry(Registry[Any]):
     """Rubric trait evaluators."""
 
     kind = "trait evaluator"
+
+    def checked(self, thing: Any) -> Any:
+        if isinstance(thing, str):
+            return thing
+        missing = [name for name in EVALUATOR_NAMES if not hasattr(thing, name)]
+        if missing:
+            raise PluginError(
+                f"{thing!r} is not a trait evaluator: it has no {', '.join(missing)}; derive it from "
+                "karenina_core.TraitEvaluator and give it a name and a trait_class"
+            )
+        if not getattr(thing.trait_class, "type_name", ""):
+            raise PluginError(
+                f"{thing!r}: its trait_class {thing.trait_class!r} sets no type_name; derive it from "
+                f"karenina_core.RubricTrait and set it to {thing.name!r}"
+            )
+        return thing
 
 
 class SinkRegistry(Registry[Any]):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter
 from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
@@ -111,10 +113,19 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
             )
         return self._entries[name].load()
 
-    def make(self, name: str, *arguments: Any) -> Any:
-        """The thing of this name, made from its class with the arguments where it is a class. Raises like `load`."""
+    def make(self, name: str, *arguments: Any, settings: Any = None) -> Any:
+        """The thing of this name, made from its class with the arguments where it is a class. Raises like `load`.
+
+        `settings` of its plugin, if there are any, are one more argument where the constructor takes one more.
+        """
         thing: Any = self.load(name)
-        return thing(*arguments) if isinstance(thing, type) else thing
+        if not isinstance(thing, type):
+            return thing
+        if settings is not None:
+            places = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+            takes = [p for p in inspect.signature(thing).parameters.values() if p.kind in places]
+            arguments = (*arguments, settings) if len(takes) > len(arguments) else arguments
+        return thing(*arguments)
 
     def __getitem__(self, name: str) -> Entry[T]:
         return self._entries[name]

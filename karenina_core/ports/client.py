@@ -156,7 +156,7 @@ class ModelClient:
                 attempts,
                 started,
                 usage=tried.spent,
-                repairs=error.repairs if isinstance(error, ParseError) else 0,
+                repairs=error.repairs if isinstance(error, PortError) else 0,
                 channel=tried.channel,
                 error_kind=error.kind if isinstance(error, KareninaError) else "stage",
             )

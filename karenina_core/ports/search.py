@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +14,7 @@ from attrs import field, frozen
 
 from ..errors import SearchError, one_line
 from .text import sanitize
+from .threads import in_own_thread
 
 __all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results", "search_tool"]
 
@@ -79,42 +78,19 @@ class _Guarded:
             return read_results(await self.call(query))
 
         def searched() -> Any:
-            found = self.call(query)
-            return found if inspect.isawaitable(found) else read_results(found)
+            try:
+                found = self.call(query)
+                return found if inspect.isawaitable(found) else read_results(found)
+            except SearchError:
+                raise
+            except BaseException as error:  # put into words here: that may run the tool's code too
+                raise _failed(error) from error
 
-        found = await _in_thread(searched)
+        ended = await in_own_thread(searched, "karenina-search")
+        if ended.error is not None:
+            raise ended.error
+        found: Any = ended.value
         return read_results(await found) if inspect.isawaitable(found) else found
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What `call` gives in a thread of its own: one that hangs holds up no other work and not the end of the program.
-    Raises SearchError for whatever it raises."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(found: Any, error: SearchError | None) -> None:
-        if answer.done():
-            return  # nobody waits any more
-        if error is None:
-            answer.set_result(found)
-        else:
-            answer.set_exception(error)
-
-    def work() -> None:
-        found, failure = None, None
-        try:
-            found = call()
-        except SearchError as error:
-            failure = error
-        except BaseException as error:  # anybody's code; not all of these may be set on a future
-            failure = _failed(error)
-            failure.__cause__ = error
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(settle, found, failure)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="karenina-search", daemon=True).start()
-    return await answer
 
 
 def _ends_us(error: BaseException) -> bool:
@@ -143,11 +119,8 @@ def search_tool(
     if not isinstance(wanted, str):
         return as_search_tool(wanted, timeout)
     registry: Any = tools
-    made = registry.load(wanted)
-    if isinstance(made, type):
-        own = settings(registry[wanted].plugin)
-        made = made(own) if own is not None and inspect.signature(made).parameters else made()
-    return as_search_tool(made, timeout)
+    owner = registry[wanted].plugin if wanted in registry else ""
+    return as_search_tool(registry.make(wanted, settings=settings(owner)), timeout)
 
 
 def as_search_tool(thing: Any, timeout: float = 60.0) -> SearchTool:

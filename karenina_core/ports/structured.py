@@ -83,11 +83,19 @@ def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list
 def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
     raw = response.structured if response.structured is not None else response.content
     try:
-        data = sanitize_data(json_object(raw))
+        data = _sound(raw)
     except ParseError as error:
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
         raise
     return ParsePortResult(data=data, usage=response.usage, channel=channel, raw=raw)
+
+
+def _sound(raw: str) -> Any:
+    try:
+        return sanitize_data(json_object(raw))
+    except RecursionError:
+        said = "the reply is nested too deeply; reply with the object of the schema only"
+        raise ParseError(said, raw_response=raw) from None
 
 
 def json_object(text: str) -> Mapping[str, Any]:
@@ -174,6 +182,9 @@ async def parse_with_repair(
         except FillError as error:
             reply, problem, failure = result.raw, str(error), ParseError(f"the judge's reply does not fit: {error}")
             failure.channel = result.channel
+        except PortError as error:
+            error.repairs = repairs  # the earlier replies were paid for all the same
+            raise
         else:
             return evolve(result, usage=usage, repairs=repairs, parsed=parsed)
         if not reply:

@@ -8,6 +8,8 @@ from typing import Any
 __all__ = ["sanitize", "sanitize_data"]
 
 BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+MOST_NESTED = 100
+"""Levels of objects and lists. No schema asks for more, and all later code can walk this many."""
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -28,12 +30,17 @@ def sanitize(text: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(flags)
 
 
-def sanitize_data(value: Any) -> Any:
-    """JSON data with `sanitize` applied to every text in it, keys included."""
+def sanitize_data(value: Any, levels: int = MOST_NESTED) -> Any:
+    """JSON data with `sanitize` applied to every text in it, keys included.
+
+    Raises RecursionError for data that is nested deeper than this many levels.
+    """
     if isinstance(value, str):
         return sanitize(value)[0]
+    if not isinstance(value, dict | list):
+        return value
+    if levels == 0:
+        raise RecursionError("the data is nested too deeply")
     if isinstance(value, dict):
-        return {sanitize(key)[0]: sanitize_data(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [sanitize_data(item) for item in value]
-    return value
+        return {sanitize(key)[0]: sanitize_data(item, levels - 1) for key, item in value.items()}
+    return [sanitize_data(item, levels - 1) for item in value]

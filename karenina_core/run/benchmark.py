@@ -12,7 +12,7 @@ from ..errors import BenchmarkError, one_line
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..model.question import Question
-from ..model.rubric import Rubric
+from ..model.rubric import DynamicRubric, Rubric
 from ..plugin.application import Karenina, current
 from .directory import write_atomically
 from .prepare import prepare
@@ -49,7 +49,7 @@ class Benchmark(BenchmarkData):
         except OSError as error:
             raise BenchmarkError(f"{path} cannot be read: {error.strerror}") from error
         try:
-            loaded = app.hooks.karenina_load_benchmark(path=path, data=data)
+            loaded = app.hooks.karenina_load_benchmark(path=path, data=data, app=app)
         except BenchmarkError:
             raise
         except Exception as error:
@@ -66,7 +66,7 @@ class Benchmark(BenchmarkData):
         Raises BenchmarkError.
         """
         app, path = current(app), Path(path)
-        data = app.hooks.karenina_save_benchmark(benchmark=self, path=path)
+        data = app.hooks.karenina_save_benchmark(benchmark=self, path=path, app=app)
         if data is None:
             raise BenchmarkError(f"no installed writer knows the suffix of {path.name}; use .jsonld")
         try:
@@ -89,6 +89,10 @@ class Benchmark(BenchmarkData):
     def with_rubric(self, rubric: Rubric | None) -> Benchmark:
         """The same benchmark with another rubric for all questions."""
         return evolve(self, rubric=rubric)
+
+    def with_dynamic_rubric(self, rubric: DynamicRubric | None) -> Benchmark:
+        """The same benchmark with other traits for the questions whose answers speak of them."""
+        return evolve(self, dynamic_rubric=rubric)
 
     async def arun_verification(
         self,

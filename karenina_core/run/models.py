@@ -126,7 +126,7 @@ def _ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, An
     """The ports of a model inside their middleware, not yet opened: to make one costs nothing."""
     factories = {"llm": spec.llm_factory, "parser": spec.parser_factory}
     return {
-        name: _wrapped(app, app.adapters.make(factory, model, spec), model)
+        name: _wrapped(app, app.adapters.make_port(factory, model, spec), model)
         for name, factory in factories.items()
         if factory is not None
     }

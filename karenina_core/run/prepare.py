@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import uuid4
 
 from attrs import field, fields_dict, frozen
@@ -18,6 +18,7 @@ from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
 from .models import check_models
+from .rubrics import all_rubrics, check_names, idle, rubric_of, rubrics_of, unheeded, unusable
 from .templates import TemplateLoader
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "check_stages",
     "default_mode",
     "prepare",
-    "rubric_of",
     "why_left_out",
 ]
 
@@ -120,10 +120,14 @@ def prepare(
             [Problem("executor", f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}")]
         )
     mode = config.evaluation_mode or default_mode(benchmark)
-    questions, left_out = _select(benchmark, mode, question_ids)
-    rubrics = {q.id: rubric_of(benchmark, q, mode) for q in questions}
+    names = config.rubric_trait_names
+    check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
+    questions, left_out = _select(benchmark, mode, question_ids, names)
+    rubrics = rubrics_of(benchmark, questions, mode, names)
     kinds = {_kinds(rubric): rubric for rubric in rubrics.values()}
     plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
+    for kind, plan in plans.items():
+        check_stages(plan, config, app, [rubric for rubric in rubrics.values() if _kinds(rubric) == kind])
     templates = TemplateLoader(app, config.code_policy)
     if mode != "rubric_only":
         _check_policy(templates, questions)
@@ -139,16 +143,21 @@ def prepare(
         plans=plans,
         resolutions=resolutions,
         templates=templates,
-        notes=(*dict.fromkeys(r.note for r in resolutions.values() if r.note), *_idle(config)),
+        notes=(
+            *dict.fromkeys(r.note for r in resolutions.values() if r.note),
+            *_idle(config),
+            *idle(config, mode),
+            *unheeded(config, mode, rubrics.values()),
+            *unusable(benchmark, questions, config),
+        ),
     )
 
 
 def _idle(config: VerificationConfig) -> list[str]:
     """Settings that were changed and belong to a feature that is off: told, and no reason to refuse the run."""
     usual = fields_dict(VerificationConfig)
-    changed = [
-        name for name in usual if name.startswith("deep_judgment_") and getattr(config, name) != usual[name].default
-    ]
+    of_templates = [n for n in usual if n.startswith("deep_judgment_") and not n.startswith("deep_judgment_rubric_")]
+    changed = [name for name in of_templates if getattr(config, name) != usual[name].default]
     notes = [f"{name} has no effect: deep judgment is off" for name in changed if not config.deep_judgment_enabled]
     if config.embedding_check_threshold != EMBEDDING_THRESHOLD and not config.embedding_check_enabled:
         notes.append("embedding_check_threshold has no effect: the embedding check is off")
@@ -157,13 +166,16 @@ def _idle(config: VerificationConfig) -> list[str]:
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
     """Rubrics too where some trait can be scored."""
-    rubrics = [benchmark.rubric, *(q.question_rubric for q in benchmark.questions)]
+    rubrics = all_rubrics(benchmark)
     usable = any(rubric is not None and len(rubric.usable) for rubric in rubrics)
     return "template_and_rubric" if usable else "template_only"
 
 
 def _select(
-    benchmark: BenchmarkData, mode: EvaluationMode, question_ids: Sequence[str] | None
+    benchmark: BenchmarkData,
+    mode: EvaluationMode,
+    question_ids: Sequence[str] | None,
+    names: Sequence[str] | None,
 ) -> tuple[list[Question], list[LeftOut]]:
     """The questions to run and those that are left out. Raises ConfigError for unknown ids and for nothing to do."""
     known = {q.id for q in benchmark.questions}
@@ -176,7 +188,7 @@ def _select(
     chosen: list[Question] = []
     left_out: list[LeftOut] = []
     for question in (q for q in benchmark.questions if q.id in wanted):
-        reason = why_left_out(benchmark, question, mode)
+        reason = why_left_out(benchmark, question, mode, names)
         if reason:
             left_out.append(LeftOut(question.id, reason))
         else:
@@ -187,27 +199,19 @@ def _select(
     return chosen, left_out
 
 
-def why_left_out(benchmark: BenchmarkData, question: Question, mode: EvaluationMode) -> str:
+def why_left_out(
+    benchmark: BenchmarkData, question: Question, mode: EvaluationMode, names: Sequence[str] | None = None
+) -> str:
     """The reason why a question is not run in this mode, or nothing. Raises ConfigError as `rubric_of` does."""
     if question.finished is False:
         return "not finished"
     if mode != "rubric_only" and question.template is None:
         return "has no answer template"
-    if mode == "rubric_only" and not rubric_of(benchmark, question, mode):
-        return "has no rubric traits that can be scored"
+    if mode == "rubric_only":
+        rubric = rubric_of(benchmark, question, mode, names)
+        if rubric is None or not len(rubric.usable):
+            return "has no rubric traits that can be scored"
     return ""
-
-
-def rubric_of(benchmark: BenchmarkData, question: Question, mode: EvaluationMode) -> Rubric | None:
-    """The traits for one question. Raises ConfigError where the benchmark's and the question's clash."""
-    if mode == "template_only":
-        return None
-    both = [rubric for rubric in (benchmark.rubric, question.question_rubric) if rubric is not None]
-    try:
-        merged = both[0] if len(both) == 1 else both[0].merge(both[1]) if both else None
-    except ValueError as error:
-        raise ConfigError([Problem(f"question {question.id}", str(error))]) from None
-    return merged.usable if merged is not None and len(merged.usable) else None
 
 
 def _kinds(rubric: Rubric | None) -> frozenset[str]:
@@ -218,17 +222,24 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
     orchestrator = StageOrchestrator.for_request(request, app=app)
     orchestrator.ready()
-    check_stages(orchestrator, config, app)
     return orchestrator
 
 
-def check_stages(orchestrator: StageOrchestrator, config: VerificationConfig, app: Karenina) -> None:
-    """Ask every stage of a plan whether it can work with this configuration. Raises ConfigError with all problems."""
+def check_stages(
+    orchestrator: StageOrchestrator, config: VerificationConfig, app: Karenina, rubrics: Iterable[Rubric | None] = ()
+) -> None:
+    """Ask every stage of a plan whether it can work with this configuration and with the traits of these rubrics.
+
+    Raises ConfigError with all problems.
+    """
+    traits = list({id(trait): trait for rubric in rubrics if rubric is not None for trait in rubric}.values())
     problems: list[Problem] = []
     for stage in orchestrator.stages:
-        check = getattr(stage, "check_config", None)
         try:
-            problems += check(config, app) if check is not None else ()
+            if check_config := getattr(stage, "check_config", None):
+                problems += check_config(config, app)
+            if traits and (check_traits := getattr(stage, "check_traits", None)):
+                problems += check_traits(traits, config, app)
         except Exception as error:  # anybody's code
             problems.append(Problem("", f"{stage.name} could not check the configuration: {one_line(error)}"))
     if problems:

@@ -121,13 +121,16 @@ async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
     except BaseExceptionGroup as group:
         raise (group.exceptions[0] if len(group.exceptions) == 1 else group) from None
     finally:
-        summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=prepared.notes)
-        try:
-            await asyncio.shield(run.sinks.close(summary))
-        finally:  # also when a second interrupt does not wait for the sinks
-            if directory is not None:
-                directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
-            app.observe("karenina_run_finished", summary=summary)
+        summary: dict[str, Any] = {}
+        try:  # nothing that goes wrong here may keep the sinks open, or the run directory from saying how it ended
+            summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=prepared.notes)
+        finally:
+            try:
+                await asyncio.shield(run.sinks.close(summary))
+            finally:  # also when a second interrupt does not wait for the sinks
+                if directory is not None:
+                    directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
+                app.observe("karenina_run_finished", summary=summary)
 
 
 def _answer_of(result: VerificationResult) -> CachedAnswer | None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from attrs import evolve
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Problem
 from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
 from ..model.question import Question
 from ..model.result import VerificationResult
-from ..model.rubric import Rubric
+from ..model.rubric import DynamicRubric, Rubric
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..ports.client import CallRecord, Model, ModelClient
 from .models import check_models, open_models
 from .prepare import Item, check_stages
+from .rubrics import check_names
 from .templates import TemplateLoader
 
 __all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
@@ -60,6 +62,7 @@ async def arun_single_model_verification(
     parsing_model: ModelConfig,
     *,
     rubric: Rubric | None = None,
+    dynamic_rubric: DynamicRubric | None = None,
     evaluation_mode: EvaluationMode = "template_only",
     config: VerificationConfig | None = None,
     features: Iterable[str] = (),
@@ -70,11 +73,16 @@ async def arun_single_model_verification(
 ) -> VerificationResult:
     """Verify one question with one answering and one parsing model.
 
-    A rubric with any trait turns the mode `template_only` into `template_and_rubric`. Settings other than the models
+    A rubric with any trait turns the mode `template_only` into `template_and_rubric`; so does a dynamic one, whose
+    traits are evaluated where the answer takes them up. Traits count as `global` unless the rubric's provenance says
+    where they are from; the question's own rubrics are not looked at. Settings other than the models
     come from `config`. Raises ConfigError and PlanError before anything is called; after that there is always a result.
     """
     app = current(app)
     base = config or VerificationConfig()
+    rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
+    check_names(base, [rubric, dynamic_rubric], [question.id])
+    rubric = _merged(rubric, dynamic_rubric, base.rubric_trait_names)
     if rubric is not None and len(rubric) and evaluation_mode == "template_only":
         evaluation_mode = "template_and_rubric"
     config = evolve(
@@ -89,7 +97,7 @@ async def arun_single_model_verification(
         raise ConfigError("replicate: counts from 1")
     orchestrator = StageOrchestrator.from_config(evaluation_mode, rubric, features=config.features, app=app)
     orchestrator.ready()
-    check_stages(orchestrator, config, app)
+    check_stages(orchestrator, config, app, [rubric if evaluation_mode != "template_only" else None])
     item = Item(question, answering_model, parsing_model, replicate, rubric, orchestrator)
     # Two openings, because one configuration may play both roles with a state of its own in each.
     async with (
@@ -109,12 +117,46 @@ async def arun_single_model_verification(
         )
 
 
+def _given(rubric: Any, dynamic: Any) -> tuple[Rubric | None, DynamicRubric | None]:
+    """Both rubrics as what they are to be. Raises ConfigError for anything else."""
+    problems = [
+        Problem(where, f"must be a Rubric, not {type(given).__name__}; Rubric.from_traits makes one from traits")
+        for where, given in (("rubric", rubric), ("dynamic_rubric", dynamic))
+        if given is not None and not isinstance(given, Rubric)
+    ]
+    if problems:
+        raise ConfigError(problems)
+    try:
+        usual = dynamic is None or isinstance(dynamic, DynamicRubric)
+        return rubric, dynamic if usual else DynamicRubric.from_traits(dynamic)
+    except ValueError as error:
+        raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
+
+
+def _merged(rubric: Rubric | None, dynamic: DynamicRubric | None, names: Sequence[str] | None) -> Rubric | None:
+    """What is evaluated of both rubrics, marked with where it came from. Raises ConfigError."""
+    parts: list[Rubric] = []
+    if rubric is not None:
+        usual = rubric.labelled("dynamic" if isinstance(rubric, DynamicRubric) else "global")
+        parts.append(evolve(usual, provenance={**usual.provenance, **rubric.provenance}))
+    if dynamic is not None:
+        parts.append(dynamic.labelled("dynamic"))
+    if not parts:
+        return None
+    try:
+        merged = Rubric.merged(parts)
+    except ValueError as error:
+        raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
+    return merged if names is None else merged.only(names)
+
+
 def run_single_model_verification(
     question: Question,
     answering_model: ModelConfig,
     parsing_model: ModelConfig,
     *,
     rubric: Rubric | None = None,
+    dynamic_rubric: DynamicRubric | None = None,
     evaluation_mode: EvaluationMode = "template_only",
     config: VerificationConfig | None = None,
     features: Iterable[str] = (),
@@ -131,6 +173,7 @@ def run_single_model_verification(
             answering_model,
             parsing_model,
             rubric=rubric,
+            dynamic_rubric=dynamic_rubric,
             evaluation_mode=evaluation_mode,
             config=config,
             features=features,

@@ -12,10 +12,13 @@ from typing import Any
 from attrs import asdict
 
 from ..model.result import VerificationResult
+from ..model.trait_rows import read_traits
 from .prepare import LeftOut
+from .trait_summary import trait_lines
 
 __all__ = ["rates", "summarize", "wilson"]
 
+RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
 
 
@@ -56,7 +59,10 @@ def summarize(
     left_out: Sequence[LeftOut] = (),
     notes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown."""
+    """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown.
+
+    Items that count in no trait's numbers, because nothing could be scored, are a model's `items_without_scores`.
+    """
     results = list(results)
     pairs: dict[tuple[str, str], list[VerificationResult]] = {}
     for result in results:
@@ -84,4 +90,17 @@ def _row(answering: str, parsing: str, results: Sequence[VerificationResult]) ->
         **rates(outcomes),
         "outcomes": dict(outcomes),
         "errors": dict(errors),
+        "traits": trait_lines(results),
+        "items_without_scores": sum(map(_has_no_scores, results)),
     }
+
+
+def _has_no_scores(result: VerificationResult) -> bool:
+    """Whether a rubric was due and nothing could be scored, mostly because no answer came.
+
+    The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
+    """
+    if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
+        return False
+    due = any(entry.stage in RUBRIC_STAGES for entry in result.trail)
+    return due or (not result.trail and result.metadata.outcome == "error")

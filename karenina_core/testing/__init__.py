@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .sinks import sink_checks
     from .stage_inputs import StageInput
     from .stages import check_stage, stage_checks
+    from .traits import check_trait_evaluator, trait_checks
 
 _HOMES = {
     "BrokenPromise": "checks",
@@ -38,6 +39,7 @@ _HOMES = {
     "check_embedder": "embedders",
     "check_search_tool": "search_tools",
     "check_stage": "stages",
+    "check_trait_evaluator": "traits",
     "embedder_checks": "embedders",
     "plugin_checks": "plugins",
     "run_checks": "checks",
@@ -45,6 +47,7 @@ _HOMES = {
     "search_tool_checks": "search_tools",
     "sink_checks": "sinks",
     "stage_checks": "stages",
+    "trait_checks": "traits",
 }
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "check_embedder",
     "check_search_tool",
     "check_stage",
+    "check_trait_evaluator",
     "embedder_checks",
     "plugin_checks",
     "run_checks",
@@ -72,6 +76,7 @@ __all__ = [
     "search_tool_checks",
     "sink_checks",
     "stage_checks",
+    "trait_checks",
 ]
 
 

@@ -77,7 +77,7 @@ class Ports:
 
     def make(self, kind: str, config: ModelConfig) -> Any:
         """A port that is not opened yet. Raises PluginError and ConfigError."""
-        return AdapterRegistry().make(self.factory(kind), config, self.spec)
+        return AdapterRegistry().make_port(self.factory(kind), config, self.spec)
 
     def use(self, config: ModelConfig, work: Callable[[Any], Awaitable[T]], kind: str = "") -> T:
         """Make a port, open it, do the work, close it."""

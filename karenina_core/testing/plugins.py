@@ -23,6 +23,7 @@ from .runtimes import runtime_checks
 from .search_tools import search_tool_checks
 from .sinks import sink_checks
 from .stages import stage_checks
+from .traits import evaluator_checks
 
 __all__ = ["plugin_checks"]
 
@@ -32,12 +33,12 @@ Options = Mapping[str, Mapping[str, Any]]
 def plugin_checks(
     plugin: Any, *, options: Options | None = None, expected_failures: Mapping[str, str] | None = None
 ) -> list[Check]:
-    """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder and search tool that it
-    brings.
+    """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder, search tool and trait
+    evaluator that it brings.
 
     `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
     `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
-    checks of a thing are called `thing.check`. Nothing is embedded or searched without an option that says so:
+    checks of a thing are called `thing.check`. Nothing is embedded, searched or scored without an option that says so:
     `{"letters": {"model": "counts"}, "papers": {"search": True}}`. Raises ValueError for names that the plugin does
     not bring.
     """
@@ -130,7 +131,7 @@ class _Plugin:
 
     def arguments(self, registry: str) -> dict[str, Any]:
         """What else the checks of a thing are given."""
-        return {"settings": self.alone.settings(self.name)} if registry in ("embedders", "search_tools") else {}
+        return {"settings": self.alone.settings(self.name)} if registry in MADE_BY_CHECKS else {}
 
     def _made(self, app: Karenina, registry: str, name: str) -> Any:
         thing = getattr(app, registry).load(name)
@@ -232,8 +233,11 @@ KINDS: Mapping[str, Callable[..., list[Check]]] = {
     "template_runtimes": runtime_checks,
     "embedders": embedder_checks,
     "search_tools": search_tool_checks,
+    "traits": evaluator_checks,
 }
 """Registry -> the checks for what is in it."""
+MADE_BY_CHECKS = ("embedders", "search_tools", "traits")
+"""Registries of classes that the checks themselves make, with the plugin's settings."""
 LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {
     "loads": ("It can be imported, and every hook that it implements exists.", _loads),
     "marked": ("Every function that is called like a hook is one.", _marked),

@@ -67,11 +67,11 @@ def stage_inputs(
 ) -> SearchStrategy[StageInput]:
     """Items of plans that the stage is in, with every artifact that it requires and some of those that it may read.
 
-    `strategies` says what artifacts look like, by key; others are made from the type of their key. Raises ValueError
-    for keys that the stage does not read.
+    `strategies` says what artifacts and fields of the result look like, by key; other artifacts are made from the type
+    of their key. Raises ValueError for artifacts that the stage does not read, and fields that it sets itself.
     """
     given = dict(strategies or {})
-    readable = set(map(str, (*stage.requires, *stage.reads)))
+    readable = set(map(str, (*stage.requires, *stage.reads, *(RESULT_FIELDS.keys() - set(stage.result_fields)))))
     for key in given:
         if str(key) not in readable and not stage.final:
             raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
@@ -152,7 +152,7 @@ def _inputs(
         mode=mode,
         rubric=draw(_rubrics(kind)) if kind else None,
         artifacts=artifacts,
-        result_fields=draw(_result_fields(stage, artifacts)),
+        result_fields=draw(_result_fields(stage, strategies, artifacts)),
         effects=tuple(draw(_effects(stage))),
         cached_answer_data=draw(pools.cached),
         handle=draw(st.sampled_from([handle, handle, handle, None])),
@@ -236,13 +236,16 @@ def _effects(stage: Stage) -> SearchStrategy[list[Effect]]:
 
 
 @st.composite
-def _result_fields(draw: DrawFn, stage: Stage, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that earlier stages set: those named like an artifact, the trace, and for final stages any."""
+def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that earlier stages set: those named like an artifact, the trace, for final stages any, and those that
+    `strategies` gives."""
     found = {name: value for name, value in artifacts.items() if RESULT_FIELDS.get(name) in PARTS}
     if stage.final:
         found |= _fields_of(draw(_pools().results))
     elif draw(st.booleans()):
         found["trace_messages"] = draw(_pools().traces)
+    given = {name: drawn for name, drawn in strategies.items() if name in RESULT_FIELDS and name not in artifacts}
+    found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}
     found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
     return found | {str(name): draw(values.of_type(result_field_type(name))) for name in stage.revises}

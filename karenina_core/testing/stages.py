@@ -42,8 +42,9 @@ def stage_checks(
     """One check for every promise of the stage contract.
 
     `stage` is a class, or an instance where the class needs settings. Items are made from what it declares:
-    `strategies` says what an artifact looks like (`{key: strategy}`), `config` fixes the configuration instead of
-    varying it, `make_context` turns a `StageInput` into a context (`lambda given: given.context(app=my_app)`).
+    `strategies` says what an artifact, or a field of the result that an earlier stage sets, looks like
+    (`{key: strategy}`), `config` fixes the configuration instead of varying it, `make_context` turns a `StageInput`
+    into a context (`lambda given: given.context(app=my_app)`).
     `expected_failures` are `{name of a check: reason}`. Raises ValueError for names and keys that do not exist.
     """
     made = _made(stage)

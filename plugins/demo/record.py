@@ -2,9 +2,14 @@
 
 Runs the demo's benchmark against a real HTTP server on loopback that says what `script.json` says: by question and
 answering model the `answer` and the replies of the `judge`, or an error `status`. A `disclaimer` makes the answer an
-abstention, `missing` fields make it insufficient, and `equivalence` is what the judge says about texts that differ. The
-embedder is asked for real, so it has to be installed. Needed whenever the benchmark, the script, a prompt or a schema
-for the judge changes.
+abstention, `missing` fields make it insufficient, and `equivalence` is what the judge says about texts that differ.
+
+About the rubric: `traits` are the scores of traits by name; `metric` and `record` are the whole replies about the
+question's metric trait and its template kind; `deep` has the steps of its deep judgment; `present` says whether the
+concept of its dynamic trait is there.
+
+The embedder is asked for real, so it has to be installed. Needed whenever the benchmark, the script, a prompt or a
+schema for the judge changes.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +32,7 @@ from karenina_core.run.runner import execute
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 SCRIPT = Path(__file__).with_name("script.json")
+TRAIT = re.compile(r"The trait '([^']+)'")
 ONCE = RetryPolicy(server=AttemptPolicy(1))
 
 
@@ -38,30 +45,76 @@ class Script:
     """The text of every question, by its id."""
 
     def __call__(self, request: ServedRequest) -> Reply:
-        (question_id,) = (name for name, text in self.questions.items() if text in request.text)
-        said = self.items[question_id]
+        said = self._item(request.text)
         if request.model == JUDGE:
             return Reply(_judged(said, request))
         entry = said[request.model]
         return Reply(entry["answer"]) if "answer" in entry else Reply.error(entry["status"], entry["error"])
 
+    def _item(self, text: str) -> Mapping[str, Any]:
+        """What is said about the question of a prompt; the last step of deep judgment only has its conclusion."""
+        for name, question in self.questions.items():
+            if question in text:
+                return self.items[name]
+        (item,) = (item for item in self.items.values() if any(_concludes(entry, text) for entry in item.values()))
+        return item
+
+
+def _concludes(entry: Mapping[str, Any], text: str) -> bool:
+    return "deep" in entry and entry["deep"]["conclusion"] in text
+
 
 def _judged(said: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any]:
     """What the judge replies; the task is told by the schema that it is given."""
     answers = [entry for entry in said.values() if entry.get("answer", "\0") in request.text]
-    if not answers:  # only the question of equivalence is asked without the answer
-        (entry,) = (entry for entry in said.values() if "equivalence" in entry)
-        equivalence: Mapping[str, Any] = entry["equivalence"]
-        return equivalence
-    (entry,) = answers
     asked = (request.schema or {})["properties"]
+    if not answers:
+        return _without_the_answer(said, request.text, asked)
+    (entry,) = answers
     if "abstention_detected" in asked:
         return _abstention(entry)
     if "sufficient" in asked:
         return _sufficiency(entry, list(asked["fields"]["properties"]))
+    if (told := _trait(entry, asked)) is not None:
+        return told
     corrections = sum(message["role"] == "assistant" for message in request.messages)
     reply: Mapping[str, Any] = entry["judge"][corrections]
     return reply
+
+
+def _without_the_answer(said: Mapping[str, Any], text: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The reply to what is asked about parts of an answer: steps of deep judgment, and whether texts mean the same."""
+    for entry in said.values():
+        steps = entry.get("deep", {})
+        if steps and (steps["excerpts"][0] in text or steps["conclusion"] in text):
+            return _deep(steps, asked)
+    (entry,) = (entry for entry in said.values() if "equivalence" in entry)
+    equivalence: Mapping[str, Any] = entry["equivalence"]
+    return equivalence
+
+
+def _trait(entry: Mapping[str, Any], asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reply about traits; None where the template is asked for. Each key of a reply is described with the name of
+    its trait."""
+    named = {key: TRAIT.search(str(about.get("description", ""))) for key, about in asked.items()}
+    if all(named.values()):
+        return {key: entry["traits"][found[1]] for key, found in named.items() if found}
+    if "tp_1" in asked:
+        metric: Mapping[str, Any] = entry["metric"]
+        return metric
+    if set(asked) == set(entry.get("record", ())):
+        record: Mapping[str, Any] = entry["record"]
+        return record
+    if all("concept" in str(about.get("description")) for about in asked.values()):
+        return dict.fromkeys(asked, entry["present"])
+    return _deep(entry["deep"], asked) if "deep" in entry and set(asked) <= set(entry["deep"]) else None
+
+
+def _deep(steps: Mapping[str, Any], asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "excerpts" in asked:
+        offered = [{"text": text, "explanation": None, "confidence": "high"} for text in steps["excerpts"]]
+        return {"excerpts": offered}
+    return {key: steps[key] for key in asked}
 
 
 def _abstention(entry: Mapping[str, Any]) -> Mapping[str, Any]:

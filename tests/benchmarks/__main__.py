@@ -13,12 +13,13 @@ from attrs import asdict
 
 from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
+from .rubric import rubric_rows
 from .workload import Workload
 
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as text, with the budgets beside the numbers."""
-    lines = [f"{'':26}{'CPU ms':>9}{'budget':>9}  {'':8}{'x bare':>7}  spread"]
+    lines = [f"{'':26}{'ms':>9}{'budget':>9}  {'':8}{'x bare':>7}  spread"]
     for row in rows:
         budget = f"{row.budget:g}" if row.budget else ""
         ratio = f"{row.ratio:.1f}" if row.ratio else ""
@@ -33,7 +34,11 @@ def main() -> None:
     parser.add_argument("--items", metavar="N", type=int, default=200, help="items per round (200)")
     options = parser.parse_args()
     rows = process_rows(options.rounds)
-    rows += [*item_rows(options.items, options.rounds, Workload()), *matching_rows(options.rounds)]
+    rows += [
+        *item_rows(options.items, options.rounds, Workload()),
+        *matching_rows(options.rounds),
+        *rubric_rows(options.rounds),
+    ]
     print(f"Python {platform.python_version()} on {platform.machine()}; medians of {options.rounds} rounds")
     print(table(rows))
     if options.json:

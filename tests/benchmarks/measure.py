@@ -20,7 +20,7 @@ Run = Callable[[int], None]
 
 @frozen
 class Row:
-    """One measured thing. Times are CPU milliseconds, user and system together."""
+    """One measured thing. Times are CPU milliseconds, user and system together, unless `detail` says wall."""
 
     name: str
     milliseconds: float

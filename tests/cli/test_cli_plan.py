@@ -26,18 +26,18 @@ TRAIT = {
     "additionalType": "karenina:GlobalRegexTrait",
     "additionalProperty": [{"@type": "PropertyValue", "name": "pattern", "value": "^.{1,80}$"}],
 }
-RUBRIC_STAGE = """\
-from karenina_core import ArtifactKeys, Category, Stage, hookimpl
-from karenina_core.pipeline.stage import feature, with_traits
-
-class ScoreRubric(Stage):
-    category = Category.RUBRIC
-    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
-    produces = (ArtifactKeys.RUBRIC_RESULT,)
-    included_when = with_traits("regex")
-
-    def execute(self, context):
-        context.set_artifact(ArtifactKeys.RUBRIC_RESULT, {})
+JUDGED_TRAIT = {
+    "@type": "Rating",
+    "name": "concise",
+    "description": "Is it concise?",
+    "additionalType": "karenina:GlobalRubricTrait",
+    "bestRating": 1,
+    "worstRating": 0,
+    "additionalProperty": [{"@type": "PropertyValue", "name": "kind", "value": "boolean"}],
+}
+SHINY_STAGE = """\
+from karenina_core import Category, Stage, hookimpl
+from karenina_core.pipeline.stage import feature
 
 class Shiny(Stage):
     category = Category.RUBRIC
@@ -45,7 +45,6 @@ class Shiny(Stage):
 
 @hookimpl
 def karenina_register_stages(registry):
-    registry.add(ScoreRubric)
     registry.add(Shiny)
 """
 
@@ -96,7 +95,7 @@ def test_for_people(run: Run) -> None:
 
 
 def test_features_are_switched_and_explained(run: Run, install: Files) -> None:
-    install("karenina-shine", {"shine": "shine_stage"}, group="karenina.plugins", shine_stage=RUBRIC_STAGE)
+    install("karenina-shine", {"shine": "shine_stage"}, group="karenina.plugins", shine_stage=SHINY_STAGE)
     off = json.loads(run("plan", "--json").stdout)
     assert {"name": "Shiny", "reason": "feature shine is off (--with shine)"} in off["left_out"]
     on = json.loads(run("plan", "--with", "shine", "--json").stdout)
@@ -110,8 +109,7 @@ def test_features_are_switched_and_explained(run: Run, install: Files) -> None:
     assert "did you mean 'shine'?" in refused.stderr
 
 
-def test_a_benchmark_s_questions(run: Run, write_benchmark: Files, install: Files) -> None:
-    install("karenina-score", {"score": "score_stage"}, group="karenina.plugins", score_stage=RUBRIC_STAGE)
+def test_a_benchmark_s_questions(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", "q1", unfinished=["q1"], rating=[TRAIT])
     document = json.loads(run("plan", path, "--json").stdout)
     assert set(document) == KEYS | {"questions"}
@@ -128,10 +126,30 @@ def test_a_benchmark_s_questions(run: Run, write_benchmark: Files, install: File
     assert (only_templates["mode"], only_templates["questions"][0]["traits"]) == ("template_only", [])
 
 
-def test_one_plan_for_every_combination_of_traits(
-    run: Run, write_benchmark: Files, install: Files, monkeypatch: pytest.MonkeyPatch
+TEMPLATES = ["ValidateTemplate", "GenerateAnswer", "RecursionLimitAutoFail", "TraceValidationAutoFail"]
+JUDGED = ["ParseTemplate", "VerifyTemplate", "EmbeddingCheck"]
+SCORED = ["RubricEvaluation", "DeepJudgmentRubricAutoFail"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--mode", "template_only"], [*TEMPLATES, *JUDGED, "FinalizeResult"]),
+        (["--mode", "template_and_rubric"], [*TEMPLATES, *JUDGED, *SCORED, "FinalizeResult"]),
+        (["--mode", "rubric_only"], [*TEMPLATES[1:], *SCORED, "FinalizeResult"]),
+        (["--with", "abstention"], [*TEMPLATES, "AbstentionCheck", *JUDGED, *SCORED, "FinalizeResult"]),
+    ],
+)
+def test_the_published_lists_with_a_rubric(
+    run: Run, write_benchmark: Files, words: list[str], expected: list[str]
 ) -> None:
-    install("karenina-score", {"score": "score_stage"}, group="karenina.plugins", score_stage=RUBRIC_STAGE)
+    """Of a benchmark with a boolean trait for the judge and a pattern, with the plugins that are installed."""
+    path = write_benchmark("q0", rating=[TRAIT, JUDGED_TRAIT])
+    document = json.loads(run("plan", path, "--json", *words).stdout)
+    assert [stage["name"] for stage in document["stages"]] == expected
+
+
+def test_one_plan_for_every_combination_of_traits(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", "q1", "q2")
     document = json.loads(path.read_text("utf-8"))
     own = {**TRAIT, "additionalType": "karenina:QuestionSpecificRegexTrait"}

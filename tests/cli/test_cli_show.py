@@ -101,7 +101,7 @@ def test_everything_about_one(given: str, run: Run, write_run: Callable[..., Pat
         r'river +"Seine" +not found',
         r'note +"said in passing" +not compared',
         r"cites +failed +\\\[\\d\\\] +\[\]",
-        r"brief +3 +ok",
+        r"brief +llm score +3 +ok",
         r'VerifyTemplate +\{"field": false, "verdict": false, "outcome": "failed"\} +wrong: capital',
         r"VerifyTemplate +ran +0\.500",
         r"Guard +skipped +0\.000 +no limit was reached",

@@ -30,7 +30,7 @@ class Answer(BaseAnswer):
 """
 SUMMARY = {"run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd"}
 ROW = {
-    *("answering", "parsing", "items", "outcomes", "errors"),
+    *("answering", "parsing", "items", "outcomes", "errors", "traits", "items_without_scores"),
     *("pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage"),
 }
 

@@ -126,6 +126,9 @@ def test_every_variable_of_the_environment_sets_its_field() -> None:
         "deep_judgment_max_excerpts_per_attribute": "7",
         "deep_judgment_fuzzy_match_threshold": "0.7",
         "embedding_check_threshold": "0.7",
+        "rubric_evaluation_strategy": "sequential",
+        "deep_judgment_rubric_mode": "enable_all",
+        "deep_judgment_rubric_fuzzy_match_threshold_default": "0.7",
     }
     for variable, name in ENVIRONMENT.items():
         default = getattr(VerificationConfig(), name)

@@ -26,6 +26,8 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "quotation, 2000 characters": 2,
         "quotation, 2000, wrong": 2,
         "100 KB, once per item": 40,
+        "6 traits, 0.5 s judge, 6x": 800,
+        "6 traits, 0.5 s judge, 1x": None,
     }
     assert all(row["milliseconds"] > 0 and name in ran.stdout for name, row in rows.items())
     assert rows["python -c pass"]["ratio"] == 1

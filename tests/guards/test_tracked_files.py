@@ -16,6 +16,7 @@ PACKAGE_INDEX = re.compile(
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 ABSTRACT = {
     ("karenina_core/pipeline/stage.py", "NotImplementedError"),
+    ("karenina_core/pipeline/traits.py", "NotImplementedError"),
     ("karenina_core/templates/primitives/semantic.py", "NotImplementedError"),
     ("karenina_core/templates/primitives/trace.py", "NotImplementedError"),
 }

@@ -18,6 +18,7 @@ PUBLISHED = {
     *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),
     *("abstention-check", "sufficiency-check", "parse-template", "verify-template"),
     *("embedding-check", "deep-judgment-auto-fail", "finalize-result"),
+    *("rubric-evaluation", "deep-judgment-rubric-auto-fail"),
 }
 """The plugins whose stages the published lists below are made of, as far as they are not stood in for."""
 

@@ -5,23 +5,9 @@ from __future__ import annotations
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext
 from karenina_core.pipeline.stage import with_traits
 
-CLASSICAL = ("llm", "regex", "callable", "metric")
-
 
 class _Double(Stage):
     def execute(self, context: VerificationContext) -> None: ...
-
-
-class RubricEvaluation(_Double):
-    category = Category.RUBRIC
-    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
-    produces = (
-        ArtifactKeys.RUBRIC_RESULT,
-        ArtifactKeys.LLM_TRAIT_LABELS,
-        ArtifactKeys.METRIC_CONFUSION_LISTS,
-        ArtifactKeys.METRIC_RESULTS,
-    )
-    included_when = with_traits(*CLASSICAL)
 
 
 class AgenticRubricEvaluation(_Double):
@@ -36,15 +22,4 @@ class AgenticRubricEvaluation(_Double):
     after = ("RubricEvaluation",)
 
 
-class DeepJudgmentRubricAutoFail(_Double):
-    category = Category.RUBRIC
-    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
-    included_when = with_traits(*CLASSICAL)
-    after = ("RubricEvaluation", "AgenticRubricEvaluation")
-
-
-STAGES = (
-    RubricEvaluation,
-    AgenticRubricEvaluation,
-    DeepJudgmentRubricAutoFail,
-)
+STAGES = (AgenticRubricEvaluation,)

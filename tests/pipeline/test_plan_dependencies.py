@@ -75,11 +75,12 @@ def test_guards_are_needed_by_nobody(built_in: dict[str, Any], guard: str) -> No
     assert problems(without(built_in, guard, state="blocked", reason="by configuration")) == []
 
 
-def test_a_rubric_needs_stages_that_score_it(built_in_app: Karenina) -> None:
-    assert "the rubric has traits that no stage evaluates" in problems(built_in_app, "template_and_rubric", RUBRIC)[0]
-    assert "agentic_trait_scores" in problems(built_in_app, "template_and_rubric", AGENTIC)[0]
-    assert "--mode template_only" in problems(built_in_app, "rubric_only", RUBRIC)[0]
-    assert problems(built_in_app, "template_only", RUBRIC) == []
+def test_a_rubric_needs_stages_that_score_it(built_in: dict[str, Any]) -> None:
+    app = without(built_in, "rubric-evaluation", state="blocked", reason="by configuration")
+    assert "the rubric has traits that no stage evaluates" in problems(app, "template_and_rubric", RUBRIC)[0]
+    assert "agentic_trait_scores" in problems(app, "template_and_rubric", AGENTIC)[0]
+    assert "--mode template_only" in problems(app, "rubric_only", RUBRIC)[0]
+    assert problems(app, "template_only", RUBRIC) == []
 
 
 def test_agentic_traits_alone_need_no_classical_evaluation(whole_app: Karenina) -> None:

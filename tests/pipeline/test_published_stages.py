@@ -152,7 +152,7 @@ def test_without_the_embedding_plugin_its_stage_is_missing_and_nothing_else(buil
     assert listing(orchestrator) == without
 
 
-@pytest.mark.parametrize(("request_", "expected"), LISTS[:2])
+@pytest.mark.parametrize(("request_", "expected"), LISTS)
 def test_the_installed_application_plans_the_published_lists(request_: dict[str, Any], expected: list[str]) -> None:
     """Whatever else is installed: the published stages are there, in their order."""
     found = names(StageOrchestrator.from_config(**request_, app=Karenina.installed()))

@@ -214,6 +214,14 @@ def test_other_failures_are_not_repaired(error: Exception) -> None:
     assert len(llm.calls) == 1
 
 
+@pytest.mark.parametrize("made", [0, 1, 2])
+def test_a_call_that_fails_says_how_many_corrections_came_before_it(made: int) -> None:
+    llm = ScriptedLLM(*["no JSON"] * made, PortError("down", kind="server"))
+    with pytest.raises(PortError, match="down") as caught:
+        repaired(llm)
+    assert (caught.value.repairs, len(llm.calls)) == (made, made + 1)
+
+
 def test_a_very_long_reply_is_not_sent_back_in_full() -> None:
     llm = ScriptedLLM("x" * 100_000, GOOD)
     repaired(llm)

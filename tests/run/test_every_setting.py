@@ -25,8 +25,6 @@ from karenina_core import (
 )
 from karenina_core.errors import KareninaError
 from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
-from karenina_core.pipeline.keys import ArtifactKeys
-from karenina_core.pipeline.stage import Category, with_traits
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
@@ -35,15 +33,13 @@ PYTHON = "class Answer(BaseAnswer):\n    target: str = Field(description='d')\n 
 TWICE = RetryPolicy(server=AttemptPolicy(2))
 ONCE = RetryPolicy(server=AttemptPolicy(1), timeout=AttemptPolicy(1))
 RUBRIC = Rubric(llm_traits=[LLMRubricTrait(name="concise", kind="boolean")])
-
-
-class Scoring(Stage):
-    category = Category.RUBRIC
-    produces = (ArtifactKeys.RUBRIC_RESULT,)
-    included_when = with_traits("llm")
-
-    def execute(self, context: Any) -> None:
-        context.set_artifact(ArtifactKeys.RUBRIC_RESULT, {})
+TRAITS = Rubric(
+    llm_traits=[
+        LLMRubricTrait(name="concise", kind="boolean", deep_judgment_enabled=True),
+        LLMRubricTrait(name="clear", kind="score", deep_judgment_enabled=True),
+    ]
+)
+OF_TRAITS = frozenset({"rubric-evaluation", "trait-llm"})
 
 
 SERVING = [
@@ -223,6 +219,52 @@ def compared(seen: Seen) -> Any:
     return [(p.embedding_check_performed, p.embedding_model_used, p.embedding_override_applied) for p in parts]
 
 
+def scored(request: ServedRequest) -> Any:
+    """Plays a judge of traits, step by step where it is asked for evidence: what it quotes first is made up."""
+    if request.schema is None:
+        return "It is BCL2. Nothing else is said."
+    asked = request.schema["properties"]
+    if "excerpts" in asked:
+        first = "were rejected" not in request.text
+        texts = ["It is certainly MCL1."] if first else [QUOTED, "Nothing else is said."]
+        return {"excerpts": [{"text": text, "explanation": None, "confidence": "high"} for text in texts]}
+    if "excerpt_1" in asked:
+        return {name: {"justification": "found", "hallucination_risk": "low"} for name in asked}
+    return {name: _scored(about) for name, about in asked.items()}
+
+
+def _scored(about: Mapping[str, Any]) -> Any:
+    return {"boolean": True, "integer": 2}.get(str(about.get("type")), "said")
+
+
+def scored_slowly(request: ServedRequest) -> Any:
+    return Reply(scored(request), latency=0.05 if request.schema is not None else 0.0)
+
+
+def scored_loosely(request: ServedRequest) -> Any:
+    """Quotes with punctuation that the answer does not have."""
+    if request.schema is not None and "excerpts" in request.schema["properties"]:
+        return {"excerpts": [{"text": "It is: BCL2", "explanation": None, "confidence": "high"}]}
+    return scored(request)
+
+
+def trait_evidence(seen: Seen) -> Any:
+    return [r.deep_judgment_rubric for r in seen.results]
+
+
+def of_traits(name: str, **facts: Any) -> Setting:
+    """A setting of the evaluation of traits, which is the only one of its run."""
+    others = {"evaluation_mode": "rubric_only", **facts.pop("others", {})}
+    script = facts.pop("script", scored)
+    return Setting(name, others=others, script=script, rubric=TRAITS, plugins=OF_TRAITS | DEEP, **facts)
+
+
+def deep_traits(name: str, **facts: Any) -> Setting:
+    """A setting of deep judgment of traits, seen in the evidence."""
+    others = {"deep_judgment_rubric_mode": "enable_all", **facts.pop("others", {})}
+    return of_traits(name, others=others, where="the evidence", see=trait_evidence, **facts)
+
+
 DEEP = frozenset({"deep-judgment", "deep-judgment-auto-fail", "search-tavily"})
 EMBEDDING = frozenset({"embedding-check", "embedder-minilm"})
 JAW = {
@@ -298,7 +340,9 @@ RUN_SETTINGS = [
     Setting("answering_models", to=TWO, frm=TWO[:1], where="the number of results", see=lambda seen: len(seen.results)),
     Setting("parsing_models", to=TWO, frm=TWO[:1], where="the number of results", see=lambda seen: len(seen.results)),
     Setting("replicate_count", to=3, where="the number of results", see=lambda seen: len(seen.results)),
-    Setting("evaluation_mode", to="template_only", rubric=RUBRIC, where="the stages", see=Seen.stages),
+    Setting(
+        "evaluation_mode", to="template_only", rubric=RUBRIC, plugins=OF_TRAITS, where="the stages", see=Seen.stages
+    ),
     Setting("features", to=["sample"], where="the stages", see=Seen.stages),
     Setting("use_full_trace_for_template", to=True, where="the judge's prompt", see=text(judging=True)),
     Setting("include_extraction_hints", to=False, where="the judge's prompt", see=text(judging=True)),
@@ -352,6 +396,37 @@ RUN_SETTINGS = [
         see=evidence,
         others={"deep_judgment_search_enabled": True},
     ),
+    of_traits("rubric_evaluation_strategy", to="sequential", where="the number of calls", see=count),
+    of_traits("rubric_trait_names", to=["clear"], where="the judge's prompt", see=text(judging=True)),
+    of_traits(
+        "rubric_concurrency",
+        to=1,
+        where="the calls in flight",
+        see=lambda seen: seen.peak,
+        script=scored_slowly,
+        others={"rubric_evaluation_strategy": "sequential"},
+    ),
+    of_traits("use_full_trace_for_rubric", to=False, where="the judge's prompt", see=text(judging=True), script=scored),
+    of_traits("deep_judgment_rubric_mode", to="use_checkpoint", where="the evidence", see=trait_evidence),
+    deep_traits("deep_judgment_rubric_global_excerpts", to=False),
+    deep_traits(
+        "deep_judgment_rubric_config",
+        to={"global": {"clear": {}}},
+        frm={"global": {}},
+        others={"deep_judgment_rubric_mode": "custom"},
+    ),
+    deep_traits("deep_judgment_rubric_max_excerpts_default", to=1),
+    deep_traits("deep_judgment_rubric_fuzzy_match_threshold_default", to=0.2, frm=1.0, script=scored_loosely),
+    deep_traits("deep_judgment_rubric_excerpt_retry_attempts_default", to=0),
+    deep_traits(
+        "deep_judgment_rubric_search_tool",
+        to=found_elsewhere,
+        frm=found,
+        others={
+            "deep_judgment_rubric_mode": "custom",
+            "deep_judgment_rubric_config": {"global": {"clear": {"search_enabled": True}}},
+        },
+    ),
     by_meaning("embedding_check_embedder", to="vowels", frm="letters", where="the model used", see=compared),
     by_meaning(
         "embedding_check_model",
@@ -394,7 +469,7 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
             max_retries=model_facts.get("max_retries", 2),
         )
         installed = names | {"openai_endpoint", "manual"} | setting.plugins
-        app = application(Scoring, *SERVING, CountingExecutor, WithEmbedders(), installed=installed)
+        app = application(*SERVING, CountingExecutor, WithEmbedders(), installed=installed)
         questions = [make_question(i, **setting.questions) for i in range(setting.count)]
         benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric)
         before = CountingExecutor.made

@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationResult
+from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.message import Message
-from karenina_core.model.rubric import Rubric
+from karenina_core.model.rubric import DynamicRubric, Rubric
 from karenina_core.ports.text import sanitize
+from karenina_core.run.rubrics import rubric_of
 from karenina_core.testing import strategies
 from karenina_core.testing.examples import every, smallest
 from karenina_core.testing.fakes import FakeHandle
@@ -65,6 +67,31 @@ def test_rubrics_have_traits_of_all_kinds_with_names_of_their_own(rubric: Rubric
 
 
 @QUICK
+@given(strategies.dynamic_rubrics())
+def test_dynamic_traits_say_what_they_are_about(rubric: DynamicRubric) -> None:
+    assert isinstance(rubric, DynamicRubric)
+    assert all((trait.summary or trait.description or "").strip() for trait in rubric)
+
+
+@QUICK
+@given(strategies.benchmarks())
+def test_the_rubrics_of_a_benchmark_can_be_merged(benchmark: BenchmarkData) -> None:
+    """The static and the dynamic ones, with those of any question."""
+    for question in benchmark:
+        own = (benchmark.rubric, benchmark.dynamic_rubric, question.question_rubric, question.question_dynamic_rubric)
+        names = sorted(trait.name for rubric in own for trait in rubric or ())
+        merged = rubric_of(benchmark, question, "rubric_only")
+        assert merged is None or sorted(merged.names()) == names
+
+
+def test_scales_that_begin_at_zero_and_classes_out_of_alphabetical_order_come_up() -> None:
+    found = [trait for rubric in every(strategies.rubrics(), 200) for trait in rubric.llm_traits]
+    assert [trait for trait in found if trait.kind == "score" and trait.min_score == 0 and trait.max_score == 1]
+    classes = [trait.get_class_names() for trait in found if trait.kind == "literal"]
+    assert [names for names in classes if names != sorted(names)]
+
+
+@QUICK
 @given(strategies.llm_responses())
 def test_replies_are_as_adapters_leave_them(response: Any) -> None:
     assert sanitize(response.content) == (response.content, response.flags)
@@ -74,7 +101,7 @@ def test_replies_are_as_adapters_leave_them(response: Any) -> None:
 def test_values_fit_their_type(type_: Any) -> None:
     from karenina_core import Key
 
-    key = Key("planted.value", type_)
+    key: Key[Any] = Key("planted.value", type_)
     for value in every(strategies.of_type(type_), 30):
         key.check(value)
 

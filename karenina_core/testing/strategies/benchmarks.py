@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from attrs import evolve
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -13,6 +14,7 @@ from ...model.rubric import (
     METRICS,
     AgenticRubricTrait,
     CallableRubricTrait,
+    DynamicRubric,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
@@ -26,6 +28,7 @@ __all__ = [
     "agentic_traits",
     "benchmarks",
     "callable_traits",
+    "dynamic_rubrics",
     "llm_traits",
     "metric_traits",
     "questions",
@@ -43,12 +46,12 @@ COMMON: dict[str, SearchStrategy[Any]] = {"name": NAME, "description": MAYBE_TEX
 BOOLEAN: SearchStrategy[dict[str, Any]] = st.just({"kind": "boolean"})
 SCORE: SearchStrategy[dict[str, Any]] = st.builds(
     lambda low, steps: {"kind": "score", "min_score": low, "max_score": low + steps},
-    st.integers(-5, 5),
+    st.just(0) | st.integers(-5, 5),
     st.integers(1, 10),
 )
 LITERAL: SearchStrategy[dict[str, Any]] = st.builds(
     lambda names, said: {"kind": "literal", "classes": dict.fromkeys(names, said)},
-    st.lists(NAME, min_size=2, max_size=4, unique_by=str.casefold),
+    st.permutations(["poor", "fair", "good"]) | st.lists(NAME, min_size=2, max_size=4, unique_by=str.casefold),
     st.none() | FULL_TEXT,
 )
 TEMPLATE: SearchStrategy[dict[str, Any]] = st.just({"kind": TEMPLATE_KIND})
@@ -75,7 +78,7 @@ CALLABLE = st.builds(
     **COMMON,
 )
 
-INSTRUCTIONS = st.lists(TEXT, min_size=1, max_size=3)
+INSTRUCTIONS = st.lists(FULL_TEXT, min_size=1, max_size=3)
 
 
 def _metric(mode: Literal["tp_only", "full_matrix"], **more: SearchStrategy[Any]) -> SearchStrategy[MetricRubricTrait]:
@@ -111,6 +114,10 @@ AGENTIC = st.builds(
 )
 TRAIT: SearchStrategy[Trait] = st.one_of(LLM, REGEX, CALLABLE, METRIC, AGENTIC)
 RUBRIC = st.lists(TRAIT, max_size=4, unique_by=lambda trait: trait.name).map(Rubric.from_traits)
+TOLD = st.builds(lambda trait, summary: evolve(trait, summary=summary), TRAIT, FULL_TEXT) | TRAIT.filter(
+    lambda trait: bool((trait.summary or trait.description or "").strip())
+)
+DYNAMIC = st.lists(TOLD, max_size=4, unique_by=lambda trait: trait.name).map(DynamicRubric.from_traits)
 
 
 def llm_traits() -> SearchStrategy[LLMRubricTrait]:
@@ -150,6 +157,18 @@ def rubrics(draw: DrawFn) -> Rubric:
     return draw(RUBRIC)
 
 
+@st.composite
+def dynamic_rubrics(draw: DrawFn) -> DynamicRubric:
+    """Up to four traits whose names differ, each with a summary or a description of what it is about; perhaps none."""
+    return draw(DYNAMIC)
+
+
+def _distinct(*rubrics: Rubric | None) -> bool:
+    """Whether no name occurs twice, as a run demands it of the rubrics that apply to one question."""
+    names = [name for rubric in rubrics if rubric is not None for name in rubric.names()]
+    return len(set(names)) == len(names)
+
+
 QUESTION = st.builds(
     lambda identity, **facts: Question(**facts, **identity),
     st.just({}) | NAME.map(lambda name: {"id": name}),
@@ -161,11 +180,12 @@ QUESTION = st.builds(
     placeholder_template=SWITCH,
     keywords=st.lists(TEXT, max_size=3),
     question_rubric=st.none() | rubrics(),
+    question_dynamic_rubric=st.none() | dynamic_rubrics(),
     few_shot_examples=st.lists(st.fixed_dictionaries({"question": TEXT, "answer": TEXT}), max_size=3),
     answer_notes=MAYBE_TEXT,
     author=st.sampled_from([None, {"name": "A. Author"}]),
     custom_metadata=OBJECT,
-)
+).filter(lambda question: _distinct(question.question_rubric, question.question_dynamic_rubric))
 
 
 @st.composite
@@ -180,11 +200,17 @@ BENCHMARK = st.builds(
     description=TEXT,
     questions=st.lists(questions(), max_size=3, unique_by=lambda question: question.id),
     rubric=st.none() | rubrics(),
+    dynamic_rubric=st.none() | dynamic_rubrics(),
     metadata=OBJECT,
+).filter(
+    lambda benchmark: all(
+        _distinct(*rubrics, benchmark.rubric, benchmark.dynamic_rubric)
+        for rubrics in [(), *((q.question_rubric, q.question_dynamic_rubric) for q in benchmark)]
+    )
 )
 
 
 @st.composite
 def benchmarks(draw: DrawFn) -> BenchmarkData:
-    """Up to three questions whose ids differ, and perhaps a rubric for all of them."""
+    """Up to three questions whose ids differ, and perhaps rubrics for all of them."""
     return draw(BENCHMARK)

@@ -19,11 +19,12 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import FillError, ParseError, PortError, Problem, one_line
+from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.trace import EvaluationInput, final_message, said_by_model
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
-from .judge import Finding, ask, check_reply, closed_object, examined, keep, presented
+from .judge import Finding, examined, keep
 from .quotation import occurs
 
 SYSTEM = f"""\
@@ -108,10 +109,12 @@ class AbstentionCheck(Stage):
         if given.used_full_trace:
             user = f"{user}\n\n{OWN_WORDS}"
         try:
-            reply = await ask(context, PromptTask.ABSTENTION_DETECTION, SYSTEM, user, SCHEMA, reader.read)
+            task, texts = PromptTask.ABSTENTION_DETECTION, (SYSTEM, user)
+            asked = await ask_judge(context, task, texts, SCHEMA, validate=reader.read, temperature=0.0)
         except PortError as error:
             keep(self, context, _undecided(context, error, reader.unfounded))
             return
+        reply: Any = asked.parsed
         detected = reply["abstention_detected"]
         keep(
             self,

@@ -21,12 +21,13 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import FillError, KareninaError, PortError, Problem, one_line
+from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
-from .judge import Finding, ask, check_reply, closed_object, examined, keep, presented
+from .judge import Finding, examined, keep
 
 SYSTEM = f"""\
 You decide whether a response says enough to fill a record in. Whether what it says is correct is not your concern.
@@ -107,13 +108,15 @@ class SufficiencyCheck(Stage):
         user = _user(context.question_text, given, schema, required)
         read = partial(_read, schema=findings)
         try:
-            judged = await ask(context, PromptTask.SUFFICIENCY_DETECTION, SYSTEM, user, findings, read)
+            task = PromptTask.SUFFICIENCY_DETECTION
+            asked = await ask_judge(context, task, (SYSTEM, user), findings, validate=read, temperature=0.0)
         except PortError as error:
             context.warn(
                 f"the sufficiency check was not performed, the answer is treated as sufficient: {one_line(error)}"
             )
             keep(self, context, Finding(performed=False, detected=True))
             return
+        judged: _Judged = asked.parsed
         sufficient = not judged.missing
         keep(
             self,

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from karenina_core import VerificationContext
+from karenina_core.pipeline.asking import ask_judge
 from karenina_core.ports import ParsePortResult
 
-__all__ = ["ask", "ask_for"]
+__all__ = ["Read", "ask", "replied"]
 
 T = TypeVar("T")
+Read = Callable[[Mapping[str, Any]], T]
+"""Makes something of a reply. Raises FillError with what is wrong with it, in words for the judge."""
 
 
 async def ask(
@@ -19,28 +22,22 @@ async def ask(
     system: str,
     user: str,
     schema: Mapping[str, Any],
-    read: Callable[[Mapping[str, Any]], T],
+    read: Read[T],
 ) -> T:
-    """What `read` makes of the judge's reply; the reasons of a FillError are shown to the judge.
+    """What `read` makes of the judge's reply. Raises as `replied` does."""
+    found: T = (await replied(context, task, (system, user), schema, read)).parsed
+    return found
+
+
+async def replied(
+    context: VerificationContext, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[Any]
+) -> ParsePortResult:
+    """The judge's reply, `parsed` by `read`. `texts` are the system text and the user text.
 
     Raises ParseError where no reply could be used, PortError where the judge could not be reached.
     """
 
-    async def validate(data: Mapping[str, Any]) -> T:
+    async def validate(data: Mapping[str, Any]) -> Any:
         return read(data)
 
-    result = await ask_for(context, task, (system, user), schema, validate)
-    found: T = result.parsed
-    return found
-
-
-async def ask_for(
-    context: VerificationContext, task: str, texts: tuple[str, str], schema: Mapping[str, Any], validate: Any
-) -> ParsePortResult:
-    """The same with system and user text as a pair and an asynchronous reader, for the whole result."""
-    system, user = texts
-    if own := context.system_prompt("parsing"):
-        system = f"{own}\n\n{system}"
-    shape = {"json_schema": schema, "format_instructions": ""}
-    messages = context.parsing.prompt(task, system, user, shape)
-    return await context.parsing.parse(task, messages, schema, validate=validate)
+    return await ask_judge(context, task, texts, schema, validate=validate)

@@ -26,6 +26,8 @@ OFFERS_PER_EXCERPT = 4
 """So many times the wanted number of quotations is looked up; a judge may offer thousands."""
 MOST_REJECTED = 20
 """Rejected quotations that the judge is told of: the latest."""
+MOST_SHOWN = 500
+"""Characters of a rejected quotation that the judge is shown again."""
 
 
 @frozen(kw_only=True)
@@ -38,6 +40,11 @@ class ExcerptRules:
     """See `matching`."""
     retries: int = 2
     """How often the judge may be asked again."""
+    enough: int | None = None
+    """Once so many are accepted for a name, it is not asked for again; None: `most`."""
+    explained: bool = False
+    """Whether it has to be explained that there is nothing to quote, by an entry without text and with the confidence
+    `none`. A name about which a reply says nothing is then asked for again."""
 
 
 @frozen(kw_only=True)
@@ -65,6 +72,13 @@ class Excerpt:
             known["search_results"] = [dict(result) for result in self.search_results]
         return known
 
+    def shown(self, *, results: bool = True) -> dict[str, Any]:
+        """What a judge is told of it; `results`: with what a search found."""
+        row = self.row()
+        found = ("search_results",) if results else ()
+        keys = ("text", "confidence", "hallucination_risk", "hallucination_justification", *found)
+        return {key: row[key] for key in keys if key in row}
+
 
 @frozen
 class Rejected:
@@ -72,6 +86,11 @@ class Rejected:
 
     name: str
     text: str
+
+    @property
+    def shown(self) -> str:
+        """What the judge is told of it."""
+        return self.text[:MOST_SHOWN]
 
 
 @frozen(kw_only=True)
@@ -81,6 +100,8 @@ class Gathered:
     excerpts: Mapping[str, tuple[Excerpt, ...]]
     without: tuple[str, ...]
     """Names for which no quotation was accepted, in their order."""
+    rejected: tuple[Rejected, ...]
+    """What the last reply that could be read offered and is not in the text."""
     retries: int
 
 
@@ -92,14 +113,20 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
     """Ask, look every quotation up, and ask again while some are not there.
 
     A quotation that was accepted is kept. Asked again are the names with a rejected quotation and those that have none
-    at all; a name without any is no reason to ask again by itself, because a text may have nothing to quote. What was
-    rejected to the last is dropped. Of one reply and name, 4 quotations are looked up for each one that is wanted, and
-    the judge is told of the latest 20 that were rejected. Raises ParseError where no reply could be used.
+    at all; a name without any is no reason to ask again by itself, because a text may have nothing to quote, unless
+    the rules want that explained. What was rejected to the last is dropped. Of one reply and name, 4 quotations are
+    looked up for each one that is wanted, and the judge is told of the latest 20 that were rejected.
+
+    Raises ParseError where no reply could be used, and where the last one could not while a name that had to be asked
+    for again is still without any: what the judge would have said is not known.
     """
     held = {name: _Held() for name in names}
+    enough = rules.most if rules.enough is None else rules.enough
     rejected: dict[Rejected, None] = {}
-    asked = tuple(names)
-    usable, failure, attempts = False, ParseError("the judge was not asked"), 0
+    asked, wanting = tuple(names), set(names)
+    refused: list[Rejected] = []
+    failure: ParseError | None = None
+    usable, attempts = False, 0
     while attempts <= rules.retries:
         attempts += 1
         try:
@@ -107,18 +134,20 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
         except ParseError as error:
             failure = error
             continue
-        usable = True
+        usable, failure = True, None
         refused = await _sifted({name: offered[name] for name in asked}, held, source, rules)
         rejected.update(dict.fromkeys(refused))
-        wanting = {found.name for found in refused if len(held[found.name].excerpts) < rules.most}
+        wanting = {found.name for found in refused if len(held[found.name].excerpts) < enough}
+        wanting |= {name for name in asked if rules.explained and not held[name].rows()}
         if not wanting:
             break
         asked = tuple(name for name in names if name in wanting or not held[name].excerpts)
-    if not usable:
+    if failure is not None and not (usable and all(held[name].excerpts for name in wanting)):
         raise failure
     return Gathered(
         excerpts={name: found.rows() for name, found in held.items() if found.rows()},
         without=tuple(name for name, found in held.items() if not found.excerpts),
+        rejected=tuple(refused),
         retries=attempts - 1,
     )
 
@@ -137,7 +166,10 @@ class _Held:
 
     def take(self, offered: Sequence[Offered], source: Source, rules: ExcerptRules) -> list[str]:
         """Keep what is in the text; the texts of the others. Whatever an earlier attempt said is forgotten."""
-        self.explanation = next((o.explanation for o in offered if not o.text and o.explanation), None)
+        reasons = [o for o in offered if not o.text and o.explanation]
+        if rules.explained:
+            reasons = [o for o in reasons if o.confidence == "none"]
+        self.explanation = reasons[0].explanation if reasons else None
         refused = []
         different: dict[str, Offered] = {}
         for candidate in offered:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+import json
+from typing import Any
 
-__all__ = ["ASSESSMENT", "EXCERPTS", "PARSING", "REASONING", "REASONING_ONLY"]
+from karenina_core.prompts.untrusted import UNTRUSTED_NOTE, untrusted
+
+__all__ = ["ASSESSMENT", "COPYING", "EXCERPTS", "PARSING", "REASONING", "REASONING_ONLY", "as_data", "refused"]
+
+COPYING = """\
+- Copy each quotation character by character from the text: no word left out, added, replaced or put in another order, \
+no ellipsis, no translation, no corrected spelling. It is looked up in the text, and thrown away where it is not there.
+- Quote whole words and whole numbers, with their signs and units. Quote the negation with what it negates.
+- One quotation is one connected passage, as long as it takes to be understood, at most a paragraph. Do not join \
+passages that stand apart; quote them separately."""
 
 EXCERPTS = f"""\
 You collect evidence. For each field below you quote the passages of a text that say what belongs into the field. You \
 do not judge whether the text is correct, and you do not fill in the fields.
 
-- Copy each quotation character by character from the text: no word left out, added, replaced or put in another order, \
-no ellipsis, no translation, no corrected spelling. It is looked up in the text, and thrown away where it is not there.
-- Quote whole words and whole numbers, with their signs and units. Quote the negation with what it negates.
-- One quotation is one connected passage, as long as it takes to be understood, at most a paragraph. Do not join \
-passages that stand apart; quote them separately.
+{COPYING}
 - Where a field collects several values, choose quotations that cover all of them together.
 - The description of a field says exactly what belongs into it. Later statements of the text replace earlier ones.
 - Confidence: high where the quotation says it directly, medium where it implies it, low where it is weak or ambiguous.
@@ -75,3 +81,19 @@ says something else than they do, the quotations count.
 - Keep to the types of the schema.
 
 {UNTRUSTED_NOTE}"""
+
+
+def as_data(rows: Any, label: str) -> str:
+    """Plain data as JSON between tags that mark it as data."""
+    return untrusted(json.dumps(rows, ensure_ascii=False, indent=1), label)
+
+
+def refused(rows: list[Any], label: str, request: str) -> str:
+    """What the judge is told about its rejected quotations; nothing where there are none. `label` is the text's."""
+    if not rows:
+        return ""
+    return (
+        f"These quotations were rejected, because they do not occur verbatim in the {label}, tear a word or a number "
+        "apart, join rows of a table or items of a list, or are too short to show anything:\n"
+        f"{as_data(rows, 'rejected quotations')}\n{request}"
+    )

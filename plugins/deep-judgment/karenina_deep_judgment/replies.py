@@ -12,9 +12,11 @@ from typing import Any
 from attrs import frozen
 
 from karenina_core.errors import FillError
+from karenina_core.pipeline.asking import closed_object
 
 __all__ = [
     "CONFIDENCES",
+    "REASONING_PARTS",
     "RISKS",
     "Assessment",
     "Offered",
@@ -22,7 +24,9 @@ __all__ = [
     "excerpts_schema",
     "read_assessments",
     "read_excerpts",
+    "read_reasoning",
     "read_texts",
+    "reasoning_schema",
     "texts_schema",
 ]
 
@@ -30,6 +34,12 @@ CONFIDENCES = ("high", "medium", "low", "none")
 """`high`: said directly; `medium`: implied; `low`: weak or ambiguous; `none`: there is no quotation."""
 RISKS = ("none", "low", "medium", "high")
 """How likely a statement is made up, from the lowest to the highest."""
+REASONING_PARTS = {
+    "evidence": "What speaks for the trait, and what against it.",
+    "interpretation": "What that means by the criteria, and which of it weighs more.",
+    "conclusion": "To what degree the trait is there, in words and without a score.",
+}
+"""The parts of the reasoning about a trait, in their order."""
 MOST_PROBLEMS = 20
 
 
@@ -61,14 +71,16 @@ def excerpts_schema(names: Sequence[str], most: int) -> dict[str, Any]:
         "confidence": {"type": "string", "enum": list(CONFIDENCES)},
     }
     return {
-        **_object({name: {"type": "array", "items": {"$ref": "#/$defs/Excerpt"}, "maxItems": most} for name in names}),
-        "$defs": {"Excerpt": _object(offered)},
+        **closed_object(
+            {name: {"type": "array", "items": {"$ref": "#/$defs/Excerpt"}, "maxItems": most} for name in names}
+        ),
+        "$defs": {"Excerpt": closed_object(offered)},
     }
 
 
 def texts_schema(names: Sequence[str], description: str) -> dict[str, Any]:
     """Per name one text."""
-    return _object({name: {"type": "string", "description": description} for name in names})
+    return closed_object({name: {"type": "string", "description": description} for name in names})
 
 
 def assessments_schema(names: Sequence[str]) -> dict[str, Any]:
@@ -78,18 +90,16 @@ def assessments_schema(names: Sequence[str]) -> dict[str, Any]:
         "hallucination_risk": {"type": "string", "enum": list(RISKS)},
     }
     return {
-        **_object({name: {"$ref": "#/$defs/Assessment"} for name in names}),
-        "$defs": {"Assessment": _object(assessed)},
+        **closed_object({name: {"$ref": "#/$defs/Assessment"} for name in names}),
+        "$defs": {"Assessment": closed_object(assessed)},
     }
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def reasoning_schema() -> dict[str, Any]:
+    """One text for each part of the reasoning about a trait."""
+    return closed_object(
+        {name: {"type": "string", "description": description} for name, description in REASONING_PARTS.items()}
+    )
 
 
 def read_excerpts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Offered, ...]]:
@@ -133,6 +143,13 @@ def read_texts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     ]
     _refuse(problems)
     return {name: str(data[name]).strip() for name in names}
+
+
+def read_reasoning(data: Mapping[str, Any]) -> dict[str, str]:
+    """The reply to `reasoning_schema`; no part may be blank. Raises FillError as above."""
+    parts = read_texts(data, tuple(REASONING_PARTS))
+    _refuse([f"{name}: expected a text, which may not be blank" for name, text in parts.items() if not text])
+    return parts
 
 
 def read_assessments(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Assessment]:

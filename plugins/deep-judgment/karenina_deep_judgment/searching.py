@@ -5,17 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import evolve
 
-from karenina_core.errors import SearchError, one_line
+from karenina_core import Karenina
+from karenina_core.errors import KareninaError, SearchError, one_line
 from karenina_core.log import redactor, secrets_in
+from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.ports.text import sanitize
 
 from .excerpts import Excerpt
+from .replies import Assessment
 
-__all__ = ["AT_ONCE", "reason_of", "risk_of", "searched"]
+__all__ = [
+    "AT_ONCE",
+    "Found",
+    "looked_up",
+    "reason_of",
+    "risk_of",
+    "searched",
+    "to_assess",
+    "with_assessments",
+]
 
 AT_ONCE = 4
 """Searches of one item that run at the same time."""
@@ -24,14 +37,45 @@ MOST_CHARACTERS = 2_000
 """What is kept of a search: it goes into a prompt and into the result."""
 
 
+Found = Mapping[str, tuple[Excerpt, ...]]
+"""Excerpts by the name of what they are quoted for."""
+
+
+async def looked_up(
+    app: Karenina, wanted: Any, excerpts: Found, places: asyncio.Semaphore | None = None
+) -> tuple[Found, list[str]]:
+    """The excerpts with what a search for each of them found, and what people are to be warned of.
+
+    `wanted` is the search tool as a configuration names it. One that cannot be made is a search that failed, like one
+    that is made and raises.
+    """
+    try:
+        tool = app.search_tool(wanted)
+    except BaseException as error:  # anybody's constructor and middleware: as bad as what they make, and no worse
+        if stops_item(error):
+            raise
+        why = reason_of(error)
+        return _failed(excerpts, why), [f"there is no search ({why})"]
+    attached, failures = await searched(excerpts, tool, places)
+    if not failures:
+        return attached, []
+    made = sum(excerpt.search_error is not None for rows in attached.values() for excerpt in rows)
+    return attached, [f"the search for {made} excerpts failed ({failures[0]})"]
+
+
+def _failed(excerpts: Found, why: str) -> Found:
+    return {name: tuple(_with(e, why) if e.text else e for e in rows) for name, rows in excerpts.items()}
+
+
 async def searched(
-    excerpts: Mapping[str, Sequence[Excerpt]], tool: SearchTool
+    excerpts: Mapping[str, Sequence[Excerpt]], tool: SearchTool, places: asyncio.Semaphore | None = None
 ) -> tuple[dict[str, tuple[Excerpt, ...]], list[str]]:
     """The excerpts with what a search for each of them found, or with why it failed; and every failure once.
 
-    Equal quotations are searched for once. Explanations without a quotation stay as they are.
+    Equal quotations are searched for once. Explanations without a quotation stay as they are. Every search takes one
+    of the places; by default there are `AT_ONCE`.
     """
-    places = asyncio.Semaphore(AT_ONCE)
+    places = places or asyncio.Semaphore(AT_ONCE)
 
     async def look_up(text: str) -> Sequence[SearchResult] | str:
         async with places:
@@ -58,9 +102,31 @@ def _with(excerpt: Excerpt, found: Sequence[SearchResult] | str) -> Excerpt:
     return evolve(excerpt, search_results=rows)
 
 
-def reason_of(error: Exception) -> str:
+def to_assess(excerpts: Found) -> dict[str, tuple[str, Excerpt]]:
+    """The excerpts that were searched for, each with its name, by the key that the judge is told."""
+    rows = [(name, e) for name, rows in excerpts.items() for e in rows if e.search_results is not None]
+    return {f"excerpt_{number}": row for number, row in enumerate(rows, 1)}
+
+
+def with_assessments(
+    excerpts: Found, asked: Mapping[str, tuple[str, Excerpt]], said: Mapping[str, Assessment]
+) -> dict[str, tuple[Excerpt, ...]]:
+    """The excerpts with what the judge said about those that it was asked about."""
+    made = {(name, id(excerpt)): said[key] for key, (name, excerpt) in asked.items()}
+
+    def assessed(name: str, excerpt: Excerpt) -> Excerpt:
+        found = made.get((name, id(excerpt)))
+        if found is None:
+            return excerpt
+        return evolve(excerpt, hallucination_risk=found.risk, hallucination_justification=found.justification)
+
+    return {name: tuple(assessed(name, excerpt) for excerpt in rows) for name, rows in excerpts.items()}
+
+
+def reason_of(error: BaseException) -> str:
     """Why there is no search, without the secrets of the environment: it goes into results and warnings."""
-    return _cut(redactor(secrets_in(os.environ))(sanitize(str(error) or one_line(error))[0]))
+    spoken = isinstance(error, KareninaError | TypeError) and str(error)
+    return _cut(redactor(secrets_in(os.environ))(sanitize(spoken or one_line(error))[0]))
 
 
 def _cut(text: str) -> str:

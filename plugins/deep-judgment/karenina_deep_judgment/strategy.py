@@ -1,4 +1,4 @@
-"""The judgment strategy `deep_judgment`: evidence first, then reasoning, then values."""
+"""The judgment strategy `deep_judgment`: evidence first, then reasoning, then values or a score."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from karenina_core import ArtifactKeys, VerificationContext, hookimpl
-from karenina_core.errors import KareninaError, ParseError, PortError
+from karenina_core.errors import ContractError, KareninaError, ParseError, PortError, one_line
+from karenina_core.log import get_logger
+from karenina_core.model.rubric_config import TraitEvidenceRules
+from karenina_core.model.traits import LLMRubricTrait
+from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.pipeline.traits import TraitCase, TraitScore
 from karenina_core.ports.client import CallRecord
 from karenina_core.templates.handle import TemplateHandle
 
+from .rubric_steps import TraitWork, judged
 from .template_steps import Case, Evidence, assessed, parsed, quoted, reasoned
 
 __all__ = ["DeepJudgment", "karenina_register_strategies"]
 
+log = get_logger("karenina.deep_judgment")
+
 
 class DeepJudgment:
-    """Fills a template in steps, each a call of its own to the judge.
+    """Fills a template or scores a trait in steps, each a call of its own to the judge.
 
     Mode `full`: quotations per attribute that are looked up in the text, optionally what a search says about them,
-    reasoning from them, the values. Mode `reasoning_only`: reasoning from the text, the values.
+    reasoning from them, the values. Mode `reasoning_only`: reasoning from the text, the values. A trait in the same
+    way, with quotations or from the text, as its rules say.
     """
 
     name = "deep_judgment"
@@ -54,6 +63,25 @@ class DeepJudgment:
             repairs=result.repairs,
             evidence=_artifacts(evidence, done, context.parsing.calls[made:], retries),
         )
+
+    async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
+        """The score of a boolean or score trait. What failed is in the score's state; raises ContractError for others.
+
+        The state is `missing` where quotations were wanted and none was found, `invalid` where the judge gave no score
+        of the trait to the end, and `error` where it could not be reached, or not be read in an earlier step, and
+        where anything else was raised. Whatever was found until then is in the score's evidence.
+        """
+        if trait.kind not in ("boolean", "score"):
+            raise ContractError(f"deep judgment scores boolean and score traits; {trait.name!r} is another kind")
+        work = TraitWork(trait, case, rules)
+        try:
+            return await judged(work)
+        except BaseException as error:  # adapters, instructions and tools are anybody's code; what was found is ours
+            if stops_item(error):
+                raise
+            if not isinstance(error, KareninaError):
+                log.warning("deep judgment of a trait ended early", trait=trait.name, error=one_line(error))
+            return TraitScore.failed(error, evidence=work.evidence(error))
 
 
 def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord], retries: int) -> dict[str, Any]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
 
 from karenina_core import VerificationContext
-from karenina_core.errors import KareninaError, PortError
+from karenina_core.errors import PortError
+from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.ports import ParsePortResult
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.templates.handle import TemplateField, TemplateHandle
 
 from . import prompts
-from .asking import ask, ask_for
+from .asking import ask
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
 from .matching import Source
 from .replies import (
@@ -29,12 +29,9 @@ from .replies import (
     read_texts,
     texts_schema,
 )
-from .searching import reason_of, risk_of, searched
+from .searching import looked_up, risk_of, to_assess, with_assessments
 
 __all__ = ["Case", "Evidence", "assessed", "parsed", "quoted", "reasoned"]
-
-MOST_SHOWN = 500
-"""Characters of a rejected quotation that the judge is shown again."""
 
 
 @frozen
@@ -87,22 +84,16 @@ class Evidence:
     def shown(self, names: Sequence[str], *, reasoning: bool) -> str:
         """The evidence as JSON, by attribute: it quotes the answer and strangers, so it is marked as data."""
         rows = {name: self._about(name, reasoning) for name in names}
-        return untrusted(json.dumps(rows, ensure_ascii=False, indent=1), "evidence")
+        return prompts.as_data(rows, "evidence")
 
     def _about(self, name: str, reasoning: bool) -> dict[str, Any]:
         about: dict[str, Any] = {}
         if self.excerpts or self.without:
-            about["quotations"] = [_shown(excerpt) for excerpt in self.excerpts.get(name, ()) if excerpt.text]
+            about["quotations"] = [excerpt.shown() for excerpt in self.excerpts.get(name, ()) if excerpt.text]
             about["why_none"] = next((e.explanation for e in self.excerpts.get(name, ()) if not e.text), None)
         if reasoning:
             about["reasoning"] = self.reasoning.get(name)
         return {key: value for key, value in about.items() if value is not None}
-
-
-def _shown(excerpt: Excerpt) -> dict[str, Any]:
-    row = excerpt.row()
-    keys = ("text", "confidence", "hallucination_risk", "hallucination_justification", "search_results")
-    return {key: row[key] for key in keys if key in row}
 
 
 async def quoted(case: Case) -> Gathered:
@@ -116,7 +107,11 @@ async def quoted(case: Case) -> Gathered:
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
         wanted = f"Quote at most {rules.most} passages of this {case.label} per field."
-        parts = [case.question, case.fields(names), case.text, _rejections(rejected, case.label), wanted]
+        rows = [{"field": r.name, "text": r.shown} for r in rejected]
+        again = prompts.refused(
+            rows, case.label, "Give others for these fields; where there is none, say so as described."
+        )
+        parts = [case.question, case.fields(names), case.text, again, wanted]
         return await ask(
             case.context,
             PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION,
@@ -129,18 +124,6 @@ async def quoted(case: Case) -> Gathered:
     return await gather(asked, case.names, Source(case.given.text), rules)
 
 
-def _rejections(rejected: Sequence[Rejected], label: str) -> str:
-    if not rejected:
-        return ""
-    rows = json.dumps([{"field": r.name, "text": r.text[:MOST_SHOWN]} for r in rejected], ensure_ascii=False, indent=1)
-    return (
-        f"These quotations were rejected, because they do not occur verbatim in the {label}, tear a word or a number "
-        "apart, join rows of a table or items of a list, or are too short to show anything:\n"
-        f"{untrusted(rows, 'rejected quotations')}\n"
-        "Give others for these fields; where there is none, say so as described."
-    )
-
-
 async def assessed(case: Case, evidence: Evidence) -> Evidence:
     """Step 1b: every quotation is searched for, and what was found is assessed in one call.
 
@@ -149,22 +132,11 @@ async def assessed(case: Case, evidence: Evidence) -> Evidence:
     nothing in the answer speaks for it; none where its searches failed, because that says nothing about the answer.
     """
     context = case.context
-    try:
-        tool = context.app.search_tool(context.config.deep_judgment_search_tool)
-    except (KareninaError, TypeError) as error:
-        context.warn(f"deep judgment: there is no search ({reason_of(error)})")
-        return evidence
-    excerpts, failures = await searched(evidence.excerpts, tool)
+    excerpts, warnings = await looked_up(context.app, context.config.deep_judgment_search_tool, evidence.excerpts)
+    for warning in warnings:
+        context.warn(f"deep judgment: {warning}")
     evidence = evolve(evidence, excerpts=excerpts)
-    if failures:
-        made = sum(excerpt.search_error is not None for rows in excerpts.values() for excerpt in rows)
-        context.warn(f"deep judgment: the search for {made} excerpts failed ({failures[0]})")
-    found = {
-        f"excerpt_{number}": (name, excerpt)
-        for number, (name, excerpt) in enumerate(
-            ((name, e) for name, rows in excerpts.items() for e in rows if e.search_results is not None), 1
-        )
-    }
+    found = to_assess(excerpts)
     if not found:
         return evidence
     try:
@@ -175,8 +147,8 @@ async def assessed(case: Case, evidence: Evidence) -> Evidence:
 
 
 async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str, Excerpt]]) -> Evidence:
-    rows = {key: {"field": name, **_shown(excerpt)} for key, (name, excerpt) in found.items()}
-    statements = untrusted(json.dumps(rows, ensure_ascii=False, indent=1), "statements and search results")
+    rows = {key: {"field": name, **excerpt.shown()} for key, (name, excerpt) in found.items()}
+    statements = prompts.as_data(rows, "statements and search results")
     said = await ask(
         case.context,
         PromptTask.DJ_TEMPLATE_HALLUCINATION,
@@ -186,16 +158,7 @@ async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str,
         assessments_schema(tuple(found)),
         lambda data: read_assessments(data, tuple(found)),
     )
-    assessments = {(name, id(excerpt)): said[key] for key, (name, excerpt) in found.items()}
-    excerpts = {
-        name: tuple(
-            evolve(e, hallucination_risk=a.risk, hallucination_justification=a.justification)
-            if (a := assessments.get((name, id(e))))
-            else e
-            for e in rows_
-        )
-        for name, rows_ in evidence.excerpts.items()
-    }
+    excerpts = with_assessments(evidence.excerpts, found, said)
     risks = dict.fromkeys(evidence.without, RISKS[-1])
     for name, rows_ in excerpts.items():
         if known := [e.hallucination_risk for e in rows_ if e.hallucination_risk]:
@@ -229,4 +192,5 @@ async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:
         parts.append(case.text)
     parts.append("Fill in the fields.")
     texts = prompts.PARSING, "\n\n".join(parts)
-    return await ask_for(case.context, PromptTask.PARSING, texts, case.handle.schema(), case.handle.build)
+    schema, build = case.handle.schema(), case.handle.build
+    return await ask_judge(case.context, PromptTask.PARSING, texts, schema, validate=build)

@@ -200,10 +200,56 @@ def test_a_passage_counts_once() -> None:
 def test_a_reply_that_cannot_be_used_costs_an_attempt() -> None:
     judge = Judge(ParseError("no JSON"), {"target": [SENTENCES[0]], "dose": [SENTENCES[1]]})
     assert collect(judge).retries == 1
-    judge = Judge({"target": [SENTENCES[0]], "dose": [INVENTED]}, ParseError("no JSON"), ParseError("no JSON"))
-    assert (texts(collect(judge)), collect(Judge(*judge.replies)).without) == ({"target": [SENTENCES[0]]}, ("dose",))
     with pytest.raises(ParseError, match="third"):
         collect(Judge(ParseError("first"), ParseError("second"), ParseError("third")))
+
+
+NO_JSON = ParseError("no JSON")
+
+
+@pytest.mark.parametrize("explained", [False, True])
+def test_what_the_judge_last_said_is_not_known_where_it_cannot_be_read(explained: bool) -> None:
+    """Who still lacks a quotation then is not without one, and nobody may be failed for it."""
+    made_up: Reply = {"target": [SENTENCES[0]], "dose": [INVENTED]}
+    for replies in ([made_up, NO_JSON, NO_JSON], [NO_JSON, made_up, NO_JSON], [made_up, made_up, NO_JSON]):
+        with pytest.raises(ParseError, match="no JSON"):
+            collect(Judge(*replies), explained=explained)
+    found = collect(Judge(NO_JSON, NO_JSON, made_up), explained=explained)
+    assert (texts(found), found.without) == ({"target": [SENTENCES[0]]}, ("dose",))
+    assert collect(Judge(made_up, NO_JSON, made_up), explained=explained).without == ("dose",)
+
+
+def test_an_unreadable_reply_costs_nobody_what_is_held_or_was_settled() -> None:
+    replies: Reply = {"target": [SENTENCES[0], INVENTED], "dose": [none("it does not say")]}
+    found = collect(Judge(replies, NO_JSON, NO_JSON))
+    assert [e.text for e in found.excerpts["target"]] == [SENTENCES[0]]
+    assert (found.without, found.retries) == (("dose",), 2)
+
+
+@pytest.mark.parametrize("silence", [[], [none("")], [Offered("", "why", "low")], [Offered("", "", "high")]])
+def test_where_it_has_to_be_explained_that_there_is_nothing_silence_is_asked_about_again(
+    silence: list[Offered],
+) -> None:
+    judge = Judge({"dose": silence}, {"dose": [SENTENCES[1]]})
+    found = collect(judge, ["dose"], explained=True)
+    assert (texts(found), found.retries, found.without) == ({"dose": [SENTENCES[1]]}, 1, ())
+    assert len(collect(Judge({"dose": silence}), ["dose"]).without) == 1, "else it is an answer"
+    judge = Judge(*[{"dose": silence}] * 3)
+    assert (collect(judge, ["dose"], explained=True).without, len(judge.asked)) == (("dose",), 3)
+
+
+def test_an_explanation_that_there_is_nothing_is_an_end() -> None:
+    judge = Judge({"dose": [none("it does not say")]})
+    found = collect(judge, ["dose"], explained=True)
+    assert (found.without, found.retries) == (("dose",), 0)
+    assert found.excerpts["dose"][0].explanation == "it does not say"
+
+
+def test_what_the_last_reply_made_up_is_told_and_not_what_earlier_ones_did() -> None:
+    for last, rejected in (([INVENTED], [INVENTED]), ([none("no")], []), ([], [])):
+        judge = Judge({"dose": ["The dose is 4 mg."]}, {"dose": last}, {"dose": last})
+        found = collect(judge, ["dose"], retries=1)
+        assert [r.text for r in found.rejected] == rejected
 
 
 OFFERS = st.lists(st.sampled_from([*SENTENCES, INVENTED, "The dose is 4 mg.", none("no"), none("")]), max_size=4)

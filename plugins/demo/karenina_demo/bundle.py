@@ -28,7 +28,7 @@ __all__ = [
 DATA = Path(__file__).with_name("data")
 BENCHMARK = DATA / "demo.jsonld"
 CALLS = DATA / "demo-calls.jsonl"
-DIGEST = "3e55b266126e30da7a0009f8dab45b0c7c2dcd053a401e6c716dc2d4f47b84ab"
+DIGEST = "2c86de654ff8f006f74680edbe33873a1f2d2a4c5e0e21cec931cf5c42fede6c"
 """SHA-256 of the benchmark. Its Python templates run in this process, so nobody else's may."""
 ANSWERING = ("atlas-large", "birch-small")
 JUDGE = "cedar-judge"
@@ -66,6 +66,7 @@ def _configuration(address: str) -> VerificationConfig:
         parsing_models=[model(JUDGE)],
         code_policy="trusted",
         features=FEATURES,
+        deep_judgment_rubric_mode="use_checkpoint",
         embedding_check_embedder="minilm",
         embedding_check_model="all-MiniLM-L6-v2",
         embedding_check_threshold=0.85,

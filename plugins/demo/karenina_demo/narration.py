@@ -21,7 +21,7 @@ INTERESTING = ("osimertinib-resistance", "--model", "birch-small")
 REWORDED = ("denosumab-jaw", "--model", "birch-small")
 """The right answer in other words."""
 LIVE = (
-    *("--with", "abstention", "--with", "sufficiency"),
+    *("--with", "abstention", "--with", "sufficiency", "--set", "run.deep_judgment_rubric_mode=use_checkpoint"),
     *("--answering-model", "openai/gpt-4.1-mini", "--parsing-model", "openai/gpt-4.1"),
 )
 
@@ -61,7 +61,13 @@ def _caught(results: VerificationResultSet) -> Iterator[str]:
     too_little = sum(r.checks.sufficiency_override_applied for r in results)
     reworded = [r.metadata.question_id for r in results if r.template and r.template.embedding_override_applied]
     yield f"Answers that decline (AbstentionCheck): {declined}; that say too little (SufficiencyCheck): {too_little}."
+    unscored = sum(bool(r.rubric.trait_errors) for r in results if r.rubric)
+    absent = sum(len(r.rubric.dynamic_rubric_skipped_traits) for r in results if r.rubric)
     yield f"Right answers in other words than expected (EmbeddingCheck): {', '.join(reworded) or 'none'}."
+    yield (
+        f"Items with a trait that the judge did not score: {unscored}, their other traits are scored; traits left out "
+        f"because the answer does not speak of what they are about: {absent}."
+    )
 
 
 def _key(result: VerificationResult) -> tuple[str, str]:

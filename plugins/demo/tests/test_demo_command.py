@@ -81,7 +81,7 @@ def test_verify_replays_the_recording_to_the_same_document(karenina: Run) -> Non
         for word in (f"--{role}-interface", "openai_endpoint", f"--{role}-base-url", ADDRESS)
     ]
     models = [word for name in ANSWERING for word in ("--answering-model", name)] + ["--parsing-model", JUDGE]
-    replay = ("--set", f"plugins.replay.replay={CALLS}")
+    replay = ("--set", f"plugins.replay.replay={CALLS}", "--set", "run.deep_judgment_rubric_mode=use_checkpoint")
     features = [word for feature in FEATURES for word in ("--with", feature)]
     verify = karenina(
         "verify", BENCHMARK, "--trust", *models, *addresses, *features, *replay, "--json", "--out", "verify"

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from karenina_core import VerificationContext
 from karenina_core.errors import FillError
+from karenina_core.pipeline.asking import ask_judge, closed_object
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
@@ -49,20 +50,12 @@ async def opinions(context: VerificationContext, candidates: Sequence[Candidate]
     Raises ParseError where its replies cannot be used, PortError where it cannot be reached.
     """
     schema = schema_of(candidates)
-    own = context.system_prompt("parsing")
-    messages = context.parsing.prompt(
-        PromptTask.EMBEDDING_EQUIVALENCE,
-        f"{own}\n\n{SYSTEM}" if own else SYSTEM,
-        _presented(context.question_text, candidates),
-        {"json_schema": schema, "format_instructions": ""},
-    )
 
     async def read(data: Mapping[str, Any]) -> Mapping[str, Opinion]:
         return {candidate.name: _opinion(data, candidate.name) for candidate in candidates}
 
-    result = await context.parsing.parse(
-        PromptTask.EMBEDDING_EQUIVALENCE, messages, schema, validate=read, temperature=0.0
-    )
+    texts = SYSTEM, _presented(context.question_text, candidates)
+    result = await ask_judge(context, PromptTask.EMBEDDING_EQUIVALENCE, texts, schema, validate=read, temperature=0.0)
     found: Mapping[str, Opinion] = result.parsed
     return found
 
@@ -71,17 +64,8 @@ def schema_of(candidates: Sequence[Candidate]) -> dict[str, Any]:
     """`{field: {"reasoning": text, "equivalent": true or false}}` as a JSON Schema."""
     reasoning = {"type": "string", "description": "What both texts mean as answers to the question"}
     equivalent = {"type": "boolean", "description": "True where they are the same answer"}
-    one = _closed({"reasoning": reasoning, "equivalent": equivalent})
-    return _closed({candidate.name: one for candidate in candidates})
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    one = closed_object({"reasoning": reasoning, "equivalent": equivalent})
+    return closed_object({candidate.name: one for candidate in candidates})
 
 
 def _presented(question: str, candidates: Sequence[Candidate]) -> str:

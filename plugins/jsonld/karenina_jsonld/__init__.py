@@ -9,6 +9,7 @@ from karenina_core import hookimpl
 
 if TYPE_CHECKING:
     from karenina_core.model.benchmark import BenchmarkData
+    from karenina_core.plugin.application import Karenina
 
 __all__ = ["karenina_load_benchmark", "karenina_save_benchmark"]
 
@@ -17,7 +18,7 @@ MARKS = (b'"DataFeed"', b'"dataFeedElement"')
 
 
 @hookimpl
-def karenina_load_benchmark(path: Path, data: bytes) -> BenchmarkData | None:
+def karenina_load_benchmark(path: Path, data: bytes, app: Karenina) -> BenchmarkData | None:
     """Read a JSON-LD benchmark; None for other files. Executes nothing.
 
     A `.jsonld` file is always taken. Any other file is taken when it contains a data feed.
@@ -27,11 +28,11 @@ def karenina_load_benchmark(path: Path, data: bytes) -> BenchmarkData | None:
         return None
     from .reader import load
 
-    return load(path, data)
+    return load(path, data, app)
 
 
 @hookimpl
-def karenina_save_benchmark(benchmark: BenchmarkData, path: Path) -> bytes | None:
+def karenina_save_benchmark(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes | None:
     """The content of a `.jsonld` or `.json` file; None for other suffixes.
 
     Raises BenchmarkError when the benchmark holds something that such a file cannot hold.
@@ -40,4 +41,4 @@ def karenina_save_benchmark(benchmark: BenchmarkData, path: Path) -> bytes | Non
         return None
     from .writer import save
 
-    return save(benchmark, path)
+    return save(benchmark, path, app)

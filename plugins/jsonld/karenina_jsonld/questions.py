@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import frozen
 
 from karenina_core.model.identity import question_urn
 from karenina_core.model.question import Question
-from karenina_core.model.rubric import Trait
 
 from . import values
+from .merging import merged_ratings
 from .nodes import Findings, merged, objects, plain, properties, property_value, with_list
+from .others import OtherTypes
 from .placeholder import is_placeholder
-from .ratings import read_ratings, rubric_of
-from .traits import encode_rating, merged_ratings
+from .ratings import Rated, dynamic_rubric_of, encode_rating, rated, read_ratings, rubric_of
 from .vocabulary import CUSTOM, DECLARATIVE
 
 __all__ = ["Entry", "assign_ids", "given_id", "merged_item", "new_item", "read_item"]
@@ -38,7 +39,7 @@ class Entry:
 
     node: dict[str, Any]
     question: Question
-    traits: tuple[Trait | None, ...] = ()
+    traits: tuple[Rated | None, ...] = ()
 
 
 def given_id(node: Any) -> str | None:
@@ -71,7 +72,7 @@ def assign_ids(given: Sequence[str | None]) -> list[str]:
     return ids
 
 
-def read_item(node: Any, question_id: str, where: str, findings: Findings) -> Entry | None:
+def read_item(node: Any, question_id: str, where: str, findings: Findings, others: OtherTypes) -> Entry | None:
     """The question of an item, or None and problems."""
     before = len(findings.problems)
     if not isinstance(node, dict) or not isinstance(node.get("item"), dict):
@@ -91,8 +92,9 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings) -> En
         if node.get(key) is not None:
             fields[name] = findings.attempt(where, values.text, key, node[key])
     fields["keywords"] = findings.attempt(where, _keywords, item, node)
-    traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings)
+    traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings, others)
     fields["question_rubric"] = findings.attempt(where, rubric_of, traits)
+    fields["question_dynamic_rubric"] = findings.attempt(where, dynamic_rubric_of, traits)
     if len(findings.problems) > before:
         return None
     fields["custom_metadata"] = {name.removeprefix(CUSTOM): v for name, v in found.items() if name.startswith(CUSTOM)}
@@ -178,11 +180,11 @@ def _written_properties(question: Question) -> list[dict[str, Any]]:
     return written + [property_value(CUSTOM + key, plain(value)) for key, value in question.custom_metadata.items()]
 
 
-def new_item(question: Question, now: str) -> dict[str, Any]:
+def new_item(question: Question, now: str, others: OtherTypes) -> dict[str, Any]:
     """The item of a question that is not in the file yet, in canonical form."""
     node = encode_item(question, f"{question.question[:TITLE_LENGTH]}... Answer Template", now)
     item = node["item"]
-    if ratings := [encode_rating(trait, "QuestionSpecific") for trait in question.question_rubric or ()]:
+    if ratings := [encode_rating(one, "QuestionSpecific", others) for one in _rated(question)]:
         item["rating"] = ratings
     # The order in which existing files have them.
     for key in ("additionalProperty", "keywords"):
@@ -191,12 +193,17 @@ def new_item(question: Question, now: str) -> dict[str, Any]:
     return node
 
 
-def merged_item(entry: Entry, new: Question) -> dict[str, Any]:
+def _rated(question: Question) -> list[Rated]:
+    return rated(question.question_rubric, question.question_dynamic_rubric)
+
+
+def merged_item(entry: Entry, new: Question, others: OtherTypes) -> dict[str, Any]:
     """The item of a question that has changed; what karenina does not know stays as it is."""
     old = entry.question
     node = merged(entry.node, encode_item(old, ""), encode_item(new, ""))
     if list(old.keywords) != list(new.keywords):
         node.pop("keywords", None)
     item = node["item"]
-    ratings = merged_ratings(objects(item, "rating"), entry.traits, new.question_rubric, "QuestionSpecific")
+    encode = partial(encode_rating, scope="QuestionSpecific", others=others)
+    ratings = merged_ratings(objects(item, "rating"), entry.traits, _rated(new), encode)
     return node | {"item": with_list(item, "rating", ratings)}

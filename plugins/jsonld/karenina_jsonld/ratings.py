@@ -1,70 +1,184 @@
-"""The traits of a list of ratings."""
+"""Rubrics as lists of ratings, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karenina_core.model.rubric import RegexRubricTrait, Rubric, Trait
+from attrs import frozen
 
-from .nodes import Findings, objects, properties
-from .traits import read_rating, scope_of
+from karenina_core.model.rubric import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric, RubricTrait, Trait
+
+from . import values
+from .nodes import Findings, objects, properties, property_value
+from .others import Evaluator, OtherTypes
+from .traits import read_rating, scale, written_fields
 from .values import unknown_settings
-from .vocabulary import DYNAMIC, TRAIT_TYPES, Scope
+from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PREFIX, PUBLISHED, TRAIT_TYPES, Scope, published, scope_of, suffix_of
 
-__all__ = ["read_ratings", "rubric_of"]
-
-
-def rubric_of(traits: Iterable[Trait | None]) -> Rubric | None:
-    """The traits as a rubric, None where there are none. Raises ValueError for a name that occurs twice."""
-    found = [trait for trait in traits if trait is not None]
-    return Rubric.from_traits(found) if found else None
+__all__ = ["Rated", "dynamic_rubric_of", "encode_rating", "rated", "read_ratings", "rubric_of"]
 
 
-def read_ratings(node: Mapping[str, Any], scope: Scope, where: str, findings: Findings) -> list[Trait | None]:
+@frozen
+class Rated:
+    """A trait that has a rating, and whether it belongs to the dynamic rubric."""
+
+    trait: RubricTrait
+    dynamic: bool = False
+
+    @property
+    def key(self) -> tuple[bool, str]:
+        """What it is known by: a name may occur once in each of the two rubrics."""
+        return self.dynamic, self.trait.name
+
+
+def rated(static: Iterable[RubricTrait] | None, dynamic: Iterable[RubricTrait] | None) -> list[Rated]:
+    """The traits of both rubrics that a benchmark or a question has."""
+    return [*(Rated(trait) for trait in static or ()), *(Rated(trait, dynamic=True) for trait in dynamic or ())]
+
+
+def rubric_of(found: Iterable[Rated | None]) -> Rubric | None:
+    """The static traits as a rubric, None where there are none. Raises ValueError for a name that occurs twice."""
+    traits = [one.trait for one in found if one is not None and not one.dynamic]
+    return Rubric.from_traits(traits) if traits else None
+
+
+def dynamic_rubric_of(found: Iterable[Rated | None]) -> DynamicRubric | None:
+    """The dynamic traits as a rubric, None where there are none. Raises ValueError for a name that occurs twice."""
+    traits = [one.trait for one in found if one is not None and one.dynamic]
+    return DynamicRubric.from_traits(traits) if traits else None
+
+
+def read_ratings(
+    node: Mapping[str, Any], scope: Scope, where: str, findings: Findings, others: OtherTypes
+) -> list[Rated | None]:
     """For every rating of the node its trait, or None with a warning or a problem."""
     ratings = findings.attempt(where, objects, node, "rating") or []
-    traits: list[Trait | None] = []
+    found: list[Rated | None] = []
     for index, rating in enumerate(ratings):
-        label = (
-            f"{where}.rating[{index}] (trait {rating.get('name')!r})"
-            if rating.get("name")
-            else f"{where}.rating[{index}]"
-        )
-        cls = _class_of(rating.get("additionalType"), scope, label, findings)
-        traits.append(None if cls is None else findings.attempt(label, read_rating, rating, cls))
-        if traits[-1] is not None:
-            findings.warnings.extend(f"{label}: {remark}" for remark in _remarks(traits[-1], rating))
-    return traits
+        name = f" (trait {rating.get('name')!r})" if rating.get("name") else ""
+        label = f"{where}.rating[{index}]{name}"
+        way = findings.attempt(label, _way, rating, scope, others)
+        if way is None or isinstance(way, str):
+            findings.warnings.extend([f"{label}: {way}"] * bool(way))
+            found.append(None)
+            continue
+        one = findings.attempt(label, _read, rating, scope, way)
+        found.append(one)
+        if one is not None:
+            others.used.update([way.name] if isinstance(way, Evaluator) else [])
+            findings.warnings.extend(f"{label}: {remark}" for remark in _remarks(one, rating, way))
+    return found
 
 
-def _class_of(additional_type: Any, scope: Scope, label: str, findings: Findings) -> type[Trait] | None:
+def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Trait] | Evaluator | str:
+    """What reads a rating: a published class, or an evaluator. A text says why it is not used."""
+    additional_type = rating.get("additionalType")
     found, suffix = scope_of(additional_type)
-    if found is not None and suffix == DYNAMIC:
-        findings.warnings.append(f"{label}: dynamic rubrics are not used yet; the trait is kept in the file")
-    elif found is None or suffix not in TRAIT_TYPES:
-        known = ", ".join(f"{scope}{name}" for name in TRAIT_TYPES)
-        findings.warnings.append(
-            f"{label}: additionalType {additional_type!r} is unknown; it is kept but not used. Known are {known}"
-        )
-    elif found == scope:
-        return TRAIT_TYPES[suffix]
-    elif scope == "QuestionSpecific":
-        findings.warnings.append(
-            f"{label}: {additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it"
-        )
+    if found is None:
+        return _unknown(f"additionalType {additional_type!r}", scope)
+    if suffix == DYNAMIC:
+        way = _dynamic_way(rating, others)
     else:
-        findings.problems.append(
-            f"{label}: {additional_type} cannot apply to all questions; write Global{suffix} or move it to its question"
+        way = TRAIT_TYPES.get(suffix) or _other_way(suffix, scope, others)
+    misplaced = scope == "QuestionSpecific" and found != scope
+    if misplaced and not isinstance(way, str):
+        return f"{additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it"
+    return way
+
+
+def _other_way(suffix: str, scope: Scope, others: OtherTypes) -> Evaluator | str:
+    try:
+        found = others.of_file_type(suffix)
+    except ValueError as error:
+        return f"it is kept but not used: {error}"
+    return found or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
+
+
+def _unknown(what: str, scope: Scope, others: OtherTypes | None = None) -> str:
+    known = ", ".join(f"{scope}{name}" for name in (*TRAIT_TYPES, DYNAMIC, *(others.file_types() if others else ())))
+    absent = f"; install the package that brings it.{others.absent()}" if others else ""
+    return f"{what} is unknown; it is kept but not used. Known are {known}{absent}"
+
+
+def _dynamic_way(rating: Mapping[str, Any], others: OtherTypes) -> type[Trait] | Evaluator | str:
+    """Files that say nothing about the type mean a trait that a judge assesses."""
+    value = properties(rating).get(DYNAMIC_TYPE)
+    name = LLMRubricTrait.type_name if value is None else values.text(DYNAMIC_TYPE, value)
+    found = PUBLISHED.get(name) or others.named(name)
+    if found is None:
+        known = ", ".join((*PUBLISHED, *others.names))
+        return (
+            f"{DYNAMIC_TYPE} {name!r} is unknown; the trait is kept but not used. Known are {known}; "
+            f"install the package that brings it.{others.absent()}"
         )
-    return None
+    return found
 
 
-def _remarks(trait: Trait, rating: Mapping[str, Any]) -> list[str]:
+def _read(rating: Mapping[str, Any], scope: Scope, way: type[Trait] | Evaluator) -> Rated:
+    """The trait of a rating. Raises ValueError when it is not a valid one."""
+    found, suffix = scope_of(rating.get("additionalType"))
+    if found != scope:
+        raise ValueError(
+            f"{rating['additionalType']} cannot apply to all questions; write Global{suffix} or move it to its question"
+        )
+    dynamic = suffix == DYNAMIC
+    if isinstance(way, Evaluator):
+        one = Rated(way.read(_data(rating, dynamic)), dynamic)
+    else:
+        one = Rated(read_rating(rating, way), dynamic)
+    if dynamic and not (one.trait.summary or one.trait.description or "").strip():
+        raise ValueError(
+            "a dynamic trait is used where an answer speaks of what it is about; say what: "
+            'add a property summary, or "description": "..."'
+        )
+    return one
+
+
+def _data(rating: Mapping[str, Any], dynamic: bool) -> dict[str, Any]:
+    """A rating as an evaluator reads it."""
+    found = properties(rating)
+    if dynamic:
+        found.pop(DYNAMIC_TYPE, None)
+    return {**found, "name": rating.get("name"), "description": rating.get("description")}
+
+
+def _remarks(one: Rated, rating: Mapping[str, Any], way: type[Trait] | Evaluator) -> list[str]:
     """What the author of a usable trait should know."""
+    if isinstance(way, Evaluator):
+        unknown = way.unknown(_data(rating, one.dynamic))
+        return [f"properties that are kept but not used: {', '.join(unknown)}"] if unknown else []
     override = properties(rating).get("model_override")
     unknown = unknown_settings(override) if isinstance(override, dict) else []
     remarks = [f"model_override has settings that are not used: {', '.join(unknown)}"] if unknown else []
-    if isinstance(trait, RegexRubricTrait) and not trait.pattern:
+    if isinstance(one.trait, RegexRubricTrait) and not one.trait.pattern:
         remarks.append("it has no pattern, so it holds for every answer; add a property pattern")
     return remarks
+
+
+def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any]:
+    """The rating of a trait, in canonical form. Raises ValueError for what a file cannot hold."""
+    trait = one.trait
+    own = published(trait)
+    ends: tuple[float, float]
+    if own is not None:
+        suffix, ends, written = suffix_of(own), scale(own), written_fields(own)
+    else:
+        evaluator = others.writer(trait, dynamic=one.dynamic)
+        fields = evaluator.write(trait)
+        suffix, ends = evaluator.file_type, _ends(fields)
+        written = [property_value(name, value) for name, value in fields.items()]
+    if one.dynamic:
+        suffix = DYNAMIC
+        written.append(property_value(DYNAMIC_TYPE, trait.type_name))
+    node: dict[str, Any] = {"@type": "Rating", "name": trait.name}
+    if trait.description is not None:
+        node["description"] = trait.description
+    node |= {"bestRating": float(ends[1]), "worstRating": float(ends[0])}
+    return {**node, "additionalType": f"{PREFIX}{scope}{suffix}", "additionalProperty": written}
+
+
+def _ends(fields: Mapping[str, Any]) -> tuple[float, float]:
+    """The worst and the best score, where the type has such bounds; else those of true and false."""
+    low, high = fields.get("min_score"), fields.get("max_score")
+    return low if isinstance(low, int | float) else 0, high if isinstance(high, int | float) else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
@@ -15,11 +15,15 @@ from karenina_core.model.rubric import Trait
 from . import values
 from .legacy import legacy_traits
 from .nodes import Findings, properties
+from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, read_item
-from .ratings import read_ratings, rubric_of
+from .ratings import Rated, dynamic_rubric_of, read_ratings, rubric_of
 from .secrets import stored_secrets
 from .syntax import Document, decode, parse
 from .vocabulary import LEGACY_LISTS
+
+if TYPE_CHECKING:
+    from karenina_core.plugin.application import Karenina
 
 __all__ = ["Content", "load", "read"]
 
@@ -34,13 +38,13 @@ class Content:
     text: str = field(repr=False)
     benchmark: BenchmarkData
     entries: tuple[Entry, ...]
-    traits: tuple[Trait | None, ...]
+    traits: tuple[Rated | None, ...]
     """The trait of each global rating."""
     legacy: Mapping[str, list[Trait | None]]
     """The global traits of each legacy property."""
 
 
-def load(path: Path, data: bytes) -> BenchmarkData | None:
+def load(path: Path, data: bytes, app: Karenina) -> BenchmarkData | None:
     """The benchmark in a file's content; None when it is another kind of JSON.
 
     Raises BenchmarkError with every problem of the file.
@@ -57,7 +61,7 @@ def load(path: Path, data: bytes) -> BenchmarkData | None:
             f'{path}: not a benchmark: the outermost object needs "@type": "DataFeed" and "{FEED}": [...]'
         )
     findings = Findings()
-    content = read(root, text, findings)
+    content = read(root, text, findings, OtherTypes(app))
     if content is None:
         count = len(findings.problems)
         intro = "cannot be used" if count == 1 else f"cannot be used, {count} problems"
@@ -74,14 +78,17 @@ def _is_feed(root: Any) -> bool:
     return is_feed or (types is None and FEED in root)
 
 
-def read(root: dict[str, Any], text: str, findings: Findings) -> Content | None:
+def read(root: dict[str, Any], text: str, findings: Findings, others: OtherTypes) -> Content | None:
     """Take a document apart. None, and problems in `findings`, when it is no valid benchmark."""
     fields = _root_fields(root, findings)
     found = findings.attempt("the benchmark", properties, root) or {}
-    traits = read_ratings(root, "Global", "the benchmark", findings)
-    legacy = legacy_traits(found, {trait.name for trait in traits if trait is not None}, findings)
-    rubric = findings.attempt("the benchmark", rubric_of, [*traits, *(t for listed in legacy.values() for t in listed)])
-    entries = _entries(root, findings)
+    traits = read_ratings(root, "Global", "the benchmark", findings, others)
+    taken = {one.trait.name for one in traits if one is not None and not one.dynamic}
+    legacy = legacy_traits(found, taken, findings)
+    older = [Rated(trait) for listed in legacy.values() for trait in listed if trait is not None]
+    rubric = findings.attempt("the benchmark", rubric_of, [*traits, *older])
+    dynamic_rubric = findings.attempt("the benchmark", dynamic_rubric_of, traits)
+    entries = _entries(root, findings, others)
     _notice(root, text, findings)
     if findings.problems:
         return None
@@ -91,8 +98,9 @@ def read(root: dict[str, Any], text: str, findings: Findings) -> Content | None:
             **fields,
             questions=[entry.question for entry in entries],
             rubric=rubric,
+            dynamic_rubric=dynamic_rubric,
             metadata={name: value for name, value in found.items() if name not in LEGACY_LISTS},
-            document=Document(text),
+            document=Document(text, frozenset(others.used)),
             warnings=findings.warnings,
         ),
     )
@@ -120,7 +128,7 @@ def _root_fields(root: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
     return fields
 
 
-def _entries(root: Mapping[str, Any], findings: Findings) -> list[Entry]:
+def _entries(root: Mapping[str, Any], findings: Findings, others: OtherTypes) -> list[Entry]:
     nodes = root.get(FEED)
     if not isinstance(nodes, list):
         findings.problems.append(f'the list of questions is missing: add "{FEED}": [...] to the outermost object')
@@ -133,7 +141,7 @@ def _entries(root: Mapping[str, Any], findings: Findings) -> list[Entry]:
             findings.warnings.append(
                 f"{FEED}[{index}]: the id {own!r} occurs before; this question is called {question_id!r}"
             )
-        entry = read_item(node, question_id, where, findings)
+        entry = read_item(node, question_id, where, findings, others)
         if entry is not None:
             entries.append(entry)
     return entries

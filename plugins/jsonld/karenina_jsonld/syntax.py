@@ -23,6 +23,9 @@ class Document:
     """The text of a file as it was read. It is parsed again on saving, so nobody can change it by accident."""
 
     text: str = field(repr=False)
+    trait_types: frozenset[str] = frozenset()
+    """Names of the types of other packages of which traits were read. A type that another application knows as well
+    is unknown here, so that what was not read is not taken for removed."""
 
 
 def decode(data: bytes) -> str:

@@ -1,29 +1,26 @@
-"""Rubric traits as ratings, and back."""
+"""The published types of traits as parts of ratings, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import frozen
 
 from karenina_core.model.rubric import (
-    TRAIT_LISTS,
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
-    Rubric,
     TemplateKind,
     Trait,
 )
 
 from . import values
-from .nodes import identical, merged, merged_properties, properties, property_value
-from .vocabulary import PREFIX, Scope, rating_type
+from .nodes import properties, property_value
 
-__all__ = ["encode_rating", "merged_ratings", "read_fields", "read_rating", "scope_of"]
+__all__ = ["read_fields", "read_rating", "scale", "written_fields"]
 
 
 @frozen
@@ -148,83 +145,23 @@ def _complete_scale(cls: type[Trait], arguments: dict[str, Any], worst: float | 
         arguments.pop("deep_judgment_enabled", None)
 
 
-def encode_rating(trait: Trait, scope: Scope) -> dict[str, Any]:
-    """The rating of a trait, in canonical form. Raises ValueError for values that JSON cannot hold."""
-    worst, best = _scale(trait)
-    node = {"@type": "Rating", "name": trait.name}
-    if trait.description is not None:
-        node["description"] = trait.description
-    written = [
+def written_fields(trait: Trait) -> list[dict[str, Any]]:
+    """The properties of a trait's rating, in canonical form. Raises ValueError for values that JSON cannot hold."""
+    return [
         property_value(part.name, values.written(getattr(trait, part.name)))
-        for part in _PARTS[_class_of(trait)]
+        for part in _PARTS[type(trait)]
         if not (part.optional and _unset(getattr(trait, part.name)))
     ]
-    kind = {"additionalType": rating_type(trait, scope), "additionalProperty": written}
-    return node | {"bestRating": float(best), "worstRating": float(worst)} | kind
-
-
-def _class_of(trait: Trait) -> type[Trait]:
-    return next(cls for cls in _PARTS if isinstance(trait, cls))
 
 
 def _unset(value: Any) -> bool:
     return value is None or value is False or value == ()
 
 
-def _scale(trait: Trait) -> tuple[int, int]:
+def scale(trait: Trait) -> tuple[int, int]:
+    """The ends of a trait's rating: the worst and the best."""
     if isinstance(trait, RegexRubricTrait | MetricRubricTrait) or trait.kind == "boolean":
         return 0, 1
     if isinstance(trait.kind, TemplateKind):
         return 0, 0
     return 1 if trait.min_score is None else trait.min_score, 5 if trait.max_score is None else trait.max_score
-
-
-def merged_ratings(
-    nodes: Sequence[dict[str, Any]], read: Sequence[Trait | None], rubric: Rubric | None, scope: Scope
-) -> list[dict[str, Any]]:
-    """The ratings of `rubric`, made from the file's `nodes`, of which `read` are the traits.
-
-    Unchanged ratings and those that are no static trait (`None` in `read`) stay as they are, changed ones keep what
-    karenina does not know, new ones are appended.
-    """
-    wanted = {trait.name: trait for trait in rubric or ()}
-    pairs: list[tuple[Trait | None, dict[str, Any]]] = []
-    for node, old in zip(nodes, read, strict=True):
-        if old is None:
-            pairs.append((None, node))
-        elif new := wanted.pop(old.name, None):
-            pairs.append((new, _merged_rating(node, old, new, scope)))
-    pairs += [(trait, encode_rating(trait, scope)) for trait in wanted.values()]
-    return _in_order(pairs, rubric)
-
-
-def _merged_rating(node: dict[str, Any], old: Trait, new: Trait, scope: Scope) -> dict[str, Any]:
-    if identical(old, new):
-        return node
-    before, after = encode_rating(old, scope), encode_rating(new, scope)
-    result = merged(node, before, after)
-    # All of them, so that nothing is left to be inferred from values that have changed.
-    result["additionalProperty"] = merged_properties(
-        result.get("additionalProperty") or [], before["additionalProperty"], after["additionalProperty"], complete=True
-    )
-    return result
-
-
-def _in_order(pairs: list[tuple[Trait | None, dict[str, Any]]], rubric: Rubric | None) -> list[dict[str, Any]]:
-    """Within one type of trait the order is the rubric's; each type keeps its places in the list."""
-    result = [node for _, node in pairs]
-    for list_name in TRAIT_LISTS:
-        places = [index for index, (trait, _) in enumerate(pairs) if trait is not None and trait.list_name == list_name]
-        nodes = {trait.name: node for trait, node in pairs if trait is not None}
-        for place, trait in zip(places, getattr(rubric, list_name, ()), strict=True):
-            result[place] = nodes[trait.name]
-    return result
-
-
-def scope_of(additional_type: Any) -> tuple[str | None, str]:
-    """Scope and suffix of an `additionalType`, with or without prefix; no scope for a type of another vocabulary."""
-    name = additional_type.removeprefix(PREFIX) if isinstance(additional_type, str) else ""
-    for scope in ("Global", "QuestionSpecific"):
-        if name.startswith(scope):
-            return scope, name.removeprefix(scope)
-    return None, name

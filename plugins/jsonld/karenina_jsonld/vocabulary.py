@@ -11,6 +11,7 @@ from karenina_core.model.rubric import (
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
+    RubricTrait,
     TemplateKind,
     Trait,
 )
@@ -20,14 +21,18 @@ __all__ = [
     "CUSTOM",
     "DECLARATIVE",
     "DYNAMIC",
+    "DYNAMIC_TYPE",
     "FORMAT_VERSION",
     "LEGACY_LISTS",
     "PREFIX",
+    "PUBLISHED",
     "SECRET_KEYS",
     "TRAIT_TYPES",
     "Scope",
     "completed_context",
-    "rating_type",
+    "published",
+    "scope_of",
+    "suffix_of",
 ]
 
 Scope = Literal["Global", "QuestionSpecific"]
@@ -37,6 +42,8 @@ DECLARATIVE = "karenina-template"
 FORMAT_VERSION = ("benchmark_format_version", "3.0.0-jsonld")
 SECRET_KEYS = ("endpoint_api_key", "anthropic_api_key")
 DYNAMIC = "DynamicRubricTrait"
+DYNAMIC_TYPE = "dynamic_trait_type"
+"""The property that names the type of a dynamic trait."""
 
 TRAIT_TYPES: Mapping[str, type[Trait]] = {
     "RubricTrait": LLMRubricTrait,
@@ -47,6 +54,7 @@ TRAIT_TYPES: Mapping[str, type[Trait]] = {
     "AgenticRubricTrait": AgenticRubricTrait,
 }
 """What follows the scope in a rating's `additionalType`."""
+PUBLISHED: Mapping[str, type[Trait]] = {cls.type_name: cls for cls in TRAIT_TYPES.values()}
 
 LEGACY_LISTS: Mapping[str, type[Trait]] = {
     "global_regex_rubric_traits": RegexRubricTrait,
@@ -86,10 +94,26 @@ def completed_context(context: Any) -> Any:
     return context | {term: value for term, value in CONTEXT.items() if term not in context}
 
 
-def rating_type(trait: Trait, scope: Scope) -> str:
-    """The `additionalType` of a trait's rating."""
+def published(trait: RubricTrait) -> Trait | None:
+    """The trait, where it is exactly of a published class; a subclass has fields that the format does not know."""
+    for cls in PUBLISHED.values():
+        if type(trait) is cls and isinstance(trait, cls):
+            return trait
+    return None
+
+
+def suffix_of(trait: Trait) -> str:
+    """What follows the scope in the `additionalType` of a static trait's rating."""
     if isinstance(trait, LLMRubricTrait):
         simple = not isinstance(trait.kind, TemplateKind) and trait.kind != "literal"
-        return f"{PREFIX}{scope}{'RubricTrait' if simple else 'LLMRubricTrait'}"
-    suffix = next(suffix for suffix, cls in TRAIT_TYPES.items() if isinstance(trait, cls))
-    return f"{PREFIX}{scope}{suffix}"
+        return "RubricTrait" if simple else "LLMRubricTrait"
+    return next(suffix for suffix, cls in TRAIT_TYPES.items() if isinstance(trait, cls))
+
+
+def scope_of(additional_type: Any) -> tuple[str | None, str]:
+    """Scope and suffix of an `additionalType`, with or without prefix; no scope for a type of another vocabulary."""
+    name = additional_type.removeprefix(PREFIX) if isinstance(additional_type, str) else ""
+    for scope in ("Global", "QuestionSpecific"):
+        if name.startswith(scope):
+            return scope, name.removeprefix(scope)
+    return None, name

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.question import Question
-from karenina_core.model.rubric import Rubric
 
 from .legacy import untouched_lists
+from .merging import merged_ratings
 from .nodes import READ_ERRORS, Findings, identical, merged, objects, plain, property_value, with_list
+from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, merged_item, new_item
+from .ratings import encode_rating, rated
 from .reader import FEED, Content, load, read
 from .secrets import without_secrets
 from .splice import splice
 from .syntax import Document, dump, encode, parse
-from .traits import encode_rating, merged_ratings
 from .vocabulary import CONTEXT, FORMAT_VERSION, LEGACY_LISTS, completed_context
+
+if TYPE_CHECKING:
+    from karenina_core.plugin.application import Karenina
 
 __all__ = ["save"]
 
 
-def save(benchmark: BenchmarkData, path: Path) -> bytes:
+def save(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes:
     """The content of the file. What was loaded and is unchanged keeps its form, apart from the root's dateModified.
 
     The result is read again before it is returned. Raises BenchmarkError when the benchmark cannot be written.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        content = _content(benchmark)
-        text = _new_text(benchmark, now) if content is None else _updated_text(content, benchmark, now)
+        content = _content(benchmark, app)
+        others = OtherTypes(app)
+        text = _new_text(benchmark, now, others) if content is None else _updated_text(content, benchmark, now, others)
         data = encode(text)
-        load(path, data)
+        load(path, data, app)
     except BenchmarkError as error:
         raise BenchmarkError(f"the benchmark cannot be written, because it could not be read again: {error}") from error
     except READ_ERRORS as error:
@@ -43,34 +49,34 @@ def save(benchmark: BenchmarkData, path: Path) -> bytes:
     return data
 
 
-def _content(benchmark: BenchmarkData) -> Content | None:
+def _content(benchmark: BenchmarkData, app: Karenina) -> Content | None:
     """The document that the benchmark came from, read again."""
-    if not isinstance(benchmark.document, Document):
+    document = benchmark.document
+    if not isinstance(document, Document):
         return None
-    text = benchmark.document.text
-    return read(parse(text), text, Findings())
+    return read(parse(document.text), document.text, Findings(), OtherTypes(app, only=document.trait_types))
 
 
-def _new_text(benchmark: BenchmarkData, now: str) -> str:
+def _new_text(benchmark: BenchmarkData, now: str, others: OtherTypes) -> str:
     """A document in canonical form."""
     fields = _root_fields(benchmark, benchmark.date_created or now)
     found = fields.pop("additionalProperty")
     root: dict[str, Any] = {"@context": dict(CONTEXT), "@type": "DataFeed", **fields, "dateModified": now}
-    if ratings := [encode_rating(trait, "Global") for trait in benchmark.rubric or ()]:
+    if ratings := [encode_rating(one, "Global", others) for one in rated(benchmark.rubric, benchmark.dynamic_rubric)]:
         root["rating"] = ratings
-    root[FEED] = [_named(question, lambda q: new_item(q, now)) for question in benchmark.questions]
+    root[FEED] = [_named(question, lambda q: new_item(q, now, others)) for question in benchmark.questions]
     name, version = FORMAT_VERSION
     root["additionalProperty"] = [] if name in benchmark.metadata else [property_value(name, version)]
     root["additionalProperty"] += found
     return dump(without_secrets(root), "  ") + "\n"
 
 
-def _updated_text(content: Content, benchmark: BenchmarkData, now: str) -> str:
+def _updated_text(content: Content, benchmark: BenchmarkData, now: str, others: OtherTypes) -> str:
     """The document that the benchmark came from, with its changes."""
     old = content.benchmark
     root = merged(content.root, _root_fields(old, old.date_created), _root_fields(benchmark, benchmark.date_created))
-    root = _with_rubric(root, content, benchmark.rubric)
-    root[FEED] = _items(content, benchmark, now)
+    root = _with_rubrics(root, content, benchmark, others)
+    root[FEED] = _items(content, benchmark, now, others)
     root["dateModified"] = now
     context = {"@context": completed_context(root.get("@context"))}
     root = root | context if "@context" in root else context | root
@@ -94,24 +100,29 @@ def _root_fields(benchmark: BenchmarkData, date_created: str | None) -> dict[str
     return {key: value for key, value in fields.items() if value is not None} | {"additionalProperty": written}
 
 
-def _with_rubric(root: dict[str, Any], content: Content, rubric: Rubric | None) -> dict[str, Any]:
+def _with_rubrics(
+    root: dict[str, Any], content: Content, benchmark: BenchmarkData, others: OtherTypes
+) -> dict[str, Any]:
     """Traits of legacy properties stay there as long as nobody changes them, else all of a property become ratings."""
-    if identical(content.benchmark.rubric, rubric):
+    old, rubric = content.benchmark, benchmark.rubric
+    if identical(old.rubric, rubric) and identical(old.dynamic_rubric, benchmark.dynamic_rubric):
         return root
     kept = untouched_lists(content.legacy, rubric)
     elsewhere = {trait.name for name in kept for trait in content.legacy[name] if trait is not None}
-    own = Rubric.from_traits(trait for trait in rubric or () if trait.name not in elsewhere)
+    own = [trait for trait in rubric or () if trait.name not in elsewhere]
     left = [
         entry for entry in objects(root, "additionalProperty") if entry["name"] not in set(LEGACY_LISTS) - set(kept)
     ]
-    ratings = merged_ratings(objects(root, "rating"), content.traits, own, "Global")
+    encode_global = partial(encode_rating, scope="Global", others=others)
+    wanted = rated(own, benchmark.dynamic_rubric)
+    ratings = merged_ratings(objects(root, "rating"), content.traits, wanted, encode_global)
     return with_list(with_list(root, "additionalProperty", left), "rating", ratings)
 
 
-def _items(content: Content, benchmark: BenchmarkData, now: str) -> list[dict[str, Any]]:
+def _items(content: Content, benchmark: BenchmarkData, now: str, others: OtherTypes) -> list[dict[str, Any]]:
     """One item for every question; whatever ids reading would give them, they get those that they have now."""
     known = {entry.question.id: entry for entry in content.entries}
-    items = [_named(question, lambda q: _item(known.get(q.id), q, now)) for question in benchmark.questions]
+    items = [_named(question, lambda q: _item(known.get(q.id), q, now, others)) for question in benchmark.questions]
     ids = [question.id for question in benchmark.questions]
     given = [given_id(item) for item in items]
     if assign_ids(given) == ids:
@@ -121,10 +132,10 @@ def _items(content: Content, benchmark: BenchmarkData, now: str) -> list[dict[st
     ]
 
 
-def _item(entry: Entry | None, question: Question, now: str) -> dict[str, Any]:
+def _item(entry: Entry | None, question: Question, now: str, others: OtherTypes) -> dict[str, Any]:
     if entry is None:
-        return new_item(question, now)
-    return entry.node if identical(entry.question, question) else merged_item(entry, question)
+        return new_item(question, now, others)
+    return entry.node if identical(entry.question, question) else merged_item(entry, question, others)
 
 
 def _named(question: Question, build: Callable[[Question], dict[str, Any]]) -> dict[str, Any]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import karenina_jsonld
-from attrs import evolve
+from attrs import evolve, field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_jsonld.nodes import identical
 from karenina_jsonld.questions import assign_ids
 from karenina_jsonld.splice import splice
 
+from karenina_core import Karenina, TraitEvaluator, hookimpl
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.config import ModelConfig
@@ -22,13 +24,65 @@ from karenina_core.model.rubric import (
     METRICS,
     AgenticRubricTrait,
     CallableRubricTrait,
+    DynamicRubric,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
     Rubric,
+    RubricTrait,
 )
 
 DATA = Path(__file__).parent / "data"
+
+
+@frozen(kw_only=True)
+class Tally(RubricTrait):
+    """A type of another package that leaves reading and writing to the base class."""
+
+    type_name: ClassVar[str] = "tally"
+    words: tuple[str, ...] = field(converter=tuple)
+    style: Literal["any", "all"] = "any"
+    least: int = 0
+    share: float | None = None
+    weights: Mapping[str, float] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Span(RubricTrait):
+    """One that says itself how it is written."""
+
+    type_name: ClassVar[str] = "span"
+    low: int
+    high: int
+
+
+class TallyEvaluator(TraitEvaluator[Tally]):
+    name = "tally"
+    trait_class = Tally
+    file_type = "TallyTrait"
+
+
+class SpanEvaluator(TraitEvaluator[Span]):
+    name = "span"
+    trait_class = Span
+    file_type = "SpanTrait"
+
+    def encode(self, trait: Span) -> Mapping[str, Any]:
+        return {"min_score": trait.low, "max_score": trait.high, "summary": trait.summary}
+
+    def decode(self, data: Mapping[str, Any]) -> Span:
+        said = {name: data.get(name) for name in ("description", "summary")}
+        return Span(name=data["name"], low=data["min_score"], high=data["max_score"], **said)
+
+
+class OtherTypes:
+    @hookimpl
+    def karenina_register_traits(self, registry: Any) -> None:
+        registry.add(TallyEvaluator)
+        registry.add(SpanEvaluator)
+
+
+APP = Karenina({"jsonld": karenina_jsonld, "others": OtherTypes()})
 TARGET = Path("law.jsonld")
 SLOW = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -49,8 +103,8 @@ def optional(strategy: Any) -> Any:
 
 def scales(cls: type, **fields: Any) -> Any:
     """Traits of a class in each of the kinds boolean, score, literal."""
-    bounds = st.integers(-9, 9).flatmap(lambda low: st.tuples(st.just(low), st.integers(low + 1, 20)))
-    names = st.lists(labels, min_size=2, max_size=5, unique_by=str.casefold)
+    bounds = st.just((0, 1)) | st.integers(-9, 9).flatmap(lambda low: st.tuples(st.just(low), st.integers(low + 1, 20)))
+    names = st.permutations(["poor", "fair", "good"]) | st.lists(labels, min_size=2, max_size=5, unique_by=str.casefold)
     classes = st.builds(lambda keys, text: dict.fromkeys(keys, text), names, optional(labels))
     return (
         st.builds(cls, kind=st.just("boolean"), **fields)
@@ -62,8 +116,13 @@ def scales(cls: type, **fields: Any) -> Any:
 
 
 def template_kinds(cls: type, **fields: Any) -> Any:
+    plain = st.fixed_dictionaries(
+        {"type": st.sampled_from(["boolean", "integer", "number", "string"])},
+        optional={"description": words, "examples": values, "x-note": values},
+    )
     schemas = st.fixed_dictionaries(
-        {"type": st.just("object"), "properties": st.dictionaries(words, values, max_size=2)}
+        {"type": st.just("object"), "properties": st.dictionaries(words, plain, min_size=1, max_size=2)},
+        optional={"x-origin": values},
     )
     kinds = st.builds(lambda schema: {"type": "template", "schema": schema}, schemas)
     return st.builds(cls, kind=kinds, **fields)
@@ -94,8 +153,8 @@ metrics = st.sampled_from(sorted(METRICS)).flatmap(
         **common,
         evaluation_mode=st.just(mode),
         metrics=st.lists(st.sampled_from(METRICS[mode]), min_size=1, unique=True),
-        tp_instructions=st.lists(words, min_size=1, max_size=3),
-        tn_instructions=st.lists(words, min_size=1, max_size=3),
+        tp_instructions=st.lists(labels, min_size=1, max_size=3),
+        tn_instructions=st.lists(labels, min_size=1, max_size=3),
         repeated_extraction=st.booleans(),
         higher_is_better=directions,
     )
@@ -118,8 +177,22 @@ traits = st.one_of(
     metrics,
     scales(AgenticRubricTrait, **described, **agentic, higher_is_better=directions, model_override=optional(models)),
     template_kinds(AgenticRubricTrait, **described, **agentic),
+    st.builds(
+        Tally,
+        **common,
+        words=st.lists(words, max_size=2),
+        style=st.sampled_from(["any", "all"]),
+        least=st.integers(0, 3),
+        share=optional(st.floats(0, 1)),
+        weights=st.dictionaries(words, st.floats(0, 1), max_size=2),
+    ),
+    st.builds(Span, **common, low=st.integers(0, 1), high=st.integers(0, 9)),
+)
+about = st.builds(lambda trait, summary: evolve(trait, summary=summary), traits, labels) | traits.filter(
+    lambda trait: bool((trait.summary or trait.description or "").strip())
 )
 rubrics = optional(st.lists(traits, min_size=1, max_size=5, unique_by=lambda t: t.name).map(Rubric.from_traits))
+dynamics = optional(st.lists(about, min_size=1, max_size=3, unique_by=lambda t: t.name).map(DynamicRubric.from_traits))
 authors = st.dictionaries(words, values, min_size=1, max_size=2) | words
 questions = st.builds(
     Question,
@@ -130,6 +203,7 @@ questions = st.builds(
     finished=directions,
     keywords=st.lists(words, max_size=3),
     question_rubric=rubrics,
+    question_dynamic_rubric=dynamics,
     few_shot_examples=st.lists(st.fixed_dictionaries({"question": words, "answer": words}), max_size=2).map(tuple),
     answer_notes=optional(words),
     author=optional(authors),
@@ -152,19 +226,20 @@ benchmarks = st.builds(
     id=optional(words),
     questions=many,
     rubric=rubrics,
+    dynamic_rubric=dynamics,
     metadata=metadata,
     date_created=st.just("2024-01-01"),
 )
 
 
 def load(data: bytes) -> BenchmarkData:
-    benchmark = karenina_jsonld.karenina_load_benchmark(TARGET, data)
+    benchmark = karenina_jsonld.karenina_load_benchmark(TARGET, data, APP)
     assert benchmark is not None
     return benchmark
 
 
 def save(benchmark: BenchmarkData) -> bytes:
-    data = karenina_jsonld.karenina_save_benchmark(benchmark, TARGET)
+    data = karenina_jsonld.karenina_save_benchmark(benchmark, TARGET, APP)
     assert data is not None
     return data
 
@@ -265,12 +340,45 @@ def unknown(node: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+def holding(trait: RubricTrait, dynamic: bool) -> dict[str, Any]:
+    """The fields of a benchmark with one trait."""
+    static = None if dynamic else Rubric.from_traits([trait])
+    return {"rubric": static, "dynamic_rubric": DynamicRubric.from_traits([trait]) if dynamic else None}
+
+
 @SLOW
-@given(traits, traits)
-def test_a_trait_may_turn_into_any_other(old: Any, new: Any) -> None:
-    first = load(save(BenchmarkData(name="b", rubric=Rubric.from_traits([old]))))
-    rubric = Rubric.from_traits([evolve(new, name=old.name)])
-    assert load(save(evolve(first, rubric=rubric))).rubric == rubric
+@given(about, about, st.booleans(), st.booleans())
+def test_a_trait_may_turn_into_any_other(old: Any, new: Any, was_dynamic: bool, is_dynamic: bool) -> None:
+    """Of another type and in the other rubric; what its rating says besides stays."""
+    root = json.loads(save(BenchmarkData(name="b", **holding(old, was_dynamic))))
+    root["rating"][0]["x-reviewed-by"] = "Ada"
+    root["rating"][0]["additionalProperty"].append({"@type": "PropertyValue", "name": "x-note", "value": [1]})
+    fields = holding(evolve(new, name=old.name), is_dynamic)
+    written = save(evolve(load(json.dumps(root).encode()), **fields))
+    again = load(written)
+    assert {name: getattr(again, name) for name in fields} == fields
+    (rating,) = json.loads(written)["rating"]
+    assert rating["x-reviewed-by"] == "Ada"
+    assert {"@type": "PropertyValue", "name": "x-note", "value": [1]} in rating["additionalProperty"]
+
+
+@SLOW
+@given(st.lists(about, min_size=1, max_size=4, unique_by=lambda t: t.name), st.data())
+def test_a_trait_stays_in_the_rubric_that_it_is_in(found: list[Any], data: st.DataObject) -> None:
+    """Global or of a question, static or dynamic: none of the four places is lost or mixed up with another."""
+    flags = {trait.name: data.draw(st.booleans()) for trait in found}
+    static = Rubric.from_traits(trait for trait in found if not flags[trait.name])
+    dynamic = DynamicRubric.from_traits(trait for trait in found if flags[trait.name])
+    question = Question(question="q?", question_rubric=static, question_dynamic_rubric=dynamic)
+    again = load(save(BenchmarkData(name="b", rubric=static, dynamic_rubric=dynamic, questions=[question])))
+    for rubric, wanted in (
+        (again.rubric, static),
+        (again.dynamic_rubric, dynamic),
+        (again.questions[0].question_rubric, static),
+        (again.questions[0].question_dynamic_rubric, dynamic),
+    ):
+        assert rubric == (wanted if len(wanted) else None)
+        assert type(rubric) is (type(wanted) if len(wanted) else type(None))
 
 
 @given(st.data(), values, values)
@@ -303,7 +411,7 @@ PLACES = {name: subtrees(json.loads(data)) for name, data in FIXTURES.items()}
 
 def attempt(data: bytes, name: str) -> None:
     try:
-        benchmark = karenina_jsonld.karenina_load_benchmark(Path(name), data)
+        benchmark = karenina_jsonld.karenina_load_benchmark(Path(name), data, APP)
     except BenchmarkError:
         return
     if benchmark is not None:

@@ -12,23 +12,25 @@ from typing import Any
 import karenina_jsonld
 import pytest
 
+from karenina_core import Karenina
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.identity import question_urn
 from karenina_core.model.rubric import CallableRubricTrait, LLMRubricTrait, TemplateKind
 
 DATA = Path(__file__).parent / "data"
+APP = Karenina({"jsonld": karenina_jsonld})
 
 
 def load_file(name: str) -> BenchmarkData:
     path = DATA / name
-    benchmark = karenina_jsonld.karenina_load_benchmark(path, path.read_bytes())
+    benchmark = karenina_jsonld.karenina_load_benchmark(path, path.read_bytes(), APP)
     assert benchmark is not None
     return benchmark
 
 
 def load(root: Any, path: str = "b.jsonld") -> BenchmarkData | None:
-    return karenina_jsonld.karenina_load_benchmark(Path(path), json.dumps(root).encode())
+    return karenina_jsonld.karenina_load_benchmark(Path(path), json.dumps(root).encode(), APP)
 
 
 def loaded(root: Any) -> BenchmarkData:
@@ -80,14 +82,14 @@ def test_other_files_are_left_to_other_loaders() -> None:
     assert load({"questions": []}, "b.json") is None
     assert load({"note": '"DataFeed"'}, "b.json") is None
     assert load({"about": ["DataFeed"]}, "b.json") is None
-    assert karenina_jsonld.karenina_load_benchmark(Path("b.yaml"), b"questions: []") is None
+    assert karenina_jsonld.karenina_load_benchmark(Path("b.yaml"), b"questions: []", APP) is None
     assert load(feed(), "b.json") == load(feed(), "b.jsonld") == load(feed(), "b")
 
 
 def test_the_suffix_claims_a_file() -> None:
     assert "DataFeed" in problems({"@type": "Dataset"})
     with pytest.raises(BenchmarkError, match="line 1"):
-        karenina_jsonld.karenina_load_benchmark(Path("b.jsonld"), b"{")
+        karenina_jsonld.karenina_load_benchmark(Path("b.jsonld"), b"{", APP)
 
 
 @pytest.mark.parametrize("name", ["https://schema.org/DataFeed", "schema:DataFeed", ["Thing", "DataFeed"]])
@@ -260,7 +262,6 @@ def test_traits_of_every_type_in_both_places() -> None:
 def test_what_is_not_used_is_told() -> None:
     text = "\n".join(load_file("traits.jsonld").warnings)
     for expected in (
-        "'Global sometimes'): dynamic rubrics are not used yet",
         "additionalType 'karenina:GlobalQuantumTrait' is unknown",
         "write QuestionSpecificRubricTrait to use it",
         "settings that are not used: agent_timeout",
@@ -292,7 +293,7 @@ def test_a_direction_without_a_value_is_none_and_an_absent_one_the_default() -> 
 
 
 def test_a_template_kind_has_no_direction_and_no_deep_judgment() -> None:
-    kind = {"type": "template", "schema": {"type": "object", "properties": {}}}
+    kind = {"type": "template", "schema": {"type": "object", "properties": {"plain": {"type": "boolean"}}}}
     for value in (kind, json.dumps(kind)):
         found = trait(
             prop("kind", value),
@@ -425,7 +426,7 @@ def test_broken_parts(root: Any, expected: str) -> None:
 def test_unsafe_json_is_refused(data: bytes, expected: str) -> None:
     for name in ("b.jsonld", "b.json"):
         with pytest.raises(BenchmarkError, match=rf"^{name}: cannot be read") as caught:
-            karenina_jsonld.karenina_load_benchmark(Path(name), data)
+            karenina_jsonld.karenina_load_benchmark(Path(name), data, APP)
         assert expected in str(caught.value)
 
 
@@ -436,7 +437,7 @@ def test_64_levels_are_allowed() -> None:
 
 def test_too_large_a_file_is_refused() -> None:
     with pytest.raises(BenchmarkError, match="split the benchmark"):
-        karenina_jsonld.karenina_load_benchmark(Path("b.jsonld"), bytes(256 * 1024 * 1024 + 1))
+        karenina_jsonld.karenina_load_benchmark(Path("b.jsonld"), bytes(256 * 1024 * 1024 + 1), APP)
 
 
 # Nothing is executed
@@ -445,19 +446,22 @@ WATCH = """
 import json, sys
 from pathlib import Path
 import karenina_jsonld
+from karenina_core import Karenina
+
+APP = Karenina({"jsonld": karenina_jsonld})
 
 def load(path):
-    return karenina_jsonld.karenina_load_benchmark(Path(path), Path(path).read_bytes())
+    return karenina_jsonld.karenina_load_benchmark(Path(path), Path(path).read_bytes(), APP)
 
 # Everything is imported and every converter made before the watch begins.
-karenina_jsonld.karenina_save_benchmark(load(sys.argv[1]), Path(sys.argv[1]))
+karenina_jsonld.karenina_save_benchmark(load(sys.argv[1]), Path(sys.argv[1]), APP)
 path = Path(sys.argv[2])
 data = path.read_bytes()
 seen = []
 sys.addaudithook(lambda event, args: seen.append(event) if watching else None)
 watching = True
-benchmark = karenina_jsonld.karenina_load_benchmark(path, data)
-karenina_jsonld.karenina_save_benchmark(benchmark, path)
+benchmark = karenina_jsonld.karenina_load_benchmark(path, data, APP)
+karenina_jsonld.karenina_save_benchmark(benchmark, path, APP)
 watching = False
 print(json.dumps(sorted(set(seen))))
 """

@@ -13,6 +13,7 @@ import karenina_jsonld
 import pytest
 from attrs import evolve
 
+from karenina_core import Karenina
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.config import ModelConfig
@@ -27,12 +28,13 @@ from karenina_core.model.rubric import (
 )
 
 DATA = Path(__file__).parent / "data"
+APP = Karenina({"jsonld": karenina_jsonld})
 FILES = sorted(path.name for path in DATA.glob("*.jsonld"))
 TARGET = Path("saved.jsonld")
 
 
 def load(data: bytes) -> BenchmarkData:
-    benchmark = karenina_jsonld.karenina_load_benchmark(TARGET, data)
+    benchmark = karenina_jsonld.karenina_load_benchmark(TARGET, data, APP)
     assert benchmark is not None
     return benchmark
 
@@ -42,7 +44,7 @@ def load_file(name: str) -> BenchmarkData:
 
 
 def save(benchmark: BenchmarkData) -> bytes:
-    data = karenina_jsonld.karenina_save_benchmark(benchmark, TARGET)
+    data = karenina_jsonld.karenina_save_benchmark(benchmark, TARGET, APP)
     assert data is not None
     return data
 
@@ -123,8 +125,8 @@ def test_values_changed_in_place_are_saved() -> None:
 
 def test_other_suffixes_are_left_to_other_writers() -> None:
     benchmark = load_file("minimal.jsonld")
-    assert karenina_jsonld.karenina_save_benchmark(benchmark, Path("b.yaml")) is None
-    assert karenina_jsonld.karenina_save_benchmark(benchmark, Path("b.JSON")) is not None
+    assert karenina_jsonld.karenina_save_benchmark(benchmark, Path("b.yaml"), APP) is None
+    assert karenina_jsonld.karenina_save_benchmark(benchmark, Path("b.JSON"), APP) is not None
 
 
 # Changes touch what they must

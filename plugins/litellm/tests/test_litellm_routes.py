@@ -51,7 +51,7 @@ def test_the_port_is_made_from_the_import_string_and_opens_nothing() -> None:
     app = Karenina({"litellm": karenina_litellm})
     spec = app.adapters.get_spec("litellm")
     assert spec.llm_factory is not None
-    port = app.adapters.make(spec.llm_factory, model(), spec)
+    port = app.adapters.make_port(spec.llm_factory, model(), spec)
     assert port.capabilities.output_channels == ("json_schema", "tool_call", "json_object", "text")
 
 

@@ -58,7 +58,7 @@ def test_the_application_makes_the_port_for_both_roles() -> None:
     config = ModelConfig(interface="manual", manual_traces={"q1": "Paris"})
     for factory in (resolution.spec.llm_factory, resolution.spec.parser_factory):
         assert factory is not None
-        assert isinstance(app.adapters.make(factory, config, resolution.spec), ManualPort)
+        assert isinstance(app.adapters.make_port(factory, config, resolution.spec), ManualPort)
 
 
 @pytest.mark.parametrize("key", ["q1", QUESTION, MD5])

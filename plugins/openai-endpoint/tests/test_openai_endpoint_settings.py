@@ -116,5 +116,5 @@ def test_the_plugin_registers_the_interface() -> None:
     assert spec.config_checker is not None
     assert list(spec.config_checker(config(None)))
     assert spec.llm_factory is not None
-    made = registry.make(spec.llm_factory, config(), spec)
+    made = registry.make_port(spec.llm_factory, config(), spec)
     assert type(made).__name__ == "OpenAIEndpoint"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from karenina_core import VerificationContext, hookimpl
+from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask, untrusted
@@ -34,15 +35,8 @@ class StandardJudgment:
         system = SYSTEM
         if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
             system = f"{SYSTEM}\n\n{hints}"
-        if own := context.system_prompt("parsing"):
-            system = f"{own}\n\n{system}"
-        messages = context.parsing.prompt(
-            PromptTask.PARSING,
-            system,
-            _question(context.question_text, given),
-            {"json_schema": schema, "format_instructions": ""},
-        )
-        result = await context.parsing.parse(PromptTask.PARSING, messages, schema, validate=handle.build)
+        texts = system, _question(context.question_text, given)
+        result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 

@@ -1,0 +1,177 @@
+"""How rubrics are evaluated: the per-trait settings of deep judgment, and which of them apply to a trait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import field, fields_dict, frozen, validators
+
+from ..errors import did_you_mean
+from .traits import LLMRubricTrait
+
+if TYPE_CHECKING:
+    from .config import VerificationConfig
+
+__all__ = [
+    "DeepJudgmentRubricConfig",
+    "DeepJudgmentRubricMode",
+    "RubricStrategy",
+    "TraitDeepJudgment",
+    "TraitEvidenceRules",
+    "evidence_rules",
+]
+
+RubricStrategy = Literal["batch", "sequential"]
+DeepJudgmentRubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
+
+
+def _optional(*checks: Any) -> Any:
+    return field(default=None, validator=validators.optional(list(checks)))
+
+
+def _whole(_: object, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{attribute.name} must be a whole number, not {value!r}")
+
+
+def _number(_: object, attribute: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{attribute.name} must be a number, not {value!r}")
+
+
+def _true_or_false(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{attribute.name} must be true or false, not {value!r}")
+
+
+@frozen(kw_only=True)
+class TraitDeepJudgment:
+    """Deep judgment of one trait, as a user configures it. None means: the default of the run."""
+
+    enabled: bool = field(default=True, validator=_true_or_false)
+    excerpt_enabled: bool = field(default=True, validator=_true_or_false)
+    """Whether quotations are looked for; without, the judge reasons from the text itself."""
+    max_excerpts: int | None = _optional(_whole, validators.ge(1))
+    fuzzy_match_threshold: float | None = _optional(_number, validators.ge(0), validators.le(1))
+    excerpt_retry_attempts: int | None = _optional(_whole, validators.ge(0))
+    search_enabled: bool = field(default=False, validator=_true_or_false)
+    """Whether the quotations are searched for, by `deep_judgment_rubric_search_tool`."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.search_enabled and not self.excerpt_enabled:
+            raise ValueError("search_enabled needs excerpt_enabled: quotations are what is searched for")
+
+
+Entries = Mapping[str, TraitDeepJudgment]
+
+
+def _entry(name: str, value: Any) -> TraitDeepJudgment:
+    if isinstance(value, TraitDeepJudgment):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}: expected a table of settings, got {value!r}")
+    known = fields_dict(TraitDeepJudgment)
+    if unknown := [str(key) for key in value if key not in known]:
+        raise ValueError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+    try:
+        return TraitDeepJudgment(**value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _entries(value: Any, where: str = "global") -> dict[str, TraitDeepJudgment]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where}: expected a table of traits, got {value!r}")
+    return {_name(where, name): _entry(f"{where}.{name}", entry) for name, entry in value.items()}
+
+
+def _name(where: str, name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{where}: names are texts, not {name!r}; write it in quotes")
+    return name
+
+
+def _by_question(value: Any) -> dict[str, Entries]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"question_specific: expected a table of questions, got {value!r}")
+    where = "question_specific"
+    return {_name(where, question): _entries(traits, f"{where}.{question}") for question, traits in value.items()}
+
+
+@frozen(kw_only=True)
+class DeepJudgmentRubricConfig:
+    """Which traits are judged deeply in the mode `custom`. The entry of a question replaces the global one."""
+
+    global_traits: Entries = field(factory=dict, converter=_entries)
+    """By name of the trait. In files and plain data it is called `global`."""
+    question_specific: Mapping[str, Entries] = field(factory=dict, converter=_by_question)
+    """By question id, then by name of the trait."""
+
+    @classmethod
+    def of(cls, value: Any) -> DeepJudgmentRubricConfig | None:
+        """From plain data `{"global": {...}, "question_specific": {...}}`. Raises ValueError."""
+        if value is None or isinstance(value, DeepJudgmentRubricConfig):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(f"expected a table with global and question_specific, got {value!r}")
+        known = {"global": "global_traits", "question_specific": "question_specific"}
+        if unknown := [str(key) for key in value if key not in known]:
+            raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+        return cls(**{known[key]: entries for key, entries in value.items()})
+
+
+@frozen(kw_only=True)
+class TraitEvidenceRules:
+    """How one trait is judged deeply; every value is decided."""
+
+    excerpts: bool = True
+    max_excerpts: int = 7
+    threshold: float = 0.80
+    retries: int = 2
+    search: bool = False
+
+
+def evidence_rules(config: VerificationConfig, trait: LLMRubricTrait, question_id: str) -> TraitEvidenceRules | None:
+    """How a trait is judged deeply for a question; None where it is judged as usual.
+
+    Literal traits and template kinds never are: deep judgment scores booleans and numbers.
+    """
+    mode = config.deep_judgment_rubric_mode
+    if mode == "disabled" or trait.kind not in ("boolean", "score"):
+        return None
+    if mode == "enable_all":
+        entry: TraitDeepJudgment | None = TraitDeepJudgment(excerpt_enabled=config.deep_judgment_rubric_global_excerpts)
+    elif mode == "use_checkpoint":
+        entry = _of_trait(trait)
+    else:
+        custom = config.deep_judgment_rubric_config or DeepJudgmentRubricConfig()
+        entry = custom.question_specific.get(question_id, {}).get(trait.name) or custom.global_traits.get(trait.name)
+    if entry is None or not entry.enabled:
+        return None
+    usual = (
+        config.deep_judgment_rubric_max_excerpts_default,
+        config.deep_judgment_rubric_fuzzy_match_threshold_default,
+        config.deep_judgment_rubric_excerpt_retry_attempts_default,
+    )
+    own = (entry.max_excerpts, entry.fuzzy_match_threshold, entry.excerpt_retry_attempts)
+    most, threshold, retries = (default if value is None else value for value, default in zip(own, usual, strict=True))
+    return TraitEvidenceRules(
+        excerpts=entry.excerpt_enabled,
+        max_excerpts=int(most),
+        threshold=threshold,
+        retries=int(retries),
+        search=entry.search_enabled,
+    )
+
+
+def _of_trait(trait: LLMRubricTrait) -> TraitDeepJudgment:
+    """What the benchmark itself says about a trait; it is searched only where quotations are looked for."""
+    return TraitDeepJudgment(
+        enabled=trait.deep_judgment_enabled,
+        excerpt_enabled=trait.deep_judgment_excerpt_enabled,
+        max_excerpts=trait.deep_judgment_max_excerpts,
+        fuzzy_match_threshold=trait.deep_judgment_fuzzy_match_threshold,
+        excerpt_retry_attempts=trait.deep_judgment_excerpt_retry_attempts,
+        search_enabled=trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled,
+    )

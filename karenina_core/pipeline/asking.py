@@ -1,0 +1,82 @@
+"""One question to the judge with a typed reply: how every stage that asks one does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import FillError
+from ..ports.structured import Validate
+from ..ports.values import ParsePortResult
+from ..prompts.untrusted import untrusted
+from .context import VerificationContext
+from .trace import EvaluationInput
+
+__all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
+
+Schema = Mapping[str, Any]
+JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": Mapping}
+
+
+async def ask_judge(
+    context: VerificationContext,
+    task: str,
+    texts: tuple[str, str],
+    schema: Schema,
+    *,
+    validate: Validate | None = None,
+    temperature: float | None = None,
+) -> ParsePortResult:
+    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text.
+
+    The user's system prompt for the parsing model stands before karenina's own. `validate` makes something of the data;
+    the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
+    the judge could not be reached.
+    """
+    system, user = texts
+    if own := context.system_prompt("parsing"):
+        system = f"{own}\n\n{system}"
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = context.parsing.prompt(task, system, user, shape)
+    return await context.parsing.parse(task, messages, schema, validate=validate, temperature=temperature)
+
+
+def presented(question: str, given: EvaluationInput) -> str:
+    """The question and the answer for a prompt, the answer marked as data."""
+    what = "trace" if given.used_full_trace else "response"
+    return f"Question:\n{question}\n\nThe {what} to examine:\n{untrusted(given.text, what)}"
+
+
+def closed_object(properties: Schema, description: str = "") -> dict[str, Any]:
+    """A JSON Schema of an object with these properties, all of them required, and no others."""
+    told = {"description": description} if description else {}
+    return {
+        "type": "object",
+        **told,
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def check_reply(data: object, schema: Schema) -> None:
+    """Raises FillError with everything that does not fit. Nothing is converted: the text "false" is not False."""
+    found = list(_problems(data, schema, ""))
+    if found:
+        raise FillError("\n".join(found))
+
+
+def _problems(value: object, schema: Schema, path: str) -> Iterator[str]:
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if not isinstance(value, tuple(JSON_TYPES[kind] for kind in kinds)):
+        yield f"{path or 'the reply'} must be {' or '.join(kinds)}"
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _problems(entry, schema["items"], f"{path}[{index}]")
+    elif isinstance(value, Mapping):
+        for name, inner in schema["properties"].items():
+            where = f"{path}.{name}" if path else name
+            if name in value:
+                yield from _problems(value[name], inner, where)
+            else:
+                yield f"{where} is missing"

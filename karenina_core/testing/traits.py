@@ -1,0 +1,132 @@
+"""Does a trait evaluator score every trait by itself, make nothing up, and treat the answer as data?"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ..errors import KareninaError, one_line
+from ..model.config import VerificationConfig
+from ..model.traits import RubricTrait
+from ..plugin.application import Karenina
+from .checks import Check, Fault, expecting, run_checks
+from .fakes import Script
+from .lines import line_of_error
+from .loops import StillRunning
+from .made import CONSTRUCTION, Made
+from .trait_asking import JUDGED
+from .trait_looks import ALWAYS, NO_JUDGE, SEVERAL
+from .trait_trials import TEXT, Look, Trial
+from .trait_values import VALUES
+
+__all__ = ["check_trait_evaluator", "evaluator_checks", "trait_checks"]
+
+
+def trait_checks(
+    evaluator: Any,
+    traits: Sequence[RubricTrait],
+    *,
+    text: str = TEXT,
+    reply: Script | None = None,
+    broken: Sequence[RubricTrait] = (),
+    config: VerificationConfig | None = None,
+    app: Karenina | None = None,
+    settings: Any = None,
+    most_calls: int = 10,
+    expected_failures: Mapping[str, str] | None = None,
+) -> list[Check]:
+    """One check for every promise of a trait evaluator.
+
+    `evaluator` is a class, which is made anew for every check, with `settings` where it takes an argument, or an
+    instance. It scores `traits` for `text`. Its judge obeys whatever JSON Schema it is asked for; where that is not
+    enough, `reply(call)` says what it replies. `broken` are traits that cannot be evaluated, such as one whose code
+    raises; without them each of `traits` is made to fail, where that is possible. The judge may be asked `most_calls`
+    times about one trait. Some checks add copies of the traits, with other names and descriptions. The application is
+    by default one of the installed plugins.
+    Raises ValueError where there are no traits.
+    """
+    if not traits:
+        raise ValueError("give some traits to score, better two than one: trait_checks(Evaluator, [MyTrait(...), ...])")
+    trial = Trial(
+        made=_made(evaluator, settings),
+        traits=tuple(traits),
+        broken=tuple(broken),
+        text=text,
+        reply=reply,
+        config=config or VerificationConfig(),
+        app=app,
+        most_calls=most_calls,
+    )
+    looks = {**VALUES, **ALWAYS}
+    looks |= {name: SEVERAL[name] for name in SEVERAL if len(traits) > 1 or (broken and name == "one_fails")}
+    looks |= JUDGED if trial.asks_judge else NO_JUDGE
+    checks = [*_checks(trial, looks), *_construction(trial.made)]
+    return expecting(checks, expected_failures, (*SEVERAL, *JUDGED, *NO_JUDGE, *CONSTRUCTION))
+
+
+def check_trait_evaluator(evaluator: Any, traits: Sequence[RubricTrait], **options: Any) -> None:
+    """Run all checks of a trait evaluator; `options` are those of `trait_checks`. Raises an ExceptionGroup of what
+    fails."""
+    run_checks(trait_checks(evaluator, traits, **options))
+
+
+def evaluator_checks(evaluator: Any, *, traits: Sequence[RubricTrait] = (), **options: Any) -> list[Check]:
+    """Like `trait_checks`; without traits, the checks that need none."""
+    if traits:
+        return trait_checks(evaluator, traits, **options)
+    made = _made(evaluator, options.get("settings"))
+    return [*_checks(Trial(made=made, traits=()), {"name": VALUES["name"]}), *_construction(made)]
+
+
+def _made(evaluator: Any, settings: Any) -> Made:
+    return Made("trait evaluator", evaluator, _arguments(evaluator, settings), _method(evaluator), (KareninaError,))
+
+
+def _checks(trial: Trial, looks: Mapping[str, tuple[str, Look]]) -> list[Check]:
+    subject = trial.made.name
+    return [Check(subject, name, promise, partial(_look, trial, look)) for name, (promise, look) in looks.items()]
+
+
+def _construction(made: Made) -> list[Check]:
+    looks = CONSTRUCTION if isinstance(made.thing, type) else {}
+    return [Check(made.name, name, promise, partial(made.look, look)) for name, (promise, look) in looks.items()]
+
+
+def _arguments(evaluator: Any, settings: Any) -> tuple[Any, ...]:
+    """As an application makes it."""
+    takes = isinstance(evaluator, type) and settings is not None and inspect.signature(evaluator).parameters
+    return (settings,) if takes else ()
+
+
+def _method(evaluator: Any) -> str:
+    """The method that does the work, to be named in messages."""
+    cls = evaluator if isinstance(evaluator, type) else type(evaluator)
+    return next((name for base in cls.__mro__[:-1] for name in ("evaluate", "score") if name in vars(base)), "score")
+
+
+def _look(trial: Trial, look: Look) -> Fault | None:
+    try:
+        with _quiet():
+            return look(trial)
+    except StillRunning as late:
+        return trial.fault(str(late), "end in time; do not call case.in_turn from within itself")
+    except Exception as error:  # a stranger's code may raise anything; that is what is looked for
+        line = line_of_error(error, None) or trial.made.line()
+        remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
+        return Fault(f"it raised {one_line(error)}", line, remedy, error)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Failures are provoked here, by the dozen: karenina's own log says nothing of them; other loggers are let be."""
+    logger = logging.getLogger("karenina")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,49 @@
+"""DeepJudgmentRubricAutoFail: an answer of which a trait finds nothing to quote does not pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Skip,
+    Stage,
+    VerificationContext,
+    hookimpl,
+)
+from karenina_core.pipeline.stage import with_other_traits
+
+
+class DeepJudgmentRubricAutoFail(Stage):
+    """Fails the verdict when a trait that was judged deeply is left without a quotation from the answer."""
+
+    category = Category.RUBRIC
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    reads = (ArtifactKeys.ABSTENTION_DETECTED,)
+    included_when = with_other_traits("agentic")
+    after = (
+        *("VerifyTemplate", "EmbeddingCheck", "DeepJudgmentAutoFail"),
+        *("RubricEvaluation", "AgenticRubricEvaluation"),
+    )
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if not context.get_result_field("deep_judgment_rubric_performed", False):
+            return Skip("no trait was judged deeply")
+        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
+            return Skip("the model abstained")
+        if not context.get_result_field("traits_without_valid_excerpts", ()):
+            return Skip("no trait was found to lack an excerpt")
+        return True
+
+    def execute(self, context: VerificationContext) -> None:
+        missing = context.get_result_field("traits_without_valid_excerpts")
+        context.record(verdict=False, reason=f"without an excerpt: {', '.join(missing)}")
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(DeepJudgmentRubricAutoFail)

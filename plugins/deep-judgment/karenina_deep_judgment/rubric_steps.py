@@ -1,0 +1,255 @@
+"""The steps of deep judgment for one trait: which question each of them puts to the judge, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from attrs import define, field
+
+from karenina_core.errors import ParseError, PortError
+from karenina_core.model.rubric_config import TraitEvidenceRules
+from karenina_core.model.traits import LLMRubricTrait
+from karenina_core.pipeline.asking import closed_object, presented
+from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.scoring import read_score, score_schema
+from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
+from karenina_core.ports import ParsePortResult
+from karenina_core.prompts import PromptTask, untrusted
+
+from . import rubric_prompts as prompts
+from .asking import Read, replied
+from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
+from .matching import Source
+from .prompts import ASSESSMENT, as_data, refused
+from .replies import (
+    RISKS,
+    Offered,
+    assessments_schema,
+    excerpts_schema,
+    read_assessments,
+    read_excerpts,
+    read_reasoning,
+    reasoning_schema,
+)
+from .searching import AT_ONCE, looked_up, risk_of, to_assess, with_assessments
+
+__all__ = ["TraitWork", "judged"]
+
+T = TypeVar("T")
+LIST = "excerpts"
+"""The property of a reply that holds the quotations: names of traits may hold anything, names of properties may not."""
+UNSUPPORTED = "no quotation from the answer supports a score"
+
+
+@define(eq=False)
+class _Shared:
+    """What the traits of one answer have in common."""
+
+    source: Source
+    """The text that is quoted from, prepared once."""
+    searches: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+
+_shared: WeakKeyDictionary[TraitCase, _Shared] = WeakKeyDictionary()
+"""By answer, for as long as the answer is being evaluated."""
+
+
+@define(eq=False)
+class TraitWork:
+    """One trait that is being judged, and what is known about it so far: also where the judgment ends early."""
+
+    trait: LLMRubricTrait
+    case: TraitCase
+    rules: TraitEvidenceRules
+    gathered: Gathered | None = None
+    excerpts: tuple[Excerpt, ...] = ()
+    reasoning: str = ""
+    done: list[str] = field(factory=list)
+    calls: int = 0
+    """Calls of the judge about this trait, those to correct a reply included."""
+    attempts: int = 0
+    """How often the judge was asked for quotations."""
+    warnings: list[str] = field(factory=list)
+    """What people are to be told. Traits end in any order: whoever knows all of them tells it."""
+
+    @property
+    def shared(self) -> _Shared:
+        return _shared.setdefault(self.case, _Shared(Source(self.case.given.text)))
+
+    @property
+    def about(self) -> str:
+        """The trait for a prompt."""
+        criteria = (self.trait.description or "").strip() or "Only the name of the trait is given; take it literally."
+        return f"Trait: {self.trait.name}\nCriteria:\n{criteria}"
+
+    @property
+    def quotations(self) -> tuple[Excerpt, ...]:
+        """Those that were accepted, without explanations of why there is none."""
+        return tuple(excerpt for excerpt in self.excerpts if excerpt.text)
+
+    @property
+    def risk(self) -> dict[str, Any] | None:
+        """The risks of the quotations in their order, and the highest; None where none of them was assessed."""
+        risks = [excerpt.hallucination_risk for excerpt in self.quotations]
+        known = [risk for risk in risks if risk is not None]
+        return {"overall_risk": risk_of(known, RISKS), "per_excerpt_risks": risks} if known else None
+
+    async def ask(self, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[T]) -> T:
+        """What `read` makes of the judge's reply, in a place of the item. Raises ParseError and PortError."""
+
+        async def made() -> ParsePortResult:
+            return await replied(self.case.context, task, texts, schema, read)
+
+        try:
+            result = await self.case.in_turn(made)
+        except BaseException as error:
+            self.calls += _made(error)
+            raise
+        self.calls += 1 + result.repairs
+        found: T = result.parsed
+        return found
+
+    def evidence(self, error: BaseException | None = None) -> TraitEvidence:
+        """What there is so far. `error` is what the judgment ended with."""
+        gathered = self.gathered
+        lacks = gathered is not None and not self.quotations
+        metadata: dict[str, Any] = {
+            "stages_completed": list(self.done),
+            "model_calls": self.calls,
+            "had_excerpts": bool(self.quotations),
+            "excerpt_retry_count": max(0, self.attempts - 1),
+            "excerpt_validation_failed": lacks and gathered is not None and bool(gathered.rejected),
+        }
+        if self.warnings:
+            metadata["warnings"] = list(self.warnings)
+        if error is not None:
+            metadata["error"] = TraitScore.failed(error).reason
+        return TraitEvidence(
+            excerpts=tuple(excerpt.row() for excerpt in self.excerpts),
+            reasoning=self.reasoning,
+            risk=self.risk,
+            metadata=metadata,
+            lacks_excerpts=lacks,
+        )
+
+
+def _made(error: BaseException) -> int:
+    """Calls that ended in this error. An adapter's exceptions become PortErrors: other plain ones come before it."""
+    if isinstance(error, PortError):
+        return 1 + error.repairs
+    return 0 if isinstance(error, Exception) else 1
+
+
+async def judged(work: TraitWork) -> TraitScore:
+    """All steps. Raises ParseError and PortError; what was found until then is in `work`."""
+    if work.rules.excerpts:
+        await quoted(work)
+        if not work.quotations:
+            why = next((f": {e.explanation}" for e in work.excerpts if e.explanation), "")
+            return TraitScore(state="missing", reason=f"{UNSUPPORTED}{why}", evidence=work.evidence())
+        if work.rules.search:
+            await assessed(work)
+    await reasoned(work)
+    return await scored(work)
+
+
+async def quoted(work: TraitWork) -> None:
+    """Step 1: quotations that bear on the trait, looked up in the text that is scored. One of them is enough; that
+    there is none has to be explained. Raises ParseError where the last reply could not be read."""
+    case, rules = work.case, work.rules
+    wanted = ExcerptRules(
+        most=rules.max_excerpts, threshold=rules.threshold, retries=rules.retries, enough=1, explained=True
+    )
+
+    async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
+        work.attempts += 1
+        told = f"Quote at most {rules.max_excerpts} passages of this {case.label}."
+        shown = presented(case.context.question_text, case.given)
+        rows = [found.shown for found in rejected]
+        again = refused(rows, case.label, "Give others; where there is none, say so as described.")
+        if work.attempts > 1 and not rows:
+            again = prompts.AGAIN
+        parts = [shown, work.about, again, told]
+        offered = await work.ask(
+            PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION,
+            (prompts.EXCERPTS, "\n\n".join(part for part in parts if part)),
+            excerpts_schema((LIST,), rules.max_excerpts),
+            lambda data: read_excerpts(data, (LIST,)),
+        )
+        return dict.fromkeys(names, offered[LIST])
+
+    name = work.trait.name
+    work.gathered = await gather(asked, (name,), work.shared.source, wanted)
+    work.excerpts = work.gathered.excerpts.get(name, ())
+    work.done.append("excerpt_extraction")
+
+
+async def assessed(work: TraitWork) -> None:
+    """Step 1b: every quotation is searched for, and what was found is assessed in one call. Failures are warnings."""
+    context, name = work.case.context, work.trait.name
+    tool = context.config.deep_judgment_rubric_search_tool
+    excerpts, warnings = await looked_up(context.app, tool, {name: work.excerpts}, work.shared.searches)
+    work.warnings += warnings
+    work.excerpts = excerpts[name]
+    found = to_assess(excerpts)
+    if not found:
+        return
+    rows = {key: excerpt.shown() for key, (_, excerpt) in found.items()}
+    shown = as_data(rows, "statements and search results")
+    text = f"Question:\n{context.question_text}\n\nStatements from the answer, with what was found about each:\n{shown}"
+    try:
+        said = await work.ask(
+            PromptTask.DJ_RUBRIC_HALLUCINATION,
+            (ASSESSMENT, f"{text}\n\nAssess each statement."),
+            assessments_schema(tuple(found)),
+            lambda data: read_assessments(data, tuple(found)),
+        )
+    except BaseException as error:  # whatever it is, the score does not depend on it
+        if stops_item(error):
+            raise
+        work.warnings.append(f"the search results were not assessed ({TraitScore.failed(error).reason})")
+        return
+    work.excerpts = with_assessments(excerpts, found, said)[name]
+    work.done.append("hallucination_assessment")
+
+
+async def reasoned(work: TraitWork) -> None:
+    """Step 2: what follows, from the quotations or, where none were wanted, from the text itself."""
+    case = work.case
+    if work.rules.excerpts:
+        rows: dict[str, Any] = {"quotations": [excerpt.shown(results=False) for excerpt in work.quotations]}
+        if work.risk is not None:
+            rows["overall_risk"] = work.risk["overall_risk"]
+        shown = as_data(rows, "evidence")
+        basis = f"Question:\n{case.context.question_text}\n\nQuotations from the {case.label}:\n{shown}"
+        system = prompts.REASONING
+    else:
+        basis, system = presented(case.context.question_text, case.given), prompts.REASONING_FROM_TEXT
+    parts = await work.ask(
+        PromptTask.DJ_RUBRIC_REASONING,
+        (system, f"{basis}\n\n{work.about}\n\nReason about the trait."),
+        reasoning_schema(),
+        read_reasoning,
+    )
+    work.reasoning = "\n\n".join(f"{name.capitalize()}:\n{text}" for name, text in parts.items())
+    work.done.append("reasoning_generation")
+
+
+async def scored(work: TraitWork) -> TraitScore:
+    """Step 3: the score that follows from the reasoning. A reply that is no score to the end is `invalid`."""
+    trait = work.trait
+    judgment = untrusted(work.reasoning, "judgment")
+    try:
+        score = await work.ask(
+            PromptTask.DJ_RUBRIC_SCORE_EXTRACTION,
+            (prompts.SCORE, f"{work.about}\n\nJudgment:\n{judgment}\n\n{prompts.scale(trait)}"),
+            closed_object({"score": score_schema(trait)}),
+            lambda data: read_score(trait, data.get("score")),
+        )
+    except ParseError as error:
+        return TraitScore(state="invalid", reason=str(error), evidence=work.evidence(error))
+    work.done.append("score_extraction")
+    return TraitScore(value=score, evidence=work.evidence())

@@ -1,0 +1,1 @@
+"""Rubric evaluation: the stage and the evaluators of the published trait types."""

@@ -1,0 +1,133 @@
+r"""A pattern of Python's `re`, rewritten so that the package `regex` finds the same.
+
+The package can stop a search that takes too long, which `re` cannot. It reads some patterns in another way, though:
+braces that are plain text to `re` mean approximate matching to it (`frac{d}` would be found in "fra"), `[[:alpha:]]`
+names a class, `[^\s\S]` is any character instead of none, superscripts are no letters or digits, combining marks are,
+and with the flag `x` more characters than those of ASCII are white space to be left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["as_regex"]
+
+WORD = r"\p{L}\p{N}_"
+NOT_WORD = r"\p{M}\p{S}\p{Z}\p{C}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}‿⁀⁔︳︴﹍-﹏＿"
+BLANK = r"\s\x1c-\x1f"
+NOT_BLANK = r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Cs}\p{Cn}\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+IN_CLASS = {r"\w": WORD, r"\W": NOT_WORD, r"\s": BLANK, r"\S": NOT_BLANK, "[": r"\["}
+NOT_EMPTY = "" if re.search(r"\B", "") else r"(?!\A\Z)"
+"""Before Python 3.14, `\\B` is nowhere in an empty text."""
+OUTSIDE = {
+    r"\w": f"[{WORD}]",
+    r"\W": f"[^{WORD}]",
+    r"\s": f"[{BLANK}]",
+    r"\S": f"[^{BLANK}]",
+    r"\b": f"(?:(?<=[{WORD}])(?![{WORD}])|(?<![{WORD}])(?=[{WORD}]))",
+    r"\B": f"(?:(?<=[{WORD}])(?=[{WORD}])|{NOT_EMPTY}(?<![{WORD}])(?![{WORD}]))",
+    "{": r"\{",
+}
+Rules = tuple[Mapping[str, str], Mapping[str, str]]
+"""What is written for a token outside of brackets, and within."""
+UNICODE: Rules = (OUTSIDE, IN_CLASS)
+ASCII: Rules = ({r"\B": rf"(?:{NOT_EMPTY}\B)", "{": r"\{"}, {"[": r"\["})
+"""For patterns that are ASCII only as a whole."""
+ASCII_KINDS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t-\r\x20"}
+ASCII_OTHERS = {
+    "D": r"\x00-/:-\U0010ffff",
+    "W": r"\x00-/:-@\x5b-\x5e`\x7b-\U0010ffff",
+    "S": r"\x00-\x08\x0e-\x1f!-\U0010ffff",
+}
+ASCII_PART: Rules = (
+    {
+        **{rf"\{kind}": f"[{chars}]" for kind, chars in (ASCII_KINDS | ASCII_OTHERS).items()},
+        r"\b": OUTSIDE[r"\b"].replace(WORD, ASCII_KINDS["w"]),
+        r"\B": OUTSIDE[r"\B"].replace(WORD, ASCII_KINDS["w"]),
+        "{": r"\{",
+    },
+    {**{rf"\{kind}": chars for kind, chars in (ASCII_KINDS | ASCII_OTHERS).items()}, "[": r"\["},
+)
+"""For groups that are ASCII only, in a pattern that is not: `regex` loses track of these."""
+NOTHING = "(?:(?!))"
+CLASS = r"\[\^?\]?(?:\\N\{[^}]*\}|\\.|[^\]])*\]"
+"""A bracket right after the beginning does not end it."""
+TOKEN = re.compile(
+    rf"""(?sx)
+    \\N\{{[^}}]*\}} | \\.               # an escape
+    | {CLASS}
+    | \{{(?:\d+(?:,\d*)?|,\d*)\}}       # a repetition
+    | \(\?\#[^)]*\)                     # a comment
+    | .
+    """
+)
+TOKEN_IN_CLASS = re.compile(r"(?s)\\N\{[^}]*\}|\\.|.")
+LINE_COMMENT = re.compile(r"\#[^\n]*")
+OWN_FLAGS = re.compile(r"\(\?([aiLmsux]*)(?:-([imsx]+))?:")
+"""The beginning of a group with flags of its own: those that it switches on, and off."""
+OWN_LETTERS = (
+    "it has a group with the flag 'a' or 'u', and is without regard to case or ASCII only; write such a group without "
+    "that flag and with its classes spelt out, as [0-9A-Za-z_]"
+)
+LEFT_OUT = " \t\n\r\f\v"
+"""The white space that the flag `x` leaves out of a pattern."""
+
+
+def as_regex(pattern: str, *, ignore_case: bool = False) -> str:
+    """The pattern for `regex` (version 0). Raises re.error for one that `re` cannot read, and ValueError for one that
+    cannot be rewritten: `regex` does not know which letters are the same in a part of a pattern alone.
+    """
+    flags = re.compile(pattern).flags
+    ignore_case = ignore_case or bool(flags & re.IGNORECASE)
+    scopes = [(ASCII if flags & re.ASCII else UNICODE, bool(flags & re.VERBOSE))]  # the groups around a place
+    own_letters = False
+    written: list[str] = []
+    place = 0
+    while place < len(pattern):
+        rules, verbose = scopes[-1]
+        token = _next(pattern, place, verbose)
+        place += len(token)
+        written.append(_rewritten(token, rules, verbose))
+        if token == ")":
+            scopes.pop()
+        elif own := OWN_FLAGS.fullmatch(token):
+            on, off = own.group(1), own.group(2) or ""
+            own_letters, ignore_case = own_letters or "a" in on or "u" in on, ignore_case or "i" in on
+            scopes.append((_own_rules(on, rules), "x" in on or (verbose and "x" not in off)))
+        elif token == "(":
+            scopes.append(scopes[-1])
+    if own_letters and (ignore_case or flags & re.ASCII):
+        raise ValueError(OWN_LETTERS)
+    return "".join(written)
+
+
+def _own_rules(on: str, rules: Rules) -> Rules:
+    return ASCII_PART if "a" in on else UNICODE if "u" in on else rules
+
+
+def _next(pattern: str, place: int, verbose: bool) -> str:
+    found = (
+        (LINE_COMMENT.match(pattern, place) if verbose else None)
+        or OWN_FLAGS.match(pattern, place)
+        or TOKEN.match(pattern, place)
+    )
+    assert found is not None  # the last alternative is any character
+    return found.group()
+
+
+def _rewritten(token: str, rules: Rules, verbose: bool) -> str:
+    outside, in_class = rules
+    if len(token) > 1 and token.startswith("["):
+        return _class(token, in_class)
+    if verbose and token.isspace() and token not in LEFT_OUT:
+        return "\\" + token
+    return outside.get(token, token)
+
+
+def _class(written: str, known: Mapping[str, str]) -> str:
+    """A class in brackets."""
+    tokens = TOKEN_IN_CLASS.findall(written[1:])
+    if tokens[0] == "^" and any({rf"\{kind}", rf"\{kind.upper()}"} <= set(tokens) for kind in "dsw"):
+        return NOTHING  # neither one kind nor its opposite: `regex` would find any character
+    return "[" + "".join(known.get(token, token) for token in tokens)

@@ -1,0 +1,150 @@
+"""`llm` traits: qualities that the judge assesses by reading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from karenina_core import (
+    Karenina,
+    LLMRubricTrait,
+    TraitCase,
+    TraitEvaluator,
+    TraitScore,
+    VerificationConfig,
+    hookimpl,
+)
+from karenina_core.errors import KareninaError, Problem
+from karenina_core.model.rubric import TemplateKind
+from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_core.pipeline.traits import TraitStrategy
+from karenina_core.prompts import PromptTask
+
+from .llm_calls import TASKS, grouped, judged
+from .llm_records import recorded
+
+__all__ = ["LLMEvaluator", "karenina_register_traits"]
+
+Scores = Mapping[str, TraitScore]
+STRATEGY = "deep_judgment"
+LEAVE_OUT = "leave the llm traits out (rubric_trait_names)"
+SHALLOW = "use deep_judgment_rubric_mode disabled"
+
+
+class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
+    """Asks the judge about a quality of the answer.
+
+    In the strategy `batch` there is one call for the boolean and score traits of a rubric and one for its literal
+    traits; each becomes two where only some of the traits are to be compared with the reference answer, which is never
+    shown beside a trait that did not ask for it. In `sequential` every trait has a call of its own, and template kinds
+    always have. Calls are made at the same time. Traits that are to be judged deeply go to the judgment strategy
+    `deep_judgment`.
+
+    The value is True or False, a whole number, the index of a class (`label` is its name), or for template kinds a
+    record of the fields. What was said instead of a class is the label too, cut at 1,000 characters, as reasons are.
+    """
+
+    name = "llm"
+    trait_class = LLMRubricTrait
+    asks_judge = True
+
+    def check_config(
+        self, traits: Sequence[LLMRubricTrait], config: VerificationConfig, app: Karenina
+    ) -> Iterable[Problem]:
+        yield from (Problem("rubric", said) for trait in traits if (said := trait.ambiguity()))
+        rules = list(_rules(traits, config))
+        usual = [trait for trait, how in rules if how is None]
+        tasks = dict.fromkeys(task for trait in usual for task in _tasks(trait, config))
+        unable = [p for task in tasks for p in app.adapters.unable_judges(config.parsing_models, task, LEAVE_OUT)]
+        yield from {problem.path: problem for problem in reversed(unable)}.values()
+        deep = [how for _, how in rules if how is not None]
+        if deep:
+            yield from _strategy_problems(deep, config, app)
+
+    async def evaluate(self, traits: Sequence[LLMRubricTrait], case: TraitCase) -> Scores:
+        context = case.context
+        rules = {trait.name: evidence_rules(context.config, trait, context.question_id) for trait in traits}
+        deep = [trait for trait in traits if rules[trait.name] is not None]
+        usual = [trait for trait in traits if rules[trait.name] is None]
+
+        async def deeply(trait: LLMRubricTrait) -> TraitScore:
+            strategy: TraitStrategy = context.app.strategies.make(STRATEGY)
+            how = rules[trait.name]
+            assert how is not None
+            return await strategy.score(trait, case, how)
+
+        parts = await asyncio.gather(case.each(deep, deeply), _usually(usual, case))
+        found = {name: score for part in parts for name, score in part.items()}
+        return {trait.name: found[trait.name] for trait in traits}
+
+
+async def _usually(traits: Sequence[LLMRubricTrait], case: TraitCase) -> Scores:
+    """The scores of traits that are judged from the text itself."""
+    reference = case.context.question.raw_answer.strip()
+    records = [trait for trait in traits if isinstance(trait.kind, TemplateKind)]
+    others = [trait for trait in traits if not isinstance(trait.kind, TemplateKind)]
+    alone = case.context.config.rubric_evaluation_strategy == "sequential"
+    parts = await asyncio.gather(
+        case.each(records, partial(_record, case=case, reference=reference)),
+        *(judged(group, case) for group in grouped(others, reference, alone=alone)),
+    )
+    return {name: score for part in parts for name, score in part.items()}
+
+
+async def _record(trait: LLMRubricTrait, case: TraitCase, reference: str) -> TraitScore:
+    assert isinstance(trait.kind, TemplateKind)
+    return await recorded(trait, trait.kind, case, reference if trait.include_ground_truth else "")
+
+
+def _rules(
+    traits: Iterable[LLMRubricTrait], config: VerificationConfig
+) -> Iterator[tuple[LLMRubricTrait, TraitEvidenceRules | None]]:
+    """Every trait with the ways in which it would be judged, whatever the question."""
+    custom = config.deep_judgment_rubric_config
+    places: dict[str, list[str]] = {}
+    for question, entries in custom.question_specific.items() if custom else ():
+        for name in entries:
+            places.setdefault(name, []).append(question)
+    for trait in traits:
+        for question in ("", *places.get(trait.name, ())):
+            yield trait, evidence_rules(config, trait, question)
+
+
+def _tasks(trait: LLMRubricTrait, config: VerificationConfig) -> Sequence[str]:
+    """What the judge may be asked to do for the trait."""
+    if isinstance(trait.kind, TemplateKind):
+        return (PromptTask.RUBRIC_LLM_TRAIT_TEMPLATE,)
+    single, several = TASKS[trait.kind == "literal"]
+    return (single,) if config.rubric_evaluation_strategy == "sequential" else (several, single)
+
+
+def _strategy_problems(
+    rules: Sequence[TraitEvidenceRules], config: VerificationConfig, app: Karenina
+) -> Iterator[Problem]:
+    """What is missing for traits that are to be judged deeply."""
+    if STRATEGY not in app.strategies:
+        what = f"no plugin brings the strategy {STRATEGY!r}"
+        remedy = f"install karenina-deep-judgment, do not block its plugin deep-judgment, or {SHALLOW}"
+        yield Problem("deep_judgment_rubric_mode", f"{what}; {remedy}.{app.inactive()}")
+        return
+    tasks = {True: PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION, False: PromptTask.DJ_RUBRIC_REASONING}
+    for quoting in sorted({how.excerpts for how in rules}):
+        yield from app.adapters.unable_judges(config.parsing_models, tasks[quoting], SHALLOW)
+    if any(how.search for how in rules):
+        yield from _search_problems(config, app)
+
+
+def _search_problems(config: VerificationConfig, app: Karenina) -> Iterator[Problem]:
+    try:
+        problem = app.search_tool(config.deep_judgment_rubric_search_tool).problem()
+    except (KareninaError, TypeError) as error:
+        problem = str(error)
+    if problem:
+        yield Problem("deep_judgment_rubric_search_tool", problem)
+
+
+@hookimpl
+def karenina_register_traits(registry: Any) -> None:
+    registry.add(LLMEvaluator)

@@ -1,0 +1,219 @@
+"""Boolean, score and literal traits before the judge: which of them share a call, and what its replies say of each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from karenina_core import LLMRubricTrait, TraitScore
+from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line
+from karenina_core.log import get_logger
+from karenina_core.pipeline.asking import ask_judge, closed_object
+from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.scoring import read_score, score_schema
+from karenina_core.pipeline.traits import TraitCase
+from karenina_core.prompts import PromptTask
+
+from .llm_prompts import CLASSES, SCORES, system_text, traits_text
+
+__all__ = ["MOST_SAID", "Group", "grouped", "judged", "shortened", "word_on"]
+
+Trait = LLMRubricTrait
+SINGLE_KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
+TASKS = {
+    False: (PromptTask.RUBRIC_LLM_TRAIT_SINGLE, PromptTask.RUBRIC_LLM_TRAIT_BATCH),
+    True: (PromptTask.RUBRIC_LITERAL_TRAIT_SINGLE, PromptTask.RUBRIC_LITERAL_TRAIT_BATCH),
+}
+"""By whether traits are literal: the task of one trait, and that of several."""
+STOPS: frozenset[ErrorKind] = frozenset(
+    {"auth", "rate_limited", "timeout", "connection", "server", "budget", "cancelled"}
+)
+"""Failures that another question would meet too. Any other may be due to what was asked, and cost one trait only."""
+MOST_SAID = 1000
+"""Characters that are kept of a label and of a reason."""
+log = get_logger("karenina.rubric")
+
+
+@frozen(kw_only=True)
+class Group:
+    """Traits that the judge is asked about in one call: all of them literal, or none."""
+
+    traits: tuple[Trait, ...]
+    reference: str = ""
+    """The reference answer; empty where these traits do not ask for it."""
+
+    @property
+    def literal(self) -> bool:
+        return self.traits[0].kind == "literal"
+
+    @property
+    def task(self) -> PromptTask:
+        return TASKS[self.literal][len(self.traits) > 1]
+
+    @property
+    def keyed(self) -> dict[str, Trait]:
+        """The traits by the keys of the reply. They are numbered: their names may be no keys of a JSON Schema."""
+        if len(self.traits) == 1:
+            return {SINGLE_KEYS[str(self.traits[0].kind)]: self.traits[0]}
+        return {f"trait_{number}": trait for number, trait in enumerate(self.traits, 1)}
+
+    def of(self, traits: Sequence[Trait]) -> Group:
+        """A group of some of the traits."""
+        return Group(traits=tuple(traits), reference=self.reference)
+
+
+def grouped(traits: Iterable[Trait], reference: str, *, alone: bool) -> list[Group]:
+    """The traits in as few calls as may be: literal ones apart from the others, and those that are to be compared
+    with the reference answer apart from those that must not be told of it. `alone`: one call for each.
+    """
+    sorts: dict[tuple[bool, bool], list[Trait]] = {}
+    for trait in traits:
+        sorts.setdefault((trait.kind == "literal", bool(reference) and trait.include_ground_truth), []).append(trait)
+    groups = [Group(traits=tuple(own), reference=reference if compared else "") for (_, compared), own in sorts.items()]
+    return [group.of([trait]) for group in groups for trait in group.traits] if alone else groups
+
+
+async def judged(group: Group, case: TraitCase) -> dict[str, TraitScore]:
+    """The score of every trait of the group.
+
+    What a usable reply says about a trait counts, also where the same reply is no use for another. When the judge's
+    repairs are used up, or the request is refused, it is asked about the traits without a score in two halves, and
+    about what then has none one by one: for n traits there are at most 1 call for n = 1, 3 for n = 2, 5 for n = 3 and
+    n + 3 from n = 4 on, each with its repairs. Where the judge cannot be reached (`STOPS`), nothing is asked again.
+    """
+    words = _Words()
+    asked = [group.traits]
+    await _ask(group, case, words)
+    for split in (_halves, _one_by_one):
+        left = [trait for part in asked if len(part) > 1 for trait in part if words.open(trait)]
+        asked = split(left)
+        await asyncio.gather(*(_ask(group.of(part), case, words) for part in asked))
+    return {trait.name: words.final(trait) for trait in group.traits}
+
+
+def _halves(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
+    middle = (len(traits) + 1) // 2
+    return [tuple(part) for part in (traits[:middle], traits[middle:]) if part]
+
+
+def _one_by_one(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
+    return [(trait,) for trait in traits]
+
+
+@define
+class _Words:
+    """What was said about each trait, by its name.
+
+    The last word counts. A reply that is silent, or says null, takes nothing back.
+    """
+
+    said: dict[str, TraitScore] = field(factory=dict)
+    unread: dict[str, str] = field(factory=dict)
+    """Why the latest replies about it could not be read at all."""
+    closed: set[str] = field(factory=set)
+    """Those about which it is no use to ask again."""
+
+    def open(self, trait: Trait) -> bool:
+        """Whether it makes sense to ask about the trait again."""
+        return trait.name not in self.closed and not self.scored(trait)
+
+    def scored(self, trait: Trait) -> bool:
+        return trait.name in self.said and self.said[trait.name].state == "ok"
+
+    def hear(self, trait: Trait, value: Any) -> None:
+        if value is not None or trait.name not in self.said:
+            self.said[trait.name] = word_on(trait, value)
+
+    def fail(self, traits: Iterable[Trait], error: BaseException) -> None:
+        """Those of the traits that have no score yet could not be asked about."""
+        for trait in traits:
+            if not self.scored(trait):
+                self.said[trait.name] = TraitScore.failed(error)
+                self.closed |= {trait.name} if _stops(error) else set()
+
+    def final(self, trait: Trait) -> TraitScore:
+        said = self.said.get(trait.name)
+        if said is None:
+            said = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge said nothing about it"))
+        return evolve(said, reason=shortened(said.reason))
+
+
+def _stops(error: BaseException) -> bool:
+    """Whether the judge cannot be reached, whatever it is asked."""
+    if isinstance(error, KareninaError):
+        return error.kind in STOPS
+    return isinstance(error, OSError) or not isinstance(error, Exception)
+
+
+async def _ask(group: Group, case: TraitCase, words: _Words) -> None:
+    """Ask once, with repairs, and keep what is said. Never raises for a failure of the judge."""
+    reader = _Reader(group.keyed, words)
+    schema = closed_object({key: _property(trait) for key, trait in group.keyed.items()})
+    texts = (
+        system_text(CLASSES if group.literal else SCORES, case),
+        traits_text(group.keyed, case, group.reference),
+    )
+    try:
+        await case.in_turn(lambda: ask_judge(case.context, group.task, texts, schema, validate=reader.read))
+    except ParseError as error:
+        if not reader.replies:
+            words.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
+    except BaseException as error:  # middleware and instructions of adapters are anybody's code
+        if stops_item(error):
+            raise
+        if not isinstance(error, KareninaError):
+            log.warning("the judge could not be asked about traits", error=one_line(error))
+        words.fail(group.traits, error)
+
+
+def _property(trait: Trait) -> dict[str, Any]:
+    return {**score_schema(trait), "description": f"The trait {trait.name!r}"}
+
+
+@define
+class _Reader:
+    """Reads the replies of one call into the words about its traits."""
+
+    traits: Mapping[str, Trait]
+    words: _Words
+    replies: int = 0
+
+    async def read(self, data: Mapping[str, Any]) -> None:
+        """Raises FillError, in words for the judge, where a trait is left without a score."""
+        self.replies += 1
+        for key, trait in self.traits.items():
+            self.words.unread.pop(trait.name, None)
+            if key in data:
+                self.words.hear(trait, data[key])
+        missing = {key: trait for key, trait in self.traits.items() if not self.words.scored(trait)}
+        if missing:
+            raise FillError("\n".join(self._complaint(key, trait, data) for key, trait in missing.items()))
+
+    def _complaint(self, key: str, trait: Trait, data: Mapping[str, Any]) -> str:
+        if data.get(key) is None:
+            return f"{key} ({trait.name}) is missing"
+        return f"{key}, {self.words.said[trait.name].reason}"
+
+
+def word_on(trait: Trait, value: Any) -> TraitScore:
+    """What a value says about a boolean, score or literal trait. Null says nothing.
+
+    The label of a literal trait is the name of its class, or of a text that is no class the first 1,000 characters.
+    """
+    if value is None:
+        return TraitScore(state="missing", reason="the judge gave null instead of a score")
+    try:
+        score = read_score(trait, value)
+    except FillError as error:
+        said = shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        return TraitScore(state="invalid", reason=str(error), label=said if trait.kind == "literal" else None)
+    return TraitScore(value=score, label=trait.get_class_names()[score] if trait.kind == "literal" else None)
+
+
+def shortened(text: str) -> str:
+    """At most the first 1,000 characters of what a model or a provider said."""
+    return text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…"

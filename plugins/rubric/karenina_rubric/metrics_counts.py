@@ -1,0 +1,188 @@
+"""From what a judge found for each instruction to counts and metrics. Nothing here asks anybody anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core import MetricRubricTrait
+from karenina_core.pipeline.asking import closed_object
+
+__all__ = [
+    "Finding",
+    "Instruction",
+    "confusion",
+    "contradictions",
+    "findings_in",
+    "findings_schema",
+    "instructions_of",
+    "metrics_of",
+    "plain",
+    "with_lists",
+]
+
+BUCKETS = ("tp", "fn", "fp", "tn")
+QUOTATIONS = {"type": "array", "items": {"type": "string"}}
+
+
+@frozen
+class Instruction:
+    """One thing that the judge looks for."""
+
+    key: str
+    """`tp_1`, `tp_2`, ..., `tn_1`, ...: what it is called in prompt and reply."""
+    text: str
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a good answer has it; False for what a good answer does not have."""
+        return self.key.startswith("tp_")
+
+
+@frozen
+class Finding:
+    """What the judge found about one instruction."""
+
+    instruction: Instruction
+    holds: bool
+    """Whether the answer has it."""
+    excerpts: tuple[str, ...]
+    wrong_attempts: tuple[str, ...] = ()
+
+    @property
+    def bucket(self) -> str:
+        if self.instruction.is_wanted:
+            return "tp" if self.holds else "fn"
+        return "fp" if self.holds else "tn"
+
+    @property
+    def shown(self) -> str:
+        """What stands for it in the list of its bucket: the passage of the answer, or the instruction."""
+        return self.excerpts[0] if self.holds and self.excerpts else self.instruction.text
+
+
+def instructions_of(trait: MetricRubricTrait) -> tuple[Instruction, ...]:
+    """The instructions that are asked about, in order; equal ones once where the trait removes repeats."""
+    lists = {"tp": trait.tp_instructions, "tn": trait.tn_instructions if _full(trait) else ()}
+    return tuple(
+        Instruction(f"{name}_{number}", text)
+        for name, texts in lists.items()
+        for number, text in enumerate(_kept(texts, once=trait.repeated_extraction), 1)
+    )
+
+
+def findings_schema(trait: MetricRubricTrait, instructions: Iterable[Instruction]) -> dict[str, Any]:
+    """The JSON Schema of the reply: quotations first, and then the verdict, for every instruction."""
+    wrong = {} if _full(trait) else {"wrong_attempts": QUOTATIONS}
+    wanted = closed_object({"excerpts": QUOTATIONS, **wrong, "covered": {"type": "boolean"}})
+    unwanted = closed_object({"excerpts": QUOTATIONS, "present": {"type": "boolean"}})
+    return closed_object({one.key: wanted if one.is_wanted else unwanted for one in instructions})
+
+
+def with_lists(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply with an empty list for every list of quotations that it left out or gave as null."""
+    completed = dict(data)
+    for key, part in schema["properties"].items():
+        given = data.get(key)
+        if isinstance(given, Mapping):
+            lists = [name for name, kind in part["properties"].items() if kind is QUOTATIONS]
+            completed[key] = {**given, **{name: [] for name in lists if given.get(name) is None}}
+    return completed
+
+
+def findings_in(
+    data: Mapping[str, Any], instructions: Iterable[Instruction], schema: Mapping[str, Any]
+) -> tuple[Finding, ...]:
+    """The findings in a reply that fits the schema; what was not asked for is left out."""
+    asked = {key: part["properties"] for key, part in schema["properties"].items()}
+    return tuple(
+        _finding(one, {name: value for name, value in data[one.key].items() if name in asked[one.key]})
+        for one in instructions
+    )
+
+
+def _finding(instruction: Instruction, found: Mapping[str, Any]) -> Finding:
+    return Finding(
+        instruction,
+        found["covered" if instruction.is_wanted else "present"],
+        _kept(found["excerpts"], once=True),
+        _kept(found.get("wrong_attempts", ()), once=False),
+    )
+
+
+def contradictions(findings: Iterable[Finding], text: str) -> list[str]:
+    """Verdicts that do not fit their own quotations, and quotations for them that are not in the text, in words for
+    the judge. The text is one that `plain` made."""
+    return [f"{finding.instruction.key}: {said}" for finding in findings for said in _doubts(finding, text)]
+
+
+def _doubts(finding: Finding, text: str) -> Iterator[str]:
+    verdict = "covered" if finding.instruction.is_wanted else "present"
+    if finding.holds and not finding.excerpts:
+        yield f"{verdict} is true, but excerpts quotes nothing; quote the passage, or say false"
+    elif not finding.holds and finding.excerpts:
+        yield f"{verdict} is false, but excerpts quotes passages; say true, or leave it empty"
+    for quotation in finding.excerpts if finding.holds else ():
+        if plain(quotation) not in text:
+            yield f"{quotation!r:.200} is not in the text; copy passages character by character, or say false"
+    wrong = {plain(attempt) for attempt in finding.wrong_attempts}
+    for quotation in finding.excerpts:
+        if plain(quotation) in wrong:
+            yield f"{quotation!r:.200} is in excerpts and in wrong_attempts; it is either right or wrong"
+
+
+def confusion(findings: Sequence[Finding], *, once: bool) -> dict[str, list[str]]:
+    """The four buckets, one entry for everything that is counted. `once` counts equal wrong attempts once."""
+    buckets: dict[str, list[str]] = {name: [] for name in BUCKETS}
+    for finding in findings:
+        buckets[finding.bucket].append(finding.shown)
+    attempts = [text for finding in findings for text in finding.wrong_attempts]
+    buckets["fp"] += _kept(attempts, once=once)
+    return buckets
+
+
+def metrics_of(counts: Mapping[str, int], names: Iterable[str]) -> dict[str, float]:
+    """The metrics of these names. A ratio of nothing to nothing is 0.
+
+    precision = tp / (tp + fp), recall = tp / (tp + fn), specificity = tn / (tn + fp),
+    accuracy = (tp + tn) / (tp + tn + fp + fn), f1 = the harmonic mean of precision and recall.
+    """
+    tp, fn, fp, tn = (counts.get(name, 0) for name in BUCKETS)
+    precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
+    known = {
+        "precision": precision,
+        "recall": recall,
+        "f1": _ratio(2 * precision * recall, precision + recall),
+        "specificity": _ratio(tn, tn + fp),
+        "accuracy": _ratio(tp + tn, tp + tn + fp + fn),
+    }
+    return {name: known[name] for name in names}
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _full(trait: MetricRubricTrait) -> bool:
+    return trait.evaluation_mode == "full_matrix"
+
+
+def _kept(texts: Iterable[str], *, once: bool) -> tuple[str, ...]:
+    """The texts without white space around them and without blank ones; of equal ones the first, where `once`.
+
+    Case does not count.
+    """
+    trimmed = [text.strip() for text in texts if text.strip()]
+    if not once:
+        return tuple(trimmed)
+    first: dict[str, str] = {}
+    for text in trimmed:
+        first.setdefault(text.casefold(), text)
+    return tuple(first.values())
+
+
+def plain(text: str) -> str:
+    """A text for comparisons, in which case and the kind of white space do not count."""
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,140 @@
+"""Is what an evaluator says about a trait a score of that trait, and can a result hold it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from attrs import asdict, evolve
+
+from karenina_core.errors import one_line
+from karenina_core.model.rubric import MetricRubricTrait, RegexRubricTrait, RubricTrait, ScoredTrait, TemplateKind
+from karenina_core.model.trait_scale import misfit, scale_kind
+from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.traits import TraitEvidence, TraitScore, TraitState
+
+from .plain_data import plain, plain_details, told
+
+__all__ = ["scale_of", "sound"]
+
+STATES = get_args(TraitState)
+WHY: Mapping[str, str] = {
+    "invalid": "what was replied is no score of this trait",
+    "missing": "nothing was replied about it",
+    "error": "it could not be evaluated",
+    "skipped": "it was not to be evaluated",
+}
+"""The reasons of evaluators that give none."""
+MOST_SHOWN = 80
+
+
+def sound(trait: RubricTrait, score: Any) -> TraitScore:
+    """The score as plain data, or one that says what is wrong with it. Never raises, unless the item is to end.
+
+    A value that is no score of the trait, or not on the scale that the trait says it has, makes it `invalid`; what is
+    no `TraitScore`, or no data that JSON can hold, an `error`. Of a failed score nothing is kept that could be taken
+    for a value.
+    """
+    try:
+        return _sound(trait, score)
+    except BaseException as error:  # of a stranger's object, anything may raise anything
+        if stops_item(error):
+            raise
+        return _failed(trait, f"something that cannot be read: {one_line(error)}")
+
+
+def _sound(trait: RubricTrait, score: Any) -> TraitScore:
+    if not isinstance(score, TraitScore):
+        return _failed(trait, f"{type(score).__name__} instead of a TraitScore")
+    if score.state not in STATES:
+        return _failed(trait, f"the state {score.state!r}; there are {', '.join(STATES)}")
+    label = None if score.label is None else told(str(score.label))
+    more: dict[str, Any] = {
+        "label": label,
+        "details": plain_details(score.details),
+        "evidence": _evidence(score.evidence),
+    }
+    if score.state != "ok":
+        reason = told(str(score.reason or "").strip()) or WHY[score.state]
+        return TraitScore(state=score.state, reason=reason, **more)
+    if score.value is None:
+        return evolve(_failed(trait, "no score, and no reason"), **more)
+    try:
+        value = plain(score.value)
+    except (TypeError, RecursionError) as error:
+        return evolve(_failed(trait, f"a score that JSON cannot hold: {error}"), **more)
+    except ValueError as error:  # NaN, or a number beyond those of floats
+        return evolve(_failed(trait, f"a score that JSON cannot hold: {error}"), state="invalid", **more)
+    scale, problem = scale_of(trait)
+    if problem:
+        return TraitScore(state="error", reason=problem, **more)
+    if wanted := _misfit(trait, value) or misfit(scale_kind(scale), scale, value):
+        shown = repr(value)
+        shown = shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
+        reason = told(f"the evaluator of {trait.type_name!r} gave {shown}, which is not {wanted}")
+        replied = shown if scale_kind(scale) == "literal" else None
+        return TraitScore(state="invalid", reason=reason, **{**more, "label": label or replied})
+    return TraitScore(value=value, **more)
+
+
+def scale_of(trait: RubricTrait) -> tuple[Mapping[str, Any], str]:
+    """What its score means as plain data, and what is wrong with what the trait says about it. Never raises."""
+    try:
+        said: object = trait.scale()
+        if isinstance(said, Mapping):
+            return dict(plain(said)), ""
+        problem = f"the scale is {type(said).__name__} instead of a table"
+    except BaseException as error:  # of a stranger's trait, too
+        if stops_item(error):
+            raise
+        problem = f"the scale cannot be read: {one_line(error)}"
+    return {"type": trait.type_name}, problem
+
+
+def _failed(trait: RubricTrait, what: str) -> TraitScore:
+    return TraitScore(state="error", reason=told(f"the evaluator of {trait.type_name!r} gave {what}"))
+
+
+def _misfit(trait: RubricTrait, value: Any) -> str:
+    """What the value should have been, where it is not. Of types of other packages only their scales are known."""
+    if isinstance(trait, RegexRubricTrait):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(trait, MetricRubricTrait):
+        fits = isinstance(value, Mapping) and value and all(map(_is_number, value.values()))
+        return "" if fits else "a table of counts and metrics"
+    if not isinstance(trait, ScoredTrait):
+        return ""
+    if isinstance(trait.kind, TemplateKind):
+        return "" if isinstance(value, Mapping) and value else "a table of fields"
+    # A literal trait's -1 is how results write that there is no class: no evaluator says it.
+    fits = trait.validate_score(value) and not (trait.kind == "literal" and value == -1)
+    return "" if fits else _scale(trait)
+
+
+def _scale(trait: ScoredTrait) -> str:
+    if trait.kind == "boolean":
+        return "true or false"
+    if trait.kind == "literal":
+        return f"the index of a class, from 0 to {len(trait.get_class_names()) - 1}"
+    return f"a number from {trait.min_score} to {trait.max_score}"
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _evidence(evidence: Any) -> TraitEvidence | None:
+    if not isinstance(evidence, TraitEvidence):
+        return None
+    try:
+        data = plain(asdict(evidence, recurse=False))
+        tables = (*data["excerpts"], data["metadata"], data["risk"] or {})
+        if not all(isinstance(table, dict) for table in tables) or not isinstance(data["reasoning"], str):
+            raise TypeError("its parts are not of their types")
+        lacks = data["lacks_excerpts"] is True
+        return TraitEvidence(**{**data, "excerpts": tuple(data["excerpts"]), "lacks_excerpts": lacks})
+    except BaseException as error:  # as above
+        if stops_item(error):
+            raise
+        why = told(f"the evidence could not be kept: {one_line(error)}")
+        return TraitEvidence(metadata={"error": why}, lacks_excerpts=evidence.lacks_excerpts is True)

@@ -1,0 +1,138 @@
+"""One item through the real pipeline: a model that answers and judges, evaluators that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from karenina_core import (
+    ModelConfig,
+    Question,
+    Rubric,
+    RubricTrait,
+    TraitCase,
+    TraitEvaluator,
+    TraitScore,
+    VerificationConfig,
+    VerificationResult,
+    hookimpl,
+)
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.result import DeepJudgmentRubricPart, RubricPart
+from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.run.single import arun_single_model_verification
+from karenina_core.testing import ScriptedCall, ScriptedLLM, application
+
+PLUGINS = {
+    *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),
+    *("abstention-check", "parse-template", "verify-template", "standard-judgment", "primitives", "finalize-result"),
+    *("declarative-runtime", "openai_endpoint", "rubric-evaluation", "trait-regex"),
+}
+ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))
+ANSWER = "Aspirin inhibits COX-1 [3]."
+
+
+@frozen(eq=False)
+class Told(TraitEvaluator[Any]):
+    """An evaluator of any type that does with each trait what it is told: `{name: score or error to raise}`.
+
+    A callable is called with the trait and the case; a name that it was told nothing about is left out.
+    """
+
+    name: str
+    does: Mapping[str, Any]
+    asks_judge: bool = True
+
+    @property
+    def trait_class(self) -> type[RubricTrait]:
+        return type("ToldTrait", (RubricTrait,), {"type_name": self.name})
+
+    async def evaluate(self, traits: Any, case: TraitCase) -> Mapping[str, TraitScore]:
+        scores = {}
+        for trait in traits:
+            told = self.does.get(trait.name, None)
+            if callable(told):
+                told = told(trait, case)
+                told = await told if asyncio.iscoroutine(told) else told
+            if isinstance(told, BaseException):
+                raise told
+            if told is not None:
+                scores[trait.name] = told
+        return scores
+
+    @hookimpl
+    def karenina_register_traits(self, registry: Any) -> None:
+        registry.add(self)
+
+
+@frozen
+class Scored:
+    """A result and the model that was asked."""
+
+    result: VerificationResult
+    llm: ScriptedLLM
+
+    @property
+    def rubric(self) -> RubricPart:
+        assert self.result.rubric is not None
+        return self.result.rubric
+
+    @property
+    def deep(self) -> DeepJudgmentRubricPart:
+        assert self.result.deep_judgment_rubric is not None
+        return self.result.deep_judgment_rubric
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {name: state["state"] for name, state in self.rubric.trait_states.items()}
+
+    def reason(self, name: str) -> str:
+        return str(self.rubric.trait_states[name]["reason"])
+
+    @property
+    def trail(self) -> dict[str, tuple[str, str]]:
+        return {entry.stage: (entry.status, entry.reason) for entry in self.result.trail}
+
+
+def score(
+    rubric: Rubric | None,
+    *plugins: Any,
+    replies: Mapping[str, Any] | Callable[[ScriptedCall], Any] | None = None,
+    answer: str | CachedAnswer = ANSWER,
+    config: Mapping[str, Any] | None = None,
+    question: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    model: Mapping[str, Any] | None = None,
+    **facts: Any,
+) -> Scored:
+    """Score one answer; `replies` are what the judge says, by task."""
+    llm = ScriptedLLM(replies if callable(replies) else lambda call: (replies or {})[call.task])
+    known = {"model_name": "m", "interface": "scripted", "max_retries": 1, "retry_policy": ONCE}
+    both = ModelConfig(**{**known, **(model or {})})
+    given = answer if isinstance(answer, CachedAnswer) else CachedAnswer(raw_llm_response=answer)
+    facts.setdefault("evaluation_mode", "rubric_only")
+    told = VerificationConfig(**(config or {}))
+    app = application(llm, *plugins, installed=PLUGINS, settings=settings)
+    asked = Question(id="q", question="What does aspirin do?", **(question or {}))
+    result = asyncio.run(
+        arun_single_model_verification(
+            asked, both, both, rubric=rubric, config=told, cached_answer_data=given, app=app, **facts
+        )
+    )
+    return Scored(result, llm)
+
+
+@pytest.fixture(scope="session")
+def scored() -> Callable[..., Scored]:
+    """`scored(rubric, *plugins, replies={task: reply}, answer=..., config=..., dynamic_rubric=...)`."""
+    return score
+
+
+@pytest.fixture(scope="session")
+def told() -> type[Told]:
+    """`told("llm", {trait: score})`: an evaluator that does as it is told."""
+    return Told
