@@ -396,15 +396,15 @@ def test_a_cancelled_item_leaves_no_place_taken(released: threading.Event) -> No
 def test_code_that_hangs_while_it_is_loaded_counts_as_calls_that_do() -> None:
     async def main() -> None:
         evaluator = CallableEvaluator(CallableSettings(load_seconds=0.05))
-        sources = [b"import time; time.sleep(0.8)\ndef evaluate(text): return %d > 0" % n for n in range(70)]
+        sources = [b"import time; time.sleep(4)\ndef evaluate(text): return %d > 0" % n for n in range(70)]
         found = await asyncio.gather(*(item(evaluator, filed(source)) for source in sources))
         assert sum("was not loaded within" in scores["t"].reason for scores in found) == PROCESS.most
         begun = time.monotonic()
         assert "64 earlier calls" in (await item(evaluator, held(lambda text: True)))["t"].reason
-        assert time.monotonic() - begun < 0.4
+        assert time.monotonic() - begun < 3  # it is told at once, and does not wait for a place
 
-    asyncio.run(asyncio.wait_for(main(), 5))
-    deadline = time.monotonic() + 5
+    asyncio.run(asyncio.wait_for(main(), 15))
+    deadline = time.monotonic() + 15
     while not PROCESS.unused and time.monotonic() < deadline:
         time.sleep(0.01)
     assert PROCESS.unused
@@ -568,9 +568,11 @@ def test_code_that_hangs_while_it_is_loaded_is_given_up_on_for_every_item() -> N
     trait = filed(pickle.dumps(Sleeping()))
     first = one(trait, evaluator=evaluator)
     assert "not loaded within 0.05 s; give it more time with [plugins.trait-callable] load_seconds" in first.reason
-    time.sleep(0.6)  # loaded by now; whether an item comes early or late does not decide its score
+    deadline = time.monotonic() + 15
+    while not PROCESS.unused and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert PROCESS.unused  # loaded by now; whether an item comes early or late does not decide its score
     assert one(trait, evaluator=evaluator) == first
-    assert PROCESS.unused
 
 
 SLOW_SOURCE = b"""
