@@ -52,6 +52,7 @@ __all__ = [
     "UnknownName",
     "did_you_mean",
     "one_line",
+    "shortened",
 ]
 
 ErrorKind = Literal[
@@ -235,5 +236,9 @@ def one_line(error: BaseException, limit: int = 500) -> str:
         text = " ".join(str(error).split())
     except Exception:  # of a stranger's error, even this may raise
         text = ""
-    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__, limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, cut to at most `limit` characters; the last one says so."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from attrs import Factory, evolve, field, frozen, validators
 
 from ..errors import ConfigError, Problem
-from .fields import texts
+from .fields import number, texts, whole_number
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .prompt_config import FewShotConfig, FewShotQuestion, PromptConfig
 from .rubric_config import DeepJudgmentRubricConfig, DeepJudgmentRubricMode, RubricStrategy, TraitDeepJudgment
@@ -121,21 +121,11 @@ def _read_fraction(text: str) -> float:
 
 
 def _fraction(default: Any) -> Any:
-    return field(default=default, validator=[_a_number, validators.ge(0), validators.le(1)])
+    return field(default=default, validator=[number, validators.ge(0), validators.le(1)])
 
 
 def _whole(default: int, least: int) -> Any:
-    return field(default=default, validator=[_a_whole_number, validators.ge(least)])
-
-
-def _a_number(_: object, attribute: Any, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{attribute.name} must be a number, not {value!r}")
-
-
-def _a_whole_number(_: object, attribute: Any, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{attribute.name} must be a whole number, not {value!r}")
+    return field(default=default, validator=[whole_number, validators.ge(least)])
 
 
 def _tool(_: object, attribute: Any, value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, fields_dict, frozen, validators
 
 from ..errors import did_you_mean
+from .fields import number, true_or_false, whole_number
 from .traits import LLMRubricTrait
 
 if TYPE_CHECKING:
@@ -30,32 +31,17 @@ def _optional(*checks: Any) -> Any:
     return field(default=None, validator=validators.optional(list(checks)))
 
 
-def _whole(_: object, attribute: Any, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{attribute.name} must be a whole number, not {value!r}")
-
-
-def _number(_: object, attribute: Any, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{attribute.name} must be a number, not {value!r}")
-
-
-def _true_or_false(_: object, attribute: Any, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{attribute.name} must be true or false, not {value!r}")
-
-
 @frozen(kw_only=True)
 class TraitDeepJudgment:
     """Deep judgment of one trait, as a user configures it. None means: the default of the run."""
 
-    enabled: bool = field(default=True, validator=_true_or_false)
-    excerpt_enabled: bool = field(default=True, validator=_true_or_false)
+    enabled: bool = field(default=True, validator=true_or_false)
+    excerpt_enabled: bool = field(default=True, validator=true_or_false)
     """Whether quotations are looked for; without, the judge reasons from the text itself."""
-    max_excerpts: int | None = _optional(_whole, validators.ge(1))
-    fuzzy_match_threshold: float | None = _optional(_number, validators.ge(0), validators.le(1))
-    excerpt_retry_attempts: int | None = _optional(_whole, validators.ge(0))
-    search_enabled: bool = field(default=False, validator=_true_or_false)
+    max_excerpts: int | None = _optional(whole_number, validators.ge(1))
+    fuzzy_match_threshold: float | None = _optional(number, validators.ge(0), validators.le(1))
+    excerpt_retry_attempts: int | None = _optional(whole_number, validators.ge(0))
+    search_enabled: bool = field(default=False, validator=true_or_false)
     """Whether the quotations are searched for, by `deep_judgment_rubric_search_tool`."""
 
     def __attrs_post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ..errors import FillError, one_line
+from ..errors import FillError, one_line, shortened
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, SchemaValidator
@@ -117,9 +117,7 @@ def _complaints(errors: Any) -> Iterator[str]:
         if error["type"] == "missing":
             yield f"{path} is missing"
         else:
-            shown = repr(error["input"])
-            shown = shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
-            yield f"{path}: {error['msg']}; got {shown}"
+            yield f"{path}: {error['msg']}; got {shortened(repr(error['input']), MOST_SHOWN)}"
 
 
 def _validator(schema: Mapping[str, Any]) -> SchemaValidator:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from .trait_scale import is_number, misfit, scale_classes, scale_kind
+from .trait_scale import ERROR_PREFIX, MISSING_LABEL, is_number, misfit, scale_classes, scale_kind
 
 if TYPE_CHECKING:
     from .rubric_part import RubricPart
@@ -45,8 +45,6 @@ FAILED = ("invalid", "missing", "error")
 """States of traits that should have a score and have none."""
 LABEL = "label"
 """The detail that holds the label of a trait; those of the type `llm` have a field of their own."""
-MISSING = "[MISSING_FROM_RESPONSE]"
-ERROR = "[EVALUATION_ERROR:"
 UNSAID = "no score is stored, and no reason"
 
 
@@ -231,10 +229,10 @@ def _what_is_wrong(
 
 def _no_class(scale: Mapping[str, Any], value: Any, label: str | None) -> tuple[str, str] | None:
     """Where the label says that there is no class, there is none, whatever the number is."""
-    if label == MISSING:
+    if label == MISSING_LABEL:
         return "missing", "the reply says nothing about it"
-    if label is not None and label.startswith(ERROR):
-        return "error", label.removeprefix(ERROR).removesuffix("]").strip()
+    if label is not None and label.startswith(ERROR_PREFIX):
+        return "error", label.removeprefix(ERROR_PREFIX).removesuffix("]").strip()
     if value != -1 or isinstance(value, bool):
         return None
     return "invalid", f"{label!r} is not one of its classes" if label else "the reply was not one of its classes"
@@ -246,7 +244,7 @@ def rows_of(part: RubricPart) -> list[dict[str, Any]]:
 
 
 def _rows(outcome: TraitOutcome) -> Iterator[dict[str, Any]]:
-    counts = {f"confusion_{key}": outcome.counts.get(key) for key in ("tp", "fp", "fn", "tn")}
+    counts = {f"confusion_{key}": outcome.counts.get(key) for key in COUNTS}
     row: dict[str, Any] = {
         "trait_name": outcome.name,
         "trait_type": outcome.type,

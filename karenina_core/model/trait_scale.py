@@ -6,8 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["is_number", "misfit", "scale_classes", "scale_kind"]
+__all__ = ["ERROR_PREFIX", "MISSING_LABEL", "is_number", "misfit", "scale_classes", "scale_kind"]
 
+MISSING_LABEL = "[MISSING_FROM_RESPONSE]"
+"""The label of a literal trait about which nothing was replied."""
+ERROR_PREFIX = "[EVALUATION_ERROR:"
+"""How the label of a literal trait begins that could not be evaluated; the reason and a bracket follow."""
 Scale = Mapping[str, Any]
 """As `RubricTrait.scale()` gives it."""
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..errors import FillError
+from ..errors import FillError, shortened
+from ..model.trait_scale import ERROR_PREFIX, MISSING_LABEL
 from ..model.traits import ScoredTrait, TemplateKind
 
 __all__ = ["MISSING_LABEL", "error_label", "read_score", "scale_words", "score_schema"]
 
-MISSING_LABEL = "[MISSING_FROM_RESPONSE]"
-"""The label of a literal trait about which nothing was replied."""
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?")
 MOST_SHOWN = 80
@@ -23,7 +22,7 @@ MOST_SHOWN = 80
 
 def error_label(reason: str) -> str:
     """The label of a literal trait that could not be evaluated."""
-    return f"[EVALUATION_ERROR: {reason}]"
+    return f"{ERROR_PREFIX} {reason}]"
 
 
 def score_schema(trait: ScoredTrait) -> dict[str, Any]:
@@ -67,10 +66,8 @@ def read_score(trait: ScoredTrait, value: Any) -> bool | int:
         if found is not None and not trait.validate_score(found):
             found = None
     if found is None:
-        shown = repr(value)
-        shown = shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
         wanted = scale_words(trait) if trait.kind != "literal" else f"one of: {', '.join(trait.get_class_names())}"
-        raise FillError(f"{trait.name}: expected {wanted}; got {shown}")
+        raise FillError(f"{trait.name}: expected {wanted}; got {shortened(repr(value), MOST_SHOWN)}")
     return found
 
 

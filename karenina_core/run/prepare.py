@@ -18,7 +18,7 @@ from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
 from .models import check_models
-from .rubrics import all_rubrics, check_names, idle, rubric_of, rubrics_of, unheeded, unusable
+from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 
 __all__ = [
@@ -146,9 +146,7 @@ def prepare(
         notes=(
             *dict.fromkeys(r.note for r in resolutions.values() if r.note),
             *_idle(config),
-            *idle(config, mode),
-            *unheeded(config, mode, rubrics.values()),
-            *unusable(benchmark, questions, config),
+            *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
         ),
     )
 

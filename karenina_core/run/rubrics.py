@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from attrs import fields_dict
+from attrs import evolve, fields_dict
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.benchmark import BenchmarkData
@@ -16,15 +16,25 @@ from ..model.rubric_config import DeepJudgmentRubricConfig
 __all__ = [
     "all_rubrics",
     "check_names",
-    "idle",
+    "notes_on_rubrics",
     "own_rubrics",
     "rubric_of",
     "rubrics_of",
-    "unheeded",
-    "unusable",
 ]
 
 SOURCES: tuple[Provenance, ...] = ("global", "question_specific")
+OF_RUBRICS = ("rubric_evaluation_strategy", "rubric_trait_names", "rubric_concurrency", "use_full_trace_for_rubric")
+DEEP = "deep_judgment_rubric_"
+WITHOUT_EFFECT = {
+    "disabled": (
+        *("global_excerpts", "config", "search_tool", "max_excerpts_default"),
+        *("fuzzy_match_threshold_default", "excerpt_retry_attempts_default"),
+    ),
+    "enable_all": ("config", "search_tool"),
+    "use_checkpoint": ("global_excerpts", "config"),
+    "custom": ("global_excerpts",),
+}
+"""By mode of deep judgment of rubrics: the settings that it does not read."""
 
 
 def own_rubrics(holder: BenchmarkData | Question) -> tuple[Rubric | None, DynamicRubric | None]:
@@ -81,14 +91,25 @@ def rubrics_of(
     return rubrics
 
 
-def unheeded(config: VerificationConfig, mode: EvaluationMode, rubrics: Iterable[Rubric | None]) -> list[str]:
+def notes_on_rubrics(
+    config: VerificationConfig,
+    mode: EvaluationMode,
+    benchmark: BenchmarkData,
+    questions: Sequence[Question],
+    rubrics: Iterable[Rubric | None],
+) -> list[str]:
+    """What people should know about the rubrics of a run: settings without an effect, traits that nobody can score."""
+    return [*_idle(config, mode), *_unheeded(config, mode, rubrics), *_unusable(benchmark, questions, config)]
+
+
+def _unheeded(config: VerificationConfig, mode: EvaluationMode, rubrics: Iterable[Rubric | None]) -> list[str]:
     """Whether the chosen traits are in no question of the run, so that no rubric is evaluated at all."""
     if config.rubric_trait_names is None or mode == "template_only" or any(rubric is not None for rubric in rubrics):
         return []
     return ["no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated"]
 
 
-def unusable(benchmark: BenchmarkData, questions: Sequence[Question], config: VerificationConfig) -> list[str]:
+def _unusable(benchmark: BenchmarkData, questions: Sequence[Question], config: VerificationConfig) -> list[str]:
     """Traits that were asked for and that nothing can score, told once for the whole run."""
     if config.evaluation_mode == "template_only":
         return []
@@ -100,11 +121,17 @@ def unusable(benchmark: BenchmarkData, questions: Sequence[Question], config: Ve
     return [f"{what}: {', '.join(found)}"] if found else []
 
 
-def check_names(config: VerificationConfig, rubrics: Iterable[Rubric | None], questions: Iterable[str]) -> None:
+def check_names(
+    config: VerificationConfig, rubrics: Iterable[Rubric | None], questions: Iterable[str], *, all_known: bool = True
+) -> None:
     """Refuse names of traits and questions in the configuration that the benchmark does not have.
 
-    `rubrics` are all of the benchmark's, `questions` its ids. Raises ConfigError with every problem.
+    `rubrics` are all of the benchmark's, `questions` its ids; where not `all_known`, what the configuration says about
+    other questions is left alone. Raises ConfigError with every problem.
     """
+    custom = config.deep_judgment_rubric_config if config.deep_judgment_rubric_mode == "custom" else None
+    if config.rubric_trait_names is None and custom is None:
+        return
     traits: dict[str, list[RubricTrait]] = {}
     for trait in (trait for rubric in rubrics for trait in rubric or ()):
         traits.setdefault(trait.name, []).append(trait)
@@ -113,8 +140,10 @@ def check_names(config: VerificationConfig, rubrics: Iterable[Rubric | None], qu
         for name in config.rubric_trait_names or ()
         if name not in traits
     ]
-    if config.deep_judgment_rubric_config is not None and config.deep_judgment_rubric_mode == "custom":
-        problems += _deep_problems(config.deep_judgment_rubric_config, traits, set(questions))
+    if custom is not None:
+        ids = set(questions)
+        mine = {name: named for name, named in custom.question_specific.items() if all_known or name in ids}
+        problems += _deep_problems(evolve(custom, question_specific=mine), traits, ids)
     if problems:
         raise ConfigError(problems)
 
@@ -144,21 +173,7 @@ def _is_judged_deeply(trait: RubricTrait) -> bool:
     return isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score")
 
 
-OF_RUBRICS = ("rubric_evaluation_strategy", "rubric_trait_names", "rubric_concurrency", "use_full_trace_for_rubric")
-DEEP = "deep_judgment_rubric_"
-WITHOUT_EFFECT = {
-    "disabled": (
-        *("global_excerpts", "config", "search_tool", "max_excerpts_default"),
-        *("fuzzy_match_threshold_default", "excerpt_retry_attempts_default"),
-    ),
-    "enable_all": ("config", "search_tool"),
-    "use_checkpoint": ("global_excerpts", "config"),
-    "custom": ("global_excerpts",),
-}
-"""By mode of deep judgment of rubrics: the settings that it does not read."""
-
-
-def idle(config: VerificationConfig, mode: EvaluationMode) -> list[str]:
+def _idle(config: VerificationConfig, mode: EvaluationMode) -> list[str]:
     """Settings about rubrics that were changed and have no effect: told, and no reason to refuse the run."""
     usual = fields_dict(VerificationConfig)
     changed = [name for name in usual if getattr(config, name) != usual[name].default]

@@ -81,7 +81,7 @@ async def arun_single_model_verification(
     app = current(app)
     base = config or VerificationConfig()
     rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
-    check_names(base, [rubric, dynamic_rubric], [question.id])
+    check_names(base, [rubric, dynamic_rubric], [question.id], all_known=False)
     rubric = _merged(rubric, dynamic_rubric, base.rubric_trait_names)
     if rubric is not None and len(rubric) and evaluation_mode == "template_only":
         evaluation_mode = "template_and_rubric"

@@ -322,6 +322,18 @@ def test_one_question_s_traits_are_chosen_by_name(rubric_world: Make) -> None:
     assert len(here.answerer.calls) == 1  # the first verification
 
 
+def test_what_one_configuration_says_of_other_questions_does_not_matter_to_one_question(rubric_world: Make) -> None:
+    """Nothing is known of the others, so that one configuration serves several of these calls."""
+    here = rubric_world()
+    configured = {"question_specific": {"q9": {"lucid": {}}}}
+    custom = {"deep_judgment_rubric_mode": "custom", "deep_judgment_rubric_config": configured}
+    result = verify(here, rubric=Rubric(regex_traits=[CITED]), config=here.config(**custom))
+    assert scores_of(result) == {"cited": True}
+    configured["question_specific"]["q0"] = {"clea": {}}
+    with pytest.raises(ConfigError, match="no trait is called 'clea'"):
+        verify(here, rubric=Rubric(llm_traits=[CLEAR]), config=here.config(**custom))
+
+
 def test_a_trait_that_nothing_can_score_is_reported_with_every_question(
     rubric_world: Make, make_question: Make
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.errors import FillError
+from karenina_core.errors import FillError, shortened
 from karenina_core.pipeline.asking import closed_object
 
 __all__ = [
@@ -177,5 +177,4 @@ def _refuse(problems: Sequence[str]) -> None:
 
 
 def _shown(value: Any) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return shortened("nothing" if value is None else repr(value), 80)

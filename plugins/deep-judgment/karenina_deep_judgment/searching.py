@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from karenina_core import Karenina
-from karenina_core.errors import KareninaError, SearchError, one_line
+from karenina_core.errors import KareninaError, SearchError, one_line, shortened
 from karenina_core.log import redactor, secrets_in
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports.search import SearchResult, SearchTool
@@ -130,7 +130,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+    return shortened(text, MOST_CHARACTERS)
 
 
 def risk_of(risks: Sequence[str], scale: Sequence[str]) -> str:

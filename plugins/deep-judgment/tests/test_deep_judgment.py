@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from karenina_deep_judgment.strategy import DeepJudgment
+from karenina_deep_judgment.judging import DeepJudgment
 
 from karenina_core import (
     ArtifactKeys,

@@ -16,9 +16,9 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_deep_judgment import rubric_prompts, rubric_steps
+from karenina_deep_judgment.judging import DeepJudgment
 from karenina_deep_judgment.matching import Source
 from karenina_deep_judgment.rubric_prompts import RUNGS, scale
-from karenina_deep_judgment.strategy import DeepJudgment
 
 from karenina_core import (
     LLMRubricTrait,

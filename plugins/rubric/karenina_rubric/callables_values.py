@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from karenina_core import CallableRubricTrait, TraitScore
+from karenina_core.errors import shortened
 from karenina_core.ports.text import sanitize
 
 __all__ = ["score_of"]
@@ -69,4 +70,4 @@ def _shown(value: Any) -> str:
         shown = repr(value)
     except Exception:  # anybody's class; and Python writes no number of thousands of digits
         return f"something ({type(value).__name__}) that cannot be shown"
-    return shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
+    return shortened(shown, MOST_SHOWN)

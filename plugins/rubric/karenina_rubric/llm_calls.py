@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from karenina_core import LLMRubricTrait, TraitScore
-from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line
+from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line, shortened
 from karenina_core.log import get_logger
 from karenina_core.pipeline.asking import ask_judge, closed_object
 from karenina_core.pipeline.engine import stops_item
@@ -20,7 +20,7 @@ from karenina_core.prompts import PromptTask
 
 from .llm_prompts import CLASSES, SCORES, system_text, traits_text
 
-__all__ = ["MOST_SAID", "Group", "grouped", "judged", "shortened", "word_on"]
+__all__ = ["MOST_SAID", "Group", "grouped", "judged", "word_on"]
 
 Trait = LLMRubricTrait
 SINGLE_KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
@@ -139,7 +139,7 @@ class _Words:
         said = self.said.get(trait.name)
         if said is None:
             said = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge said nothing about it"))
-        return evolve(said, reason=shortened(said.reason))
+        return evolve(said, reason=shortened(said.reason, MOST_SAID))
 
 
 def _stops(error: BaseException) -> bool:
@@ -209,11 +209,7 @@ def word_on(trait: Trait, value: Any) -> TraitScore:
     try:
         score = read_score(trait, value)
     except FillError as error:
-        said = shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        said = shortened(text, MOST_SAID)
         return TraitScore(state="invalid", reason=str(error), label=said if trait.kind == "literal" else None)
     return TraitScore(value=score, label=trait.get_class_names()[score] if trait.kind == "literal" else None)
-
-
-def shortened(text: str) -> str:
-    """At most the first 1,000 characters of what a model or a provider said."""
-    return text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…"

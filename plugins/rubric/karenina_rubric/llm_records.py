@@ -8,13 +8,13 @@ from typing import Any
 from attrs import define
 
 from karenina_core import LLMRubricTrait, TraitScore
-from karenina_core.errors import FillError, ParseError
+from karenina_core.errors import FillError, ParseError, shortened
 from karenina_core.model.template_kind import TemplateKind, read_record, record_schema
 from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.traits import TraitCase
 from karenina_core.prompts import PromptTask
 
-from .llm_calls import shortened
+from .llm_calls import MOST_SAID
 from .llm_prompts import RECORD, record_text, system_text
 
 __all__ = ["recorded"]
@@ -66,6 +66,6 @@ class _Reader:
         if self.record is not None:
             return TraitScore(value=self.record)
         if self.problem:
-            return TraitScore(state="invalid", reason=shortened(self.problem))
+            return TraitScore(state="invalid", reason=shortened(self.problem, MOST_SAID))
         said = "the judge said nothing about it" if self.replies else f"the judge's reply could not be read: {error}"
-        return TraitScore(state="missing", reason=shortened(said))
+        return TraitScore(state="missing", reason=shortened(said, MOST_SAID))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from karenina_core.errors import shortened
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports.text import sanitize
 
@@ -24,7 +25,7 @@ NOT_KEPT = "not_kept"
 def told(text: str, most: int = MOST_TOLD) -> str:
     """The text without lone surrogates, which no file can hold, and cut to at most that many characters."""
     safe, _ = sanitize(str.__str__(text))
-    return safe if len(safe) <= most else safe[: most - 1] + "…"
+    return shortened(safe, most)
 
 
 def plain(value: Any, longest: int | None = None) -> Any:

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 from attrs import asdict, evolve
 
-from karenina_core.errors import one_line
-from karenina_core.model.rubric import MetricRubricTrait, RegexRubricTrait, RubricTrait, ScoredTrait, TemplateKind
+from karenina_core.errors import one_line, shortened
+from karenina_core.model.rubric import MetricRubricTrait, RegexRubricTrait, RubricTrait, ScoredTrait
 from karenina_core.model.trait_scale import misfit, scale_kind
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.traits import TraitEvidence, TraitScore, TraitState
@@ -68,9 +68,8 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
     scale, problem = scale_of(trait)
     if problem:
         return TraitScore(state="error", reason=problem, **more)
-    if wanted := _misfit(trait, value) or misfit(scale_kind(scale), scale, value):
-        shown = repr(value)
-        shown = shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 1] + "…"
+    if wanted := _misfit(trait, scale, value):
+        shown = shortened(repr(value), MOST_SHOWN)
         reason = told(f"the evaluator of {trait.type_name!r} gave {shown}, which is not {wanted}")
         replied = shown if scale_kind(scale) == "literal" else None
         return TraitScore(state="invalid", reason=reason, **{**more, "label": label or replied})
@@ -95,28 +94,18 @@ def _failed(trait: RubricTrait, what: str) -> TraitScore:
     return TraitScore(state="error", reason=told(f"the evaluator of {trait.type_name!r} gave {what}"))
 
 
-def _misfit(trait: RubricTrait, value: Any) -> str:
+def _misfit(trait: RubricTrait, scale: Mapping[str, Any], value: Any) -> str:
     """What the value should have been, where it is not. Of types of other packages only their scales are known."""
     if isinstance(trait, RegexRubricTrait):
-        return "" if isinstance(value, bool) else "true or false"
+        return misfit("boolean", scale, value)
     if isinstance(trait, MetricRubricTrait):
-        fits = isinstance(value, Mapping) and value and all(map(_is_number, value.values()))
-        return "" if fits else "a table of counts and metrics"
-    if not isinstance(trait, ScoredTrait):
-        return ""
-    if isinstance(trait.kind, TemplateKind):
-        return "" if isinstance(value, Mapping) and value else "a table of fields"
-    # A literal trait's -1 is how results write that there is no class: no evaluator says it.
-    fits = trait.validate_score(value) and not (trait.kind == "literal" and value == -1)
-    return "" if fits else _scale(trait)
-
-
-def _scale(trait: ScoredTrait) -> str:
-    if trait.kind == "boolean":
-        return "true or false"
-    if trait.kind == "literal":
-        return f"the index of a class, from 0 to {len(trait.get_class_names()) - 1}"
-    return f"a number from {trait.min_score} to {trait.max_score}"
+        wanted = misfit("metric", scale, value)
+        return wanted or ("" if all(map(_is_number, value.values())) else "a table of counts and metrics")
+    if wanted := misfit(scale_kind(scale), scale, value):
+        return wanted
+    if isinstance(trait, ScoredTrait) and not trait.validate_score(value):  # a fraction, where numbers are whole
+        return f"a number from {trait.min_score} to {trait.max_score}"
+    return ""
 
 
 def _is_number(value: Any) -> bool:
