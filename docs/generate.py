@@ -213,6 +213,7 @@ def _declarations(stage: Stage, plugin: str) -> str:
         ("produces", codes(stage.produces)),
         ("result fields", codes(stage.result_fields)),
         *((("revises", codes(stage.revises)),) if stage.revises else ()),
+        *((("extends", codes(stage.extends)),) if stage.extends else ()),
     ]
     return "\n".join(f"- {name}: {text}" for name, text in lines)
 

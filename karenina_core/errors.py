@@ -13,6 +13,7 @@ KareninaError
 ├── ContractError          a stage read or wrote what it did not declare
 ├── RunDirectoryError      the run directory cannot be written
 ├── SearchError            a search could not be made
+├── WorkspaceError         a workspace cannot be made, copied or kept
 └── PortError              a model call failed; `kind` says how
     ├── AdapterUnavailableError
     ├── AgentExecutionError
@@ -50,8 +51,10 @@ __all__ = [
     "TemplateError",
     "TemplateRefused",
     "UnknownName",
+    "WorkspaceError",
     "did_you_mean",
     "one_line",
+    "plural",
     "shortened",
 ]
 
@@ -150,6 +153,10 @@ class SearchError(KareninaError):
     """A search could not be made; that is not the same as finding nothing."""
 
 
+class WorkspaceError(KareninaError):
+    """A workspace, the folder that an agent works in, cannot be made, copied or kept."""
+
+
 class PortError(KareninaError):
     """A model call failed.
 
@@ -214,13 +221,15 @@ class AgentResponseError(PortError):
 class ParseError(PortError):
     """A judge's reply could not be turned into data that fits the schema.
 
-    `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for.
+    `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for; `usage_unavailable`
+    says that the provider did not tell what some of them cost.
     """
 
     def __init__(self, message: str, *, raw_response: str = "") -> None:
         super().__init__(message, kind="judge", raw=raw_response)
         self.raw_response = raw_response
         self.usage: object = None
+        self.usage_unavailable = False
         self.channel: str | None = None
 
 
@@ -237,6 +246,11 @@ def one_line(error: BaseException, limit: int = 500) -> str:
     except Exception:  # of a stranger's error, even this may raise
         text = ""
     return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__, limit)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def shortened(text: str, limit: int) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
-__all__ = ["configure", "get_logger", "redactor", "secrets_in"]
+__all__ = ["configure", "get_logger", "hide", "redactor", "secrets_in"]
 
 MASK = "[redacted]"
 
@@ -75,8 +75,16 @@ def redactor(secrets: Iterable[str]) -> Any:
     return redact
 
 
+_hidden: set[str] = set()
+
+
+def hide(secrets: Iterable[str]) -> None:
+    """Never log these, for the rest of the process."""
+    _hidden.update(secrets)
+
+
 def _redact_environment(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    redact = redactor(secrets_in(os.environ))
+    redact = redactor(secrets_in(os.environ) | _hidden)
     return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

@@ -64,6 +64,7 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
         "template_runtimes": [_runtime(app, name) for name in app.template_runtimes],
         "embedders": _embedders(app, model),
         "search_tools": _search_tools(app),
+        "tool_servers": _tool_servers(app),
         "run_directory": folder,
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
         "packages": _packages(app),
@@ -145,6 +146,24 @@ def _search_tools(app: Karenina) -> list[dict[str, Any]]:
     ]
 
 
+def _tool_servers(app: Karenina) -> list[dict[str, Any]]:
+    """The clients of tool servers. Whether a single server can be reached shows when a run begins."""
+    return [
+        {"name": name, "plugin": app.tool_servers[name].plugin} | _readiness(partial(_Client, app, name))
+        for name in app.tool_servers
+    ]
+
+
+class _Client:
+    """A client's class, which says for all servers what a made client says for one."""
+
+    def __init__(self, app: Karenina, name: str) -> None:
+        self.look = getattr(app.tool_servers.load(name), "unavailable", None)
+
+    def problem(self) -> Any:
+        return self.look() if self.look else None
+
+
 def _readiness(make: Callable[[], Any]) -> dict[str, str]:
     """What a thing says about itself: `available`, `not_ready` with its own reason, or `broken`."""
     try:
@@ -197,6 +216,7 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
         *_rows("Template runtimes", ("name", "languages", "isolation", "reason"), found["template_runtimes"]),
         *_rows("Embedders", ("name", "model", "state", "reason"), found["embedders"]),
         *_rows("Search tools", ("name", "state", "reason"), found["search_tools"]),
+        *_rows("Clients of tool servers", ("name", "state", "reason"), found["tool_servers"]),
         f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}",
         f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
         f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",

@@ -15,6 +15,7 @@ from ..model.result import TemplatePart, VerificationResult
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from ..run.summary import summarize
+from .agents import answer_parts, indented, investigations, kept_workspace, work
 from .evidence import checks, embedding, excerpts, trait_excerpts
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .summary import shown_cost
@@ -40,7 +41,8 @@ class Wanted:
 def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
     """Print the wanted results: a line each and what their traits come to, or everything about one question's."""
     with own_stdout() as out:
-        results = select_results(VerificationResultSet.load(path), wanted)
+        loaded = VerificationResultSet.load(path)
+        results = select_results(loaded, wanted)
         if as_json:
             documents = [_document(result) for result in results]
             print_json(documents[0] if wanted.question_id and len(documents) == 1 else documents, out)
@@ -49,7 +51,7 @@ def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
         else:
             for number, result in enumerate(results):
                 print_parts(["", "=" * 80, ""] if number else [], out)
-                print_parts(explained(result), out)
+                print_parts(explained(result, loaded.run_dir), out)
 
 
 def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[VerificationResult]:
@@ -71,31 +73,30 @@ def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[V
     return found
 
 
-def explained(result: VerificationResult) -> list[Part]:
-    """Everything about one result, for people."""
+def explained(result: VerificationResult, run_dir: Path | None = None) -> list[Part]:
+    """Everything about one result, for people. `run_dir` is where it is kept, beside its workspace."""
     metadata = result.metadata
     reason = why(result)
     parts: list[Part] = [
         f"Question {metadata.question_id}",
-        _indented(metadata.question_text),
+        indented(metadata.question_text),
         "",
         "Reference answer",
-        _indented(metadata.raw_answer or "(none)"),
+        indented(metadata.raw_answer or "(none)"),
         "",
-        f"Answer of {metadata.answering_model}, replicate {metadata.replicate}",
-        _indented(result.generation.raw_llm_response or "(none)"),
-        "",
+        *answer_parts(result),
         f"Outcome: {result.outcome}{f': {reason}' if reason else ''}",
         f"Judge: {metadata.parsing_model}, mode {metadata.evaluation_mode}, {metadata.execution_time:.2f} s",
         "",
     ]
-    parts += checks(result.checks)
+    parts += [*work(result), *kept_workspace(result, run_dir), *checks(result.checks)]
     parts += _fields(result.template) if result.template else []
     parts += _patterns(result.template) if result.template else []
     parts += embedding(result.template) if result.template else []
     parts += excerpts(result.deep_judgment) if result.deep_judgment else []
     parts += trait_parts(result.rubric) if result.rubric else []
     parts += trait_excerpts(result.deep_judgment_rubric) if result.deep_judgment_rubric else []
+    parts += investigations(result)
     ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
     parts += _table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger)
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
@@ -186,7 +187,8 @@ def _usage(usage: Mapping[str, Any]) -> list[Part]:
         (
             f"{task} (shared)" if row.get("cached") else task,
             str(row.get("model") or ""),
-            *(str(row.get(key, "")) for key in ("calls", "attempts", "input_tokens", "output_tokens")),
+            *(str(row.get(key, "")) for key in ("calls", "attempts")),
+            *(_tokens(row, key) for key in ("input_tokens", "output_tokens")),
             shown_cost(row.get("cost_usd")),
         )
         for task, row in usage.items()
@@ -195,13 +197,17 @@ def _usage(usage: Mapping[str, Any]) -> list[Part]:
     return _table("Calls", ("task", "model", "calls", "attempts", "tokens in", "tokens out", "cost"), rows)
 
 
+def _tokens(row: Mapping[str, Any], key: str) -> str:
+    """A number of tokens; what nobody told is never shown as 0."""
+    known = row.get(key, "")
+    if not row.get("usage_unavailable"):
+        return str(known)
+    return f"at least {known}" if known else "unknown"
+
+
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Part]:
     return [Table(columns, rows, title)] if rows else []
 
 
 def _value(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.split("\n"))

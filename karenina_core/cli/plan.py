@@ -21,7 +21,7 @@ def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> No
     """Show which stages would run, in which order, and why the others would not. No model is called.
 
     With a BENCHMARK, also which of its questions would run, and one plan for every combination of rubric traits.
-    Exit code 1: the plan could not run.
+    Exit code 1: the plan could not run. Whether models, keys and files are there is seen by `verify` alone.
     """
     from .planning import plan
 

@@ -18,6 +18,7 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.application import Karenina
 from ..run.benchmark import Benchmark
+from ..run.plan_checks import settings_problems
 from ..run.prepare import default_mode, why_left_out
 from ..run.rubrics import all_rubrics, check_names, rubric_of
 from .exits import COULD_NOT_RUN, OK
@@ -82,6 +83,7 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
         for traits in sorted(rubrics or {(): None}, key=lambda traits: (-frequency[traits], traits))
     }
     problems += [problem for orchestrator in plans.values() for problem in orchestrator.validate_dependencies()]
+    problems += map(str, settings_problems(plans.values(), config, app, mode))
     return Planned(plans=plans, questions=tuple(row for row, _ in rows), problems=tuple(dict.fromkeys(problems)))
 
 
@@ -119,8 +121,8 @@ def _row(
 
 
 def _document(found: Planned, *, with_questions: bool) -> dict[str, Any]:
-    """The JSON document: the first plan, and with a benchmark its questions."""
-    document = next(iter(found.plans.values())).describe()
+    """The JSON document: the first plan, what is wrong, and with a benchmark its questions."""
+    document = {**next(iter(found.plans.values())).describe(), "problems": list(found.problems)}
     if with_questions:
         document["questions"] = [
             {"id": row.id, "traits": list(row.traits), "left_out": row.left_out} for row in found.questions

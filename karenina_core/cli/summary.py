@@ -26,7 +26,8 @@ def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequenc
     parts += _listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]])
     parts += _listing("Notes", [(text,) for text in summary["notes"]])
     parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
-    parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}")
+    untold = " (of some calls nobody said how many tokens they took)" if summary["usage_unavailable"] else ""
+    parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}{untold}")
     parts.append(f"Results: {directory}")
     parts.append(f"One item explained: {_show_line(results, directory)}")
     return parts

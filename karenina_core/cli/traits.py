@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..errors import plural
 from ..model.result import RubricPart
 from ..model.trait_rows import COUNTS, LABEL, TraitOutcome, read_traits
 from ..model.trait_scale import is_number
@@ -49,7 +50,8 @@ def trait_totals(
 ) -> list[Part]:
     """The `traits` of a model in the summary of a run: at most `most`, then what is not in the table.
 
-    `without` is the number of items in which nothing could be scored: they are in no number of the table.
+    `without` is the number of items in which nothing was scored, whether there is an answer or none: they are in no
+    number of the table.
     """
     rows = [
         (
@@ -64,7 +66,7 @@ def trait_totals(
     more = len(lines) - len(rows)
     notes = [
         *([f"  and {more} more (karenina show DIRECTORY prints all of them)"] if more else []),
-        *([f"  {without} {'item has' if without == 1 else 'items have'} no answer to score"] if without else []),
+        *([f"  {plural(without, 'item')} ended before any trait was scored"] if without else []),
     ]
     return [
         *([Table(("trait", "type", "value", "scored", "errors"), rows, title)] if rows else []),

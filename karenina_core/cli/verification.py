@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
 def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared:
     """The run after every check. Raises TemplateRefused with the line to type for those who trust the file."""
     loaded = configured(options, trust_line=trusting)
-    benchmark = Benchmark.load(path, app=loaded.app)
+    benchmark = Benchmark.load(path, options["workspace_root"], app=loaded.app)
     ids = None
     if options["questions"] is not None:
         ids = select_questions(options["questions"], [question.id for question in benchmark])
@@ -76,8 +78,17 @@ def _run(prepared: Prepared, destination: Destination, *, quiet: bool) -> Verifi
     progress = Progress(len(prepared), quiet=quiet)
     try:
         with progress, asyncio.Runner() as runner:
-            return runner.run(execute(prepared, destination, on_result=progress.advance))
-    except KeyboardInterrupt:
+            return runner.run(_terminable(prepared, destination, progress))
+    except (KeyboardInterrupt, asyncio.CancelledError):
         kept = destination.run_dir is not None and destination.run_dir.exists()
         where = f", kept in {destination.run_dir}" if kept else ""
         raise Interrupted(f"interrupted: {progress.done} of {progress.total} items are done{where}") from None
+
+
+async def _terminable(prepared: Prepared, destination: Destination, progress: Progress) -> VerificationResultSet:
+    """Run. SIGTERM, which schedulers and containers send, ends it as an interrupt does: it would leave workspaces."""
+    task = asyncio.current_task()
+    assert task is not None  # this is a coroutine
+    with suppress(RuntimeError, ValueError):  # only Unix has it, only in the main thread
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await execute(prepared, destination, on_result=progress.advance)

@@ -53,6 +53,12 @@ COUNT = click.IntRange(min=1)
     metavar="DIR",
     help="The run directory; it must be empty. Default: karenina-runs/FILE-TIME.",
 )
+@click.option(
+    "--workspace-root",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
+)
 @click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @json_option

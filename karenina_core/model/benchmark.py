@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
@@ -12,6 +13,10 @@ from .question import Question
 from .rubric import DynamicRubric, Rubric
 
 __all__ = ["BenchmarkData"]
+
+
+def _folder(value: str | Path | None) -> Path | None:
+    return None if value is None else Path(value)
 
 
 def _questions(value: Iterable[Question]) -> tuple[Question, ...]:
@@ -39,6 +44,8 @@ class BenchmarkData:
     """The loader's own record of the file, so that what karenina does not know survives a save."""
     warnings: tuple[str, ...] = field(default=(), converter=texts, eq=False)
     """What the loader noticed and could not use."""
+    workspace_root: Path | None = field(default=None, converter=_folder, eq=False)
+    """The folder that the questions' `workspace_path` are in. It is of this machine and never written to a file."""
 
     @name.validator
     def _check_name(self, _: object, value: str) -> None:

@@ -9,13 +9,26 @@ from typing import Any, Literal, get_args
 from attrs import Factory, evolve, field, frozen, validators
 
 from ..errors import ConfigError, Problem
-from .fields import number, texts, whole_number
+from .fields import (
+    instance_of,
+    named_refusals,
+    number,
+    one_of,
+    optional,
+    text,
+    texts,
+    true_or_false,
+    whole_number,
+)
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .prompt_config import FewShotConfig, FewShotQuestion, PromptConfig
 from .rubric_config import DeepJudgmentRubricConfig, DeepJudgmentRubricMode, RubricStrategy, TraitDeepJudgment
 
 __all__ = [
     "FEATURE_FIELDS",
+    "AgenticContext",
+    "AgenticParsingTrigger",
+    "AgenticRubricStrategy",
     "AttemptPolicy",
     "CodePolicy",
     "DeepJudgmentMode",
@@ -32,11 +45,16 @@ __all__ = [
     "Secret",
     "TraitDeepJudgment",
     "VerificationConfig",
+    "WorkspaceOutputMode",
 ]
 
 EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 CodePolicy = Literal["sandbox", "trusted", "refuse"]
+AgenticContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
+AgenticParsingTrigger = Literal["always", "dynamic"]
+AgenticRubricStrategy = Literal["individual", "shared"]
 DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
+WorkspaceOutputMode = Literal["none", "full", "produced"]
 FEATURE_FIELDS = {
     "abstention_enabled": "abstention",
     "sufficiency_enabled": "sufficiency",
@@ -52,7 +70,11 @@ DEFAULT_SYSTEM_PROMPT = "You are an expert assistant. Answer the question accura
 
 
 def _models(value: Iterable[ModelConfig]) -> tuple[ModelConfig, ...]:
-    return tuple(value)
+    models = tuple(value) if isinstance(value, Iterable) else (None,)
+    for model in models:
+        if not isinstance(model, ModelConfig):
+            raise ValueError("must be a list of ModelConfig")
+    return models
 
 
 class _NotGiven(frozenset[str]):
@@ -72,9 +94,7 @@ class _Inherited:
 def _features(value: Iterable[str] | None) -> frozenset[str]:
     if value is NOT_GIVEN:
         return NOT_GIVEN
-    if isinstance(value, str):
-        raise ValueError(f"features: expected a list of names, got {value!r}")
-    return frozenset(value or ())
+    return frozenset(texts(() if value is None else value))
 
 
 def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -86,7 +106,20 @@ def _rubric_config(value: Any) -> DeepJudgmentRubricConfig | None:
 
 
 def _switch(factory: Callable[[], Any] | None = None) -> Any:
-    return field(default=Factory(factory) if factory else None, eq=False, repr=False)
+    return field(default=Factory(factory) if factory else None, eq=False, repr=False, validator=_on_or_off)
+
+
+def _on_or_off(self: object, attribute: Any, value: Any) -> None:
+    if value is not None and not isinstance(value, _Inherited):
+        true_or_false(self, attribute, value)
+
+
+def _bool(default: bool) -> Any:
+    return field(default=default, validator=true_or_false)
+
+
+def _word(default: str, choices: Any) -> Any:
+    return field(default=default, validator=one_of(get_args(choices)))
 
 
 def read_switch(text: str) -> bool:
@@ -128,6 +161,10 @@ def _whole(default: int, least: int) -> Any:
     return field(default=default, validator=[whole_number, validators.ge(least)])
 
 
+def _seconds(default: float) -> Any:
+    return field(default=default, validator=[number, validators.gt(0)])
+
+
 def _tool(_: object, attribute: Any, value: Any) -> None:
     if not (isinstance(value, str) and value.strip()) and not callable(value):
         methods = ("ainvoke", "arun", "asearch", "invoke", "run")
@@ -135,7 +172,7 @@ def _tool(_: object, attribute: Any, value: Any) -> None:
             raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=named_refusals)
 class VerificationConfig:
     """How a benchmark is verified.
 
@@ -148,16 +185,16 @@ class VerificationConfig:
 
     answering_models: tuple[ModelConfig, ...] = field(default=(), converter=_models)
     parsing_models: tuple[ModelConfig, ...] = field(default=(), converter=_models)
-    replicate_count: int = field(default=1, validator=validators.ge(1))
+    replicate_count: int = _whole(1, least=1)
     """Independent answers per question and model."""
-    evaluation_mode: EvaluationMode | None = None
+    evaluation_mode: EvaluationMode | None = field(default=None, validator=optional(one_of(get_args(EvaluationMode))))
     """None: templates, and rubrics too where the benchmark has traits that can be scored."""
     features: frozenset[str] = field(factory=lambda: NOT_GIVEN, converter=_features)
     """Names of optional behaviour, as the installed stages declare them."""
-    use_full_trace_for_template: bool = False
+    use_full_trace_for_template: bool = _bool(False)
     """Whether the judge reads the whole trace instead of the final message."""
-    include_extraction_hints: bool = True
-    deep_judgment_reasoning_only: bool = False
+    include_extraction_hints: bool = _bool(True)
+    deep_judgment_reasoning_only: bool = _bool(False)
     """Deep judgment without excerpts: the judge reasons, then fills the template. `deep_judgment_mode` reads and
     writes it together with the feature.
     """
@@ -166,23 +203,48 @@ class VerificationConfig:
     """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words."""
     deep_judgment_excerpt_retry_attempts: int = _whole(2, least=0)
     """How often the judge is asked again for quotations that do not occur in what it read."""
-    deep_judgment_search_enabled: bool = False
+    deep_judgment_search_enabled: bool = _bool(False)
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
     deep_judgment_search_tool: Any = field(default="tavily", validator=_tool)
     """The name of an installed search tool, or any function or tool object: a query to results."""
-    rubric_evaluation_strategy: RubricStrategy = "batch"
+    rubric_evaluation_strategy: RubricStrategy = _word("batch", RubricStrategy)
     """Whether the judge scores traits together in one call, or each in a call of its own."""
     rubric_trait_names: tuple[str, ...] | None = field(default=None, converter=_names)
     """Evaluate these traits only; None: all."""
     rubric_concurrency: int = _whole(6, least=1)
     """Calls about traits of one item that are in flight at the same time."""
-    use_full_trace_for_rubric: bool = True
+    use_full_trace_for_rubric: bool = _bool(True)
     """Whether traits are scored on the whole trace instead of the final message."""
-    deep_judgment_rubric_mode: DeepJudgmentRubricMode = "disabled"
+    agentic_rubric_strategy: AgenticRubricStrategy = _word("individual", AgenticRubricStrategy)
+    """Whether every agentic trait is investigated by an agent of its own, or all of them by one, whose findings each
+    trait's score is then read from.
+    """
+    agentic_rubric_parallel: bool = _bool(False)
+    """Whether agentic traits of one item are evaluated at the same time, within `rubric_concurrency`."""
+    agentic_rubric_by_context: bool = _bool(False)
+    """With `shared`: one investigation for each `context_mode`, so that no agent sees what one of its traits must not.
+    """
+    agentic_parsing_trigger: AgenticParsingTrigger = _word("always", AgenticParsingTrigger)
+    """With `agentic_parsing`: whether an agent always investigates, or (`dynamic`) only where the judge says that the
+    final message alone does not give the values.
+    """
+    agentic_judge_context: AgenticContext = _word("workspace_only", AgenticContext)
+    """With `agentic_parsing`: what the agent that fills the template in is shown."""
+    agentic_parsing_max_turns: int = _whole(15, least=1)
+    """Replies of that agent."""
+    agentic_parsing_timeout: float = _seconds(120.0)
+    """Seconds for all its work."""
+    agentic_parsing_materialize_trace: bool = _bool(False)
+    """Whether it is given the trace as a file to search instead of a part of the prompt."""
+    agentic_parsing_persist_trace: bool = _bool(False)
+    """Whether that file is kept: with the result in the run directory, and in the workspace as long as that is there,
+    under `.karenina/traces`.
+    """
+    deep_judgment_rubric_mode: DeepJudgmentRubricMode = _word("disabled", DeepJudgmentRubricMode)
     """Which boolean and score traits are judged from quotations and reasoning: none, all (`enable_all`), those that
     the benchmark says (`use_checkpoint`), or those of `deep_judgment_rubric_config` (`custom`).
     """
-    deep_judgment_rubric_global_excerpts: bool = True
+    deep_judgment_rubric_global_excerpts: bool = _bool(True)
     """With `enable_all`: whether quotations are looked for, or the judge reasons from the text itself."""
     deep_judgment_rubric_config: DeepJudgmentRubricConfig | None = field(default=None, converter=_rubric_config)
     """For mode `custom`, settings by trait: `{"global": {trait: {...}}, "question_specific": {id: {trait: {}}}}`."""
@@ -191,10 +253,10 @@ class VerificationConfig:
     deep_judgment_rubric_excerpt_retry_attempts_default: int = _whole(2, least=0)
     deep_judgment_rubric_search_tool: Any = field(default="tavily", validator=_tool)
     """The search tool of traits whose own settings switch the search on."""
-    embedding_check_embedder: str = "minilm"
+    embedding_check_embedder: str = field(default="minilm", validator=text)
     """Who turns texts into vectors: the name of an installed embedder."""
     embedding_check_model: str = field(
-        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, EMBEDDING_MODEL))
+        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, EMBEDDING_MODEL)), validator=text
     )
     """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment where it is not given."""
     embedding_check_threshold: float = _fraction(
@@ -203,18 +265,35 @@ class VerificationConfig:
     """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
     same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
     """
-    request_timeout: float = field(default=120.0, validator=validators.gt(0))
+    request_timeout: float = _seconds(120.0)
     """Seconds for one attempt of one model call, from the first byte sent to the last received."""
-    retry_policy: RetryPolicy = field(factory=RetryPolicy)
-    retry_max_elapsed_seconds: float = field(default=120.0, validator=validators.gt(0))
+    retry_policy: RetryPolicy = field(factory=RetryPolicy, validator=instance_of(RetryPolicy))
+    retry_max_elapsed_seconds: float = _seconds(120.0)
     """Seconds for one call with all its attempts and waits."""
-    concurrency: int = field(default=8, validator=validators.ge(1))
+    concurrency: int = _whole(8, least=1)
     """Items in flight."""
-    code_policy: CodePolicy = "sandbox"
-    """What may happen to Python templates; `trusted` runs them in this process."""
-    executor: str = "local"
-    few_shot_config: FewShotConfig | None = None
-    prompt_config: PromptConfig = field(factory=PromptConfig)
+    code_policy: CodePolicy = _word("sandbox", CodePolicy)
+    """What may happen to code and models that a benchmark file brings: `trusted` runs its Python templates and
+    functions in this process, and asks the models that its traits name (`model_override`)."""
+    executor: str = field(default="local", validator=text)
+    workspace_copy: bool = _bool(True)
+    """Whether agents work in a copy of the question's folder; without, in the folder itself, which they may change."""
+    workspace_cleanup: bool = _bool(True)
+    """Whether copies are taken away when the last judge is done. The folders themselves are never taken away."""
+    workspace_output_mode: WorkspaceOutputMode = _word("none", WorkspaceOutputMode)
+    """What is kept of workspaces in the run directory: nothing, everything (`full`), or the files that are new or were
+    changed (`produced`).
+    """
+    workspace_output_exclude_patterns: tuple[str, ...] = field(default=(), converter=texts)
+    """Not kept either, beside virtual environments, caches and traces of judges (`.karenina`): folders as `name/`,
+    files as globs such as `*.log`.
+    """
+    workspace_max_bytes: int = _whole(1024**3, least=1)
+    """Bytes that a workspace may hold, to be copied or kept."""
+    workspace_max_files: int = _whole(50_000, least=1)
+    """Files and folders that a workspace may hold, to be copied or kept."""
+    few_shot_config: FewShotConfig | None = field(default=None, validator=optional(instance_of(FewShotConfig)))
+    prompt_config: PromptConfig = field(factory=PromptConfig, validator=instance_of(PromptConfig))
     _abstention_enabled: bool | None = _switch()
     _sufficiency_enabled: bool | None = _switch()
     _deep_judgment_enabled: bool | None = _switch()
@@ -222,20 +301,10 @@ class VerificationConfig:
         _from_environment("EMBEDDING_CHECK", lambda text: _Inherited(read_switch(text)), None)
     )
     _agentic_parsing: bool | None = _switch()
-    _deep_judgment_mode: DeepJudgmentMode | None = _switch()
+    _deep_judgment_mode: DeepJudgmentMode | None = field(default=None, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         problems = self._switched()
-        problems += [
-            Problem(name, f"must be one of {', '.join(allowed)}, not {value!r}")
-            for name, value, allowed in (
-                ("evaluation_mode", self.evaluation_mode, get_args(EvaluationMode)),
-                ("code_policy", self.code_policy, get_args(CodePolicy)),
-                ("rubric_evaluation_strategy", self.rubric_evaluation_strategy, get_args(RubricStrategy)),
-                ("deep_judgment_rubric_mode", self.deep_judgment_rubric_mode, get_args(DeepJudgmentRubricMode)),
-            )
-            if value is not None and value not in allowed
-        ]
         if self.deep_judgment_rubric_mode == "custom" and self.deep_judgment_rubric_config is None:
             what = "custom needs deep_judgment_rubric_config, which says which traits are judged deeply"
             problems.append(Problem("deep_judgment_rubric_mode", what))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen, validators
 
 from ..errors import ConfigError, ErrorKind, Problem
+from .fields import instance_of, named_refusals, number, optional, text, text_table, texts, whole_number
 from .identity import ModelIdentity
 from .message import Message
 
@@ -17,11 +18,16 @@ __all__ = ["AttemptPolicy", "ManualAnswer", "ModelConfig", "RetryPolicy", "Secre
 MANUAL = "manual"
 
 
-def _optional_at_least(bound: float) -> Any:
-    return validators.optional(validators.ge(bound))
+def _text() -> Any:
+    return field(default=None, validator=optional(text))
 
 
-_optional_above_zero: Any = validators.optional(validators.gt(0))
+def _count(default: int | None) -> Any:
+    return field(default=default, validator=optional(whole_number, validators.ge(1)))
+
+
+def _amount(default: float | None) -> Any:
+    return field(default=default, validator=optional(number, validators.gt(0)))
 
 
 @frozen(repr=False)
@@ -40,10 +46,14 @@ class Secret:
 
 
 def _secret(value: Any) -> Secret | None:
-    return value if value is None or isinstance(value, Secret) else Secret(str(value))
+    if value is None or isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):  # it is not shown: a slip of the hand may hold a key as well
+        raise ValueError(f"must be a text, not a value of type {type(value).__name__}")
+    return Secret(value)
 
 
-@frozen
+@frozen(field_transformer=named_refusals)
 class AttemptPolicy:
     """How often one kind of failure is tried, and how long to wait in between.
 
@@ -51,10 +61,10 @@ class AttemptPolicy:
     max_wait)` seconds ("full jitter").
     """
 
-    max_attempts: int = field(default=1, validator=validators.ge(1))
-    min_wait: float = field(default=0.0, validator=validators.ge(0))
-    max_wait: float = field(default=0.0, validator=validators.ge(0))
-    multiplier: float = field(default=2.0, validator=validators.ge(1))
+    max_attempts: int = field(default=1, validator=[whole_number, validators.ge(1)])
+    min_wait: float = field(default=0.0, validator=[number, validators.ge(0)])
+    max_wait: float = field(default=0.0, validator=[number, validators.ge(0)])
+    multiplier: float = field(default=2.0, validator=[number, validators.ge(1)])
 
 
 @frozen(kw_only=True)
@@ -78,6 +88,10 @@ class ManualAnswer:
     answer: str
     fields: Mapping[str, Any] | None = None
     messages: tuple[Message, ...] = ()
+
+
+def _optional_texts(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else texts(value)
 
 
 def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
@@ -108,32 +122,49 @@ def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
     return entry
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=named_refusals)
 class ModelConfig:
     """One model and how to reach it."""
 
-    id: str | None = None
+    id: str | None = _text()
     """The user's name for this configuration; the model's name by default."""
-    model_name: str | None = None
-    model_provider: str | None = None
-    interface: str = "litellm"
+    model_name: str | None = _text()
+    model_provider: str | None = _text()
+    interface: str = field(default="litellm", validator=text)
     """The name of an adapter."""
-    temperature: float | None = field(default=0.1, validator=_optional_at_least(0))
+    temperature: float | None = field(default=0.1, validator=optional(number, validators.ge(0)))
     """None sends no temperature at all, for models that refuse one."""
-    max_tokens: int | None = field(default=16384, validator=_optional_at_least(1))
-    system_prompt: str | None = None
-    max_retries: int = field(default=2, validator=validators.ge(0))
+    max_tokens: int | None = _count(16384)
+    system_prompt: str | None = _text()
+    max_retries: int = field(default=2, validator=[whole_number, validators.ge(0)])
     """How often a judge is shown its mistake and asked again."""
-    endpoint_base_url: str | None = None
+    endpoint_base_url: str | None = _text()
     endpoint_api_key: Secret | None = field(default=None, converter=_secret)
-    api_key_env: str | None = None
+    api_key_env: str | None = _text()
     """The environment variable that holds the key; the key itself is never written anywhere."""
-    request_timeout: float | None = field(default=None, validator=_optional_above_zero)
+    request_timeout: float | None = _amount(None)
     """Seconds for one attempt of one call; the run's `request_timeout` by default."""
-    retry_policy: RetryPolicy | None = None
-    extra_kwargs: Mapping[str, Any] = field(factory=dict)
+    retry_policy: RetryPolicy | None = field(default=None, validator=optional(instance_of(RetryPolicy)))
+    extra_kwargs: Mapping[str, Any] = field(factory=dict, validator=instance_of(Mapping))
     """Passed on to the provider as they are."""
-    mcp_urls_dict: Mapping[str, str] = field(factory=dict)
+    mcp_urls_dict: Mapping[str, str] = field(factory=dict, validator=text_table)
+    """Tool servers of the answering model, by name: an address, or a command with its arguments for a local program."""
+    mcp_tool_filter: tuple[str, ...] | None = field(default=None, converter=_optional_texts)
+    """Names of the tools to offer; None: all."""
+    mcp_tool_description_overrides: Mapping[str, str] = field(factory=dict, validator=text_table)
+    """Other descriptions of tools, by name of the tool."""
+    agent_max_turns: int = field(default=25, validator=[whole_number, validators.ge(1)])
+    """Replies of a model that works with tools."""
+    agent_timeout: float | None = _amount(180.0)
+    """Seconds for all the work of a model with tools."""
+    agent_max_tool_calls: int | None = _count(50)
+    """Tool calls of a model with tools, for one answer or one investigation; None: any number."""
+    agent_max_total_tokens: int | None = _count(None)
+    """Tokens in and out of all its calls together; None: any number."""
+    agent_max_cost_usd: float | None = _amount(None)
+    """US dollars that all its calls may cost together; one whose price is unknown counts nothing. None: any amount."""
+    agent_max_repeated_calls: int | None = _count(5)
+    """How often the same call of a tool may give the same answer; None: any number of times."""
     manual_traces: Mapping[str, ManualAnswer] | None = field(default=None, converter=_manual_traces, repr=False)
     """For the interface `manual`: answers by question id or text. Never written to a file."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from attrs import field, frozen
 
+from ..errors import ConfigError, Problem
 from .fields import texts
 from .identity import question_urn, template_id
 from .rubric import DynamicRubric, Rubric
@@ -25,6 +27,10 @@ class TemplateSource:
     @property
     def id(self) -> str:
         return template_id(self.text)
+
+
+def _posix(value: str | PurePath | None) -> str | None:
+    return value.as_posix() if isinstance(value, PurePath) else value
 
 
 @frozen(kw_only=True)
@@ -51,7 +57,8 @@ class Question:
     author: Mapping[str, Any] | str | None = None
     sources: Sequence[Any] | str | None = None
     custom_metadata: Mapping[str, Any] = field(factory=dict)
-    workspace_path: str | None = None
+    workspace_path: str | None = field(default=None, converter=_posix)
+    """The folder of its files beneath the benchmark's workspace root: names with `/` between them."""
     date_created: str | None = None
     date_modified: str | None = None
 
@@ -63,6 +70,11 @@ class Question:
     def _check_question(self, _: object, value: str) -> None:
         if not isinstance(value, str) or not value.strip():
             raise ValueError("a question needs a text")
+
+    @workspace_path.validator
+    def _check_workspace_path(self, _: object, value: object) -> None:
+        if value is not None and not isinstance(value, str):
+            raise ConfigError([Problem("workspace_path", f"must be a path, not {value!r}")])
 
     @property
     def template(self) -> TemplateSource | None:

@@ -52,6 +52,8 @@ class MetadataPart:
     completed_without_errors: bool = True
     error: str | None = None
     warnings: tuple[str, ...] = field(default=(), converter=texts)
+    caveats: tuple[str, ...] = field(default=(), converter=texts)
+    """Names of what a reader of the result should mind: `parse_decision_malformed`, or those of other packages."""
     execution_time: float = 0.0
     """Seconds from the first stage to the last."""
     timestamp: str = ""
@@ -86,7 +88,8 @@ class GenerationPart:
     answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
     recursion_limit_reached: bool = False
     usage_metadata: Mapping[str, Any] = field(factory=dict)
-    """`{task: {calls, attempts, input_tokens, output_tokens, total_tokens, cost_usd, model, ...}, "total": {...}}`."""
+    """`{task: {calls, attempts, input_tokens, output_tokens, total_tokens, cost_usd, model, usage_unavailable, ...},
+    "total": {...}}`."""
     usage_unavailable: bool = False
     """Whether the provider did not say how many tokens the answer took."""
     agent_metrics: Mapping[str, Any] | None = None
@@ -148,6 +151,12 @@ class TemplatePart:
     agentic_parsing_performed: bool = False
     agentic_extraction_recovery: str | None = None
     agentic_extraction_error: str | None = None
+    dynamic_parsing_performed: bool = False
+    """Whether the judge was to decide if an agent is needed (`agentic_parsing_trigger` is `dynamic`)."""
+    dynamic_parse_decision: str | None = None
+    """`direct`: the final message gave the values; `escalated`: an agent was sent; `answer_error_null`: the final
+    message is only the error of a connection to an API, so that every field is null."""
+    dynamic_decision_reasoning: str | None = None
     _generation: GenerationPart | None = field(default=None, eq=False, repr=False)
     _checks: ChecksPart | None = field(default=None, eq=False, repr=False)
 

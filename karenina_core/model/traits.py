@@ -207,6 +207,7 @@ class AgenticRubricTrait(ScoredTrait):
     context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = "trace_and_workspace"
     materialize_trace: bool = field(default=False, validator=checks.switch)
     persist_trace: bool = field(default=False, validator=checks.switch)
+    """Whether the trace's file is kept with the result, where some trait of the item has it written."""
     max_turns: int = field(default=15, validator=checks.positive)
     timeout_seconds: int = field(default=120, validator=checks.positive)
     model_override: Any = None

@@ -43,6 +43,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
         few_shot_enabled=examples > 0,
         few_shot_example_count=examples,
         retry_counts=retries,
+        caveats=context.get_result_field("caveats", ()),
         template_isolation=context.get_result_field("template_isolation"),
         **ending(context),
     )
@@ -96,6 +97,9 @@ def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
 def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Tokens, attempts, channel and time by task, and in total.
 
+    `usage_unavailable` says that nobody told how many tokens some call took: those that are known are counted, and
+    `cost_usd` is None.
+
     `earlier` is the usage of an answer that was generated for another judge: shown, marked `cached`, and not counted
     again.
     """
@@ -112,7 +116,10 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
             "channel": call.channel,
             **asdict(call.usage),
             "model": call.model,
+            "usage_unavailable": call.usage_unavailable,
         }
+        if call.usage_unavailable:
+            one["cost_usd"] = None
         usage[call.task] = one if row is None else {key: _merged(key, row.get(key), one[key]) for key in one}
     if usage:
         numbers = (
@@ -124,6 +131,7 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
             "output_tokens",
             "total_tokens",
             "cost_usd",
+            "usage_unavailable",
         )
         total: dict[str, Any] = {}
         for row in (row for row in usage.values() if not row.get("cached")):
@@ -133,6 +141,8 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
 
 
 def _merged(key: str, a: Any, b: Any) -> Any:
+    if key == "usage_unavailable":
+        return bool(a or b)
     if key == "cost_usd":
         return None if a is None or b is None else a + b
     if isinstance(a, str) or isinstance(b, str) or key in ("channel", "model"):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
-
-from attrs import field, frozen
 
 from ..errors import ContractError, ErrorKind, did_you_mean
 from ..model.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
@@ -16,6 +15,7 @@ from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome
 from ..model.question import Question, TemplateSource
 from ..model.result import TrailEntry
 from ..model.rubric import Rubric
+from .cached_answer import CachedAnswer, ItemError
 from .keys import VERDICT_VIEWS, ArtifactKeys, Key
 from .stage import Category, Stage, check_result_field
 
@@ -28,31 +28,6 @@ __all__ = ["CachedAnswer", "ItemError", "VerificationContext"]
 
 T = TypeVar("T")
 MAX_WARNINGS = 50
-
-
-@frozen(kw_only=True)
-class CachedAnswer:
-    """An answer that was generated before, to be judged again without asking the answering model."""
-
-    raw_llm_response: str
-    trace_messages: tuple[Mapping[str, Any], ...] = ()
-    recursion_limit_reached: bool = False
-    answering_mcp_servers: tuple[str, ...] = ()
-    usage_metadata: Mapping[str, Any] = field(factory=dict)
-    agent_metrics: Mapping[str, Any] | None = None
-    conversation_context: tuple[Mapping[str, Any], ...] = ()
-    text_flags: tuple[str, ...] = ()
-    usage_unavailable: bool = False
-    few_shot_example_count: int = 0
-
-
-@frozen
-class ItemError:
-    """The first error of an item: what happened, of which kind, in which stage."""
-
-    message: str
-    kind: ErrorKind
-    stage: str | None
 
 
 class VerificationContext:
@@ -77,6 +52,10 @@ class VerificationContext:
         cached_answer_data: CachedAnswer | None = None,
         load_template: Callable[[TemplateSource], Awaitable[TemplateHandle]] | None = None,
         calls: list[CallRecord] | None = None,
+        workspace: Path | None = None,
+        keep_file: Callable[[str, str], bool] | None = None,
+        investigation: Callable[[], AbstractAsyncContextManager[Path]] | None = None,
+        client_of: Callable[[ModelConfig], Awaitable[ModelClient]] | None = None,
     ) -> None:
         unknown = ModelIdentity("none", "none")
         self.question = question
@@ -86,6 +65,8 @@ class VerificationContext:
         self.rubric = rubric
         self.run_name = run_name
         self.cached_answer_data = cached_answer_data
+        self.workspace = workspace
+        """The folder that the answering model works in, or has worked in; None where there is none."""
         self.started = datetime.now(UTC).astimezone()
         self.calls = calls if calls is not None else []
         """Every model call of this item, in order."""
@@ -95,6 +76,9 @@ class VerificationContext:
         self._parsing = parsing
         self._app = app
         self._load_template = load_template
+        self._keep_file = keep_file
+        self._investigation = investigation
+        self._client_of = client_of
         self._artifacts: dict[str, Any] = {}
         self._result_fields: dict[str, Any] = {}
         self._effects: list[Effect] = []
@@ -144,6 +128,13 @@ class VerificationContext:
         """The parsing model, the judge."""
         return _given(self._parsing, "a parsing model")
 
+    async def client_of(self, model: ModelConfig) -> ModelClient:
+        """Another model, such as the one that a trait names; its calls are the item's. It is open for the whole run.
+
+        Raises KareninaError where it cannot be opened, or is a benchmark file's and may not be asked (`run.overrides`).
+        """
+        return await _given(self._client_of, "other models")(model)
+
     @property
     def answering_model(self) -> ModelConfig:
         return self.answering.config
@@ -167,6 +158,27 @@ class VerificationContext:
         from .similarity import similarities
 
         return (await similarities(self, [(a, b)])).scores[0]
+
+    def investigation(self) -> AbstractAsyncContextManager[Path | None]:
+        """A copy of the workspace for one investigation: `async with` gives its path and takes it away at the end.
+
+        None where there is no workspace. Raises WorkspaceError where it cannot be copied.
+        """
+        from .investigation import temporary_copy
+
+        return temporary_copy(self.workspace, self.config) if self._investigation is None else self._investigation()
+
+    def keep_file(self, path: str, text: str) -> bool:
+        """Have a text kept with the result, as a file. `path` lies beneath `.karenina/`, with `/` and without `..`.
+
+        A run with a directory writes it there, beneath `workspaces/<question>__<result>/`. Returns whether that, or a
+        file that the stage itself has written to this path of the workspace, is there after the run.
+        """
+        from .investigation import is_own
+
+        if not is_own(path):
+            raise ContractError(f"{self._who()} keeps a file as {path!r}; give a path beneath .karenina/")
+        return self.workspace is not None if self._keep_file is None else self._keep_file(path, text)
 
     # Artifacts
 
@@ -220,6 +232,27 @@ class VerificationContext:
             raise ContractError(f"{self._who()} revises {str(name)!r}, which no stage has set")
         check_result_field(name, value)
         self._result_fields[name] = value
+
+    def extend_result_field(self, name: str, entries: Mapping[str, Any] | Sequence[Any]) -> None:
+        """Add entries to a table or a list of the result, which is made where no stage has set it.
+
+        Raises ContractError where the running stage does not declare that it extends the field, where the table has one
+        of the keys already, and where the field is neither a table nor a list.
+        """
+        _refuse_view(name)
+        self._declared("extends", name)
+        there = self._result_fields.get(name, {} if isinstance(entries, Mapping) else [])
+        if isinstance(entries, Mapping) and isinstance(there, Mapping):
+            if twice := sorted(map(str, entries.keys() & there.keys())):
+                raise ContractError(f"{self._who()} adds {twice[0]!r} to {str(name)!r}, which has it already")
+            extended: Any = {**there, **entries}
+        elif isinstance(entries, Sequence) and isinstance(there, list | tuple) and not isinstance(entries, str):
+            extended = [*there, *entries]
+        else:
+            kinds = f"{type(entries).__name__} to {type(there).__name__}"
+            raise ContractError(f"{self._who()} cannot add {kinds} in {str(name)!r}; add a table to a table")
+        check_result_field(name, extended)
+        self._result_fields[name] = extended
 
     def get_result_field(self, name: str, default: Any = None) -> Any:
         """A field that an earlier stage set. Any stage may read any of them."""

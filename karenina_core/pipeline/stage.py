@@ -48,10 +48,10 @@ __all__ = [
 ]
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
-METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation"})
+METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
 
 
-LISTS = ("requires", "reads", "produces", "result_fields", "revises", "after", "before", "features")
+LISTS = ("requires", "reads", "produces", "result_fields", "revises", "extends", "after", "before", "features")
 
 
 class Category(IntEnum):
@@ -209,6 +209,8 @@ class Stage:
     """Fields of the result that this stage sets, once; those of other packages are called `plugin.key`."""
     revises: ClassVar[Any] = Keys()
     """Fields of the result that an earlier stage sets and this one may set again, because it knows better."""
+    extends: ClassVar[Any] = Keys()
+    """Tables and lists of the result to which this stage adds entries of its own, whoever has set them, if anybody."""
     features: ClassVar[Any] = ()
     """Optional behaviour that it serves; those of `included_when` are added by themselves."""
     included_when: ClassVar[Any] = always
@@ -284,7 +286,9 @@ def _check_declaration(cls: type[Stage]) -> None:
         raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
     for name in set(cls.result_fields) & set(cls.revises):
         raise ContractError(f"{cls.name} both sets and revises {str(name)!r}; remove one of the two lines")
-    for name in (*cls.result_fields, *cls.revises):
+    for name in set(cls.extends) & {*cls.result_fields, *cls.revises}:
+        raise ContractError(f"{cls.name} extends {str(name)!r} and sets it too; remove one of the two lines")
+    for name in (*cls.result_fields, *cls.revises, *cls.extends):
         if "." not in name and name not in RESULT_FIELDS:
             raise ContractError(
                 f"{cls.name}: karenina's results have no field {str(name)!r}; call it 'yourplugin.{name}'"

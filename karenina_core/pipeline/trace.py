@@ -6,12 +6,12 @@ headers below is never cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import frozen
 
-from ..model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, one_result_each
+from ..model.trace_text import render_trace
 
 __all__ = ["EvaluationInput", "evaluation_input", "final_message", "render_trace", "said_by_model"]
 
@@ -73,35 +73,3 @@ def evaluation_input(rows: Sequence[Mapping[str, Any]], raw: str, *, full_trace:
         return EvaluationInput(raw, True, None if raw.strip() else WORDS["empty"])
     text, failure = final_message(rows, raw)
     return EvaluationInput(text or raw, False, WORDS[failure] if failure else None)
-
-
-def render_trace(messages: Iterable[Message]) -> str:
-    """A trace as text, for display and for patterns; nothing is read back from it.
-
-    Sections begin with `--- AI Message ---`, `--- Tool Message (call_id: x) ---`, `--- Thinking ---`, in the order of
-    the rows of `trace_dicts`.
-    """
-    sections: list[str] = []
-    for message in (part for whole in messages for part in one_result_each(whole)):
-        for block in message.content:
-            if isinstance(block, ThinkingBlock):
-                sections.append(f"--- Thinking ---\n{block.thinking}")
-            elif isinstance(block, ToolResultBlock):
-                prefix = "[ERROR] " if block.is_error else ""
-                sections.append(f"--- Tool Message (call_id: {block.tool_use_id}) ---\n{prefix}{block.content}")
-        if message.role == "assistant" and (body := _said(message)):
-            sections.append(f"--- AI Message ---\n{body}")
-    return "\n\n".join(sections)
-
-
-def _said(message: Message) -> str:
-    parts = [block.text for block in message.content if isinstance(block, TextBlock)]
-    calls = [block for block in message.content if isinstance(block, ToolUseBlock)]
-    if calls:
-        lines = ["Tool Calls:"]
-        for call in calls:
-            lines += [f"  {call.name} (call_{call.id})", f"   Call ID: {call.id}"]
-            if call.input:
-                lines.append(f"   Args: {dict(call.input)!r}")
-        parts.append("\n".join(lines))
-    return "\n".join(parts)

@@ -17,11 +17,12 @@ from ..errors import (
     one_line,
 )
 from ..model.config import ModelConfig
-from .registry import Registry, import_string, is_installed
+from .registry import Registry, import_string, is_installed, with_settings
 
 __all__ = ["AdapterAvailability", "AdapterRegistry", "AdapterSpec", "Resolution"]
 
-Factory = str | Callable[[ModelConfig], Any]
+Factory = str | Callable[..., Any]
+"""Makes a port from a `ModelConfig`: a callable, or an import string."""
 
 
 @frozen(kw_only=True)
@@ -36,18 +37,23 @@ class AdapterAvailability:
 
 @frozen(kw_only=True)
 class AdapterSpec:
-    """What an adapter plugin says about one interface."""
+    """What an adapter plugin says about one interface.
+
+    Factories and checkers are given the plugin's settings as one more argument where they take one more.
+    """
 
     interface: str
     description: str = ""
     llm_factory: Factory | None = None
-    """Makes an `LLMPort` from a `ModelConfig`: a callable or an import string, like the two below."""
+    """Makes an `LLMPort` from a `ModelConfig`: a callable or an import string, like those below."""
     parser_factory: Factory | None = None
     """Makes a `ParserPort`; without one the judge uses the `LLMPort` and karenina's own parser."""
     agent_factory: Factory | None = None
-    config_checker: Callable[[ModelConfig], Iterable[str]] | None = None
-    """Says what is wrong with a model's configuration, as `field: message` lines. Called before any model is."""
-    availability_checker: Callable[[], str | None] | None = None
+    """Makes an `AgentPort`, which then answers in place of the `LLMPort`. Without one, a model whose `LLMPort` says
+    `supports_tools` works with tools in karenina's own loop."""
+    config_checker: Callable[..., Iterable[str]] | None = None
+    """Says what is wrong with a `ModelConfig`, as `field: message` lines. Called before any model is."""
+    availability_checker: Callable[..., str | None] | None = None
     """Returns why the interface cannot be used here, or None. It must not import the provider."""
     requires_modules: tuple[str, ...] = ()
     """Top-level modules that must be installed. They are looked up, not imported."""
@@ -58,8 +64,6 @@ class AdapterSpec:
     """Another interface that serves this name."""
     judge_tasks: tuple[str, ...] | None = None
     """The tasks of a judge that it can serve; None: any."""
-    supports_mcp: bool = False
-    supports_tools: bool = False
     agent_tier: Literal["tool_loop", "deep_agent"] = "tool_loop"
     requires_provider: bool = False
     name: str = field(init=False)
@@ -95,6 +99,8 @@ class AdapterRegistry(Registry[AdapterSpec]):
     """Interfaces by name."""
 
     kind = "adapter"
+    settings: Callable[[str], Any] = staticmethod(lambda plugin: None)
+    """The settings of a plugin, or None; the application sets it once it knows them."""
 
     def register(self, spec: AdapterSpec, *, replaces: str | None = None) -> None:
         """Add an interface. Raises DuplicateName."""
@@ -132,7 +138,7 @@ class AdapterRegistry(Registry[AdapterSpec]):
                 available=False, state="not_installed", reason=reason, fallback_interface=spec.fallback_interface
             )
         try:
-            reason = (spec.availability_checker() if spec.availability_checker else None) or ""
+            reason = (self.call(spec.availability_checker, spec) if spec.availability_checker else None) or ""
         except Exception as error:
             reason = f"its check failed: {one_line(error)}"
         if reason:
@@ -173,6 +179,11 @@ class AdapterRegistry(Registry[AdapterSpec]):
             notes.append(why)
             name = step
 
+    def call(self, function: Callable[..., Any], spec: AdapterSpec, *arguments: Any) -> Any:
+        """Call a function of an adapter; the settings of its plugin are one more argument where it takes one more."""
+        owner = self[spec.interface].plugin if spec.interface in self else ""
+        return function(*with_settings(function, arguments, self.settings(owner)))
+
     def unable_judges(self, models: Iterable[ModelConfig], task: str, remedy: str) -> list[Problem]:
         """A problem for every judge that cannot serve a task; `remedy` says how to do without."""
         problems = []
@@ -188,9 +199,11 @@ class AdapterRegistry(Registry[AdapterSpec]):
     def make_port(self, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
         """Make a port. Raises PluginError where the provider is not installed, or broken."""
         if isinstance(factory, str):
-            factory = import_string(factory, f"interface {spec.interface!r}", spec.install_hint)
+            made = import_string(factory, f"interface {spec.interface!r}", spec.install_hint)
+        else:
+            made = factory
         try:
-            return factory(config)  # type: ignore[operator]  # import_string gives Any
+            return self.call(made, spec, config)
         except KareninaError:
             raise
         except Exception as error:

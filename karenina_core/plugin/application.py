@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Coroutine, Iterable, Mapping
 from contextvars import ContextVar
@@ -14,10 +13,12 @@ from attrs import evolve, frozen
 
 from ..errors import ConfigError, PluginError, Problem, did_you_mean, one_line
 from ..log import get_logger
+from ..model.config import ModelConfig
 from . import hookspecs
 from .adapters import AdapterRegistry
 from .background import BackgroundLoop
 from .discovery import Rank, discover, load
+from .implementations import check_hook, keywords_only
 from .markers import PROJECT
 from .registries import (
     EmbedderRegistry,
@@ -29,6 +30,7 @@ from .registries import (
     StageRegistry,
     StrategyRegistry,
     TemplateRuntimeRegistry,
+    ToolServerRegistry,
     TraitRegistry,
 )
 from .registry import Registry, resolve_drafts
@@ -45,6 +47,7 @@ REGISTRIES: Mapping[str, tuple[str, type[Registry[Any]]]] = {
     "karenina_register_sinks": ("sinks", SinkRegistry),
     "karenina_register_embedders": ("embedders", EmbedderRegistry),
     "karenina_register_search_tools": ("search_tools", SearchToolRegistry),
+    "karenina_register_tool_servers": ("tool_servers", ToolServerRegistry),
     "karenina_register_template_runtimes": ("template_runtimes", TemplateRuntimeRegistry),
     "karenina_register_executors": ("executors", ExecutorRegistry),
     "karenina_register_settings": ("settings_classes", SettingsRegistry),
@@ -58,6 +61,7 @@ OTHER_KINDS = {
     "karenina_wrap_port": "port middleware",
     "karenina_wrap_embedder": "embedder middleware",
     "karenina_wrap_search_tool": "search tool middleware",
+    "karenina_wrap_tool_server": "tool server middleware",
     "karenina_classify_error": "error classifier",
     "karenina_instruct": "prompt instructions",
     "karenina_wrap_stage": "stage middleware",
@@ -106,6 +110,7 @@ class Karenina:
     sinks: SinkRegistry
     embedders: EmbedderRegistry
     search_tools: SearchToolRegistry
+    tool_servers: ToolServerRegistry
     template_runtimes: TemplateRuntimeRegistry
     executors: ExecutorRegistry
     settings_classes: SettingsRegistry
@@ -130,6 +135,7 @@ class Karenina:
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
         self._settings = self._structure_settings(settings or {})
+        self.adapters.settings = self.settings
 
     # Making one
 
@@ -213,6 +219,10 @@ class Karenina:
         """The settings of a plugin, or None where it has none."""
         return self._settings.get(plugin)
 
+    def every_settings(self) -> Mapping[str, Any]:
+        """The settings of all plugins that have any, by plugin."""
+        return self._settings
+
     def embedder(self, name: str, model: str) -> Any:
         """The `Embedder` of this name for a model, made once and inside its middleware.
 
@@ -239,6 +249,12 @@ class Karenina:
             self._evaluators[name] = self._made(self.traits, name)
         return self._evaluators[name]
 
+    def can_use_tools(self, model: ModelConfig) -> bool:
+        """Whether a model, behind its middleware, can be given tools. Nothing is opened. Raises KareninaError."""
+        from .model_ports import able_to_use_tools, model_ports
+
+        return able_to_use_tools(model_ports(self, self.adapters.resolve_interface(model.interface).spec, model))
+
     def search_tool(self, wanted: Any) -> Any:
         """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,
         or a function or object that searches. Made anew at every call.
@@ -257,7 +273,7 @@ class Karenina:
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""
         found = getattr(self._manager.hook, hook).get_hookimpls()
-        bound = ((impl.plugin_name, partial(_keywords_only(impl), app=self)) for impl in found)
+        bound = ((impl.plugin_name, partial(keywords_only(impl), app=self)) for impl in found)
         return sorted(bound, key=lambda pair: pair[0])
 
     def observe(self, hook: str, **arguments: Any) -> None:
@@ -296,11 +312,11 @@ class Karenina:
         self._manager.register(plugin, name)
         drafts: dict[str, Registry[Any]] = {}
         for hook, impl in self._own(plugin):
-            _check_hook(hook, impl)
+            check_hook(hook, impl)
             if hook in REGISTRIES:
                 cls = REGISTRIES[hook][1]
                 draft = drafts.setdefault(cls.kind, cls(name))
-                _keywords_only(impl)(registry=draft)
+                keywords_only(impl)(registry=draft)
         if not self._own(plugin):
             raise PluginError("it implements no hook; is @hookimpl missing above its karenina_ functions?")
         if settings := drafts.get(SettingsRegistry.kind):
@@ -368,25 +384,3 @@ def _qualified_name(thing: Any) -> str:
     """Where a function, or the class of an object, is defined: `module.name`."""
     named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def _check_hook(hook: str, impl: Any) -> None:
-    """Refuse what pluggy accepts silently."""
-    if not hasattr(hookspecs, hook):
-        if impl.optionalhook:
-            return
-        known = [name for name in vars(hookspecs) if name.startswith("karenina_")]
-        raise PluginError(f"there is no hook {hook!r}{did_you_mean(hook, known)}")
-    if inspect.iscoroutinefunction(impl.function):
-        raise PluginError(f"hook {hook!r} is an async function and would never be awaited; make it a plain one")
-    wraps = impl.hookwrapper or impl.wrapper
-    if wraps and not getattr(hookspecs, hook).karenina_spec["firstresult"]:
-        raise PluginError(f"hook {hook!r} cannot be a wrapper; its implementations are called one by one")
-    if inspect.isgeneratorfunction(impl.function) and not wraps:
-        raise PluginError(f"hook {hook!r} is a generator and would never run; take the `yield` out of it")
-
-
-def _keywords_only(impl: Any) -> Any:
-    """The implementation, called with keyword arguments of which it may want only some."""
-    wanted = set(impl.argnames)
-    return lambda **arguments: impl.function(**{k: v for k, v in arguments.items() if k in wanted})

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StageRegistry,
         StrategyRegistry,
         TemplateRuntimeRegistry,
+        ToolServerRegistry,
         TraitRegistry,
     )
 
@@ -73,6 +74,12 @@ def karenina_register_embedders(registry: EmbedderRegistry) -> None:
 @hookspec
 def karenina_register_search_tools(registry: SearchToolRegistry) -> None:
     """Add search tools: a query to results, each a `SearchTool`."""
+
+
+@hookspec
+def karenina_register_tool_servers(registry: ToolServerRegistry) -> None:
+    """Add clients of tool servers, named by their protocol (`mcp`): classes that are made with the name and the address
+    of a server, each a `ToolServer`."""
 
 
 @hookspec
@@ -163,6 +170,15 @@ def karenina_wrap_search_tool(tool: Any, name: str, app: Karenina) -> Any | None
 
     Called whenever a tool is asked for, once per item that searches; the one of the plugin with the first name is the
     outermost.
+    """
+
+
+@hookspec
+def karenina_wrap_tool_server(server: Any, name: str, app: Karenina) -> Any | None:
+    """Return a `ToolServer` that stands in front of the one called `name`: to record or replay.
+
+    None leaves it as it is. Called when a server is looked at before a run and again when it is connected to; the one
+    of the plugin with the first name is the outermost.
     """
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "StageRegistry",
     "StrategyRegistry",
     "TemplateRuntimeRegistry",
+    "ToolServerRegistry",
     "TraitRegistry",
 ]
 
@@ -92,6 +93,12 @@ class SearchToolRegistry(Registry[Any]):
     """Search tools."""
 
     kind = "search tool"
+
+
+class ToolServerRegistry(Registry[Any]):
+    """Clients of tool servers."""
+
+    kind = "tool server client"
 
 
 class TemplateRuntimeRegistry(Registry[Any]):

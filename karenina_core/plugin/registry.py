@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from ..errors import DuplicateName, PluginError, UnknownName, did_you_mean
 
-__all__ = ["Entry", "Registry", "import_string", "is_installed", "resolve_drafts"]
+__all__ = ["Entry", "Registry", "import_string", "is_installed", "resolve_drafts", "with_settings"]
 
 T = TypeVar("T")
 STAGES = "stage"
@@ -39,6 +39,15 @@ def is_installed(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def with_settings(function: Callable[..., Any], arguments: tuple[Any, ...], settings: Any) -> tuple[Any, ...]:
+    """The arguments, and the settings of a plugin as one more where there are any and the function takes one more."""
+    if settings is None:
+        return arguments
+    places = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    takes = [p for p in inspect.signature(function).parameters.values() if p.kind in places]
+    return (*arguments, settings) if len(takes) > len(arguments) else arguments
 
 
 @frozen
@@ -119,13 +128,7 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         `settings` of its plugin, if there are any, are one more argument where the constructor takes one more.
         """
         thing: Any = self.load(name)
-        if not isinstance(thing, type):
-            return thing
-        if settings is not None:
-            places = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-            takes = [p for p in inspect.signature(thing).parameters.values() if p.kind in places]
-            arguments = (*arguments, settings) if len(takes) > len(arguments) else arguments
-        return thing(*arguments)
+        return thing(*with_settings(thing, arguments, settings)) if isinstance(thing, type) else thing
 
     def __getitem__(self, name: str) -> Entry[T]:
         return self._entries[name]

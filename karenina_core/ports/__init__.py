@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 from .protocols import AgentPort, LLMPort, ParserPort, StreamingLLMPort
+from .tool_servers import ToolServer, tool_digest
 from .values import (
     AgentConfig,
     AgentResult,
@@ -14,6 +15,7 @@ from .values import (
     PortCapabilities,
     StreamingLLMResponse,
     Tool,
+    ToolOutcome,
 )
 
 __all__ = [
@@ -33,7 +35,10 @@ __all__ = [
     "TextBlock",
     "ThinkingBlock",
     "Tool",
+    "ToolOutcome",
     "ToolResultBlock",
+    "ToolServer",
     "ToolUseBlock",
     "UsageMetadata",
+    "tool_digest",
 ]

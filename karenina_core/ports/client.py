@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ..errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
 from ..model.config import ModelConfig, PromptConfig, RetryPolicy
@@ -15,14 +15,28 @@ from ..model.identity import ModelIdentity
 from ..model.message import Message, UsageMetadata
 from ..prompts.assembler import PromptAssembler
 from ..prompts.instructions import AdapterInstructionRegistry
-from .protocols import AgentPort, LLMPort, ParserPort
+from .agent_loop import run_agent_loop
+from .own_agent import in_time, is_proper
+from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, with_retries
 from .structured import StructuredParser, Validate, parse_with_repair
-from .values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
+from .tool_servers import OfferedTools
+from .values import (
+    AgentConfig,
+    AgentResult,
+    CallContext,
+    LLMResponse,
+    OutputFormat,
+    ParsePortResult,
+    PortCapabilities,
+    Tool,
+)
 
 __all__ = ["CallRecord", "Model", "ModelClient"]
 
 T = TypeVar("T")
+REFUSED: frozenset[ErrorKind] = frozenset({"auth", "rate_limited", "invalid_request"})
+"""Failures of calls that no model has worked on."""
 
 
 @frozen(kw_only=True)
@@ -36,6 +50,7 @@ class CallRecord:
     seconds: float
     usage: UsageMetadata = UsageMetadata()
     usage_unavailable: bool = False
+    """Whether nobody said how many tokens some of it took; `usage` then has only those that are known."""
     channel: str | None = None
     repairs: int = 0
     error_kind: ErrorKind | None = None
@@ -49,6 +64,14 @@ class Model:
     llm: LLMPort | None = None
     parser: ParserPort | None = None
     agent: AgentPort | None = None
+    tools: tuple[Tool, ...] = ()
+    """What the model may call: the tools of its servers, connected to for the whole run."""
+    servers: tuple[str, ...] = ()
+    """The names of those servers."""
+    offered: tuple[OfferedTools, ...] = ()
+    """The same tools by server, for the record of the run."""
+    remarks: list[str] = field(factory=list)
+    """What was odd about those servers so far: every `ToolOutcome.warning` once."""
     prompts: PromptConfig = field(factory=PromptConfig)
     instructions: AdapterInstructionRegistry = field(factory=AdapterInstructionRegistry)
     max_elapsed: float = 120.0
@@ -90,6 +113,24 @@ class ModelClient:
     def capabilities(self) -> PortCapabilities:
         return self.model.capabilities
 
+    @property
+    def can_use_tools(self) -> bool:
+        """Whether `run_agent` works for this model."""
+        return self.model.agent is not None or self.capabilities.supports_tools
+
+    def agent_config(self, **facts: Any) -> AgentConfig:
+        """The model's own limits for work with tools, and `facts` in their place."""
+        settings = self.config
+        own = AgentConfig(
+            max_turns=settings.agent_max_turns,
+            max_tool_calls=settings.agent_max_tool_calls,
+            max_total_tokens=settings.agent_max_total_tokens,
+            max_cost_usd=settings.agent_max_cost_usd,
+            max_repeated_calls=settings.agent_max_repeated_calls,
+            timeout=settings.agent_timeout,
+        )
+        return evolve(own, **facts)
+
     def prompt(
         self, task: str, system_text: str, user_text: str, context: Mapping[str, Any] | None = None
     ) -> list[Message]:
@@ -118,11 +159,75 @@ class ModelClient:
             response: LLMResponse = await self._tried(
                 lambda: llm.ainvoke(messages, output=output, temperature=temperature, call=call), attempts
             )
-        except KareninaError as error:
-            self._record(task, attempts, started, error_kind=error.kind)
+        except BaseException as error:
+            self._record_failure(task, attempts, started, error)
             raise
         self._record(task, attempts, started, usage=response.usage, usage_unavailable=response.usage_unavailable)
         return response
+
+    async def run_agent(
+        self,
+        task: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        mcp_servers: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+    ) -> AgentResult:
+        """Let the model work with tools. Raises PortError; a limit that is reached is data.
+
+        A model with an agent of its own runs as that agent, in one attempt, which is ended `GRACE` seconds after its
+        time is up; any other that can call tools is asked turn by turn, each turn with the model's retries, and the
+        whole is one record in `calls`.
+        """
+        config = config or AgentConfig()
+        call = self._call(task, None)
+        attempts, started = Attempts(), time.monotonic()
+        try:
+            result = await self._agent(messages, tools, mcp_servers, config, call, attempts)
+        except BaseException as error:
+            done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+            part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
+            untold = part.usage_unavailable
+            self._record_failure(task, attempts, started, error, usage=part.usage, usage_unavailable=untold)
+            raise
+        self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
+        return result
+
+    async def _agent(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        mcp_servers: Mapping[str, Any] | None,
+        config: AgentConfig,
+        call: CallContext,
+        attempts: Attempts,
+    ) -> AgentResult:
+        agent, llm = self.model.agent, cast("ToolCallingLLMPort | None", self.model.llm)
+        if agent is not None:
+            attempts.count += 1
+
+            async def work() -> Any:
+                return await in_time(lambda: agent.arun(messages, tools, mcp_servers, config, call=call), config)
+
+            try:
+                result: AgentResult = await self._classified(work, is_proper)
+            except TimeoutError as error:
+                told = f"the agent of the adapter {self.config.interface!r} gave up: {one_line(error)}"
+                raise PortError(told, kind="timeout") from error
+            return result
+        if llm is None or not llm.capabilities.supports_tools:
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot work with tools")
+        if mcp_servers:
+            raise AdapterUnavailableError("tools of servers have to be given as tools to a model without an agent")
+
+        async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
+            response: LLMResponse = await self._tried(
+                lambda: llm.ainvoke(messages, temperature=call.temperature, tools=tools, call=call), attempts
+            )
+            return response
+
+        return await run_agent_loop(ask, messages, tools, config)
 
     async def parse(
         self,
@@ -132,10 +237,12 @@ class ModelClient:
         *,
         validate: Validate | None = None,
         temperature: float | None = None,
+        max_repairs: int | None = None,
     ) -> ParsePortResult:
         """Ask the model for data of a JSON Schema, repaired where it does not fit. Raises ParseError and PortError.
 
-        `temperature` takes the place of the configured one, except for a model that is sent none at all.
+        `temperature` takes the place of the configured one, except for a model that is sent none at all; `max_repairs`
+        that of the model's `max_retries`.
         """
         if self.model.parser is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
@@ -147,31 +254,17 @@ class ModelClient:
                 messages,
                 schema,
                 validate=validate,
-                max_repairs=self.config.max_retries,
+                max_repairs=self.config.max_retries if max_repairs is None else max_repairs,
                 call=self._call(task, temperature),
             )
-        except Exception as error:  # also the template's own: the replies were paid for
-            self._record(
-                task,
-                attempts,
-                started,
-                usage=tried.spent,
-                repairs=error.repairs if isinstance(error, PortError) else 0,
-                channel=tried.channel,
-                error_kind=error.kind if isinstance(error, KareninaError) else "stage",
-            )
+        except BaseException as error:  # also the template's own: the replies were paid for
+            repairs = error.repairs if isinstance(error, PortError) else 0
+            known = {"usage": tried.spent, "usage_unavailable": tried.untold, "channel": tried.channel}
+            self._record_failure(task, attempts, started, error, repairs=repairs, **known)
             raise
-        self._record(task, attempts, started, usage=result.usage, channel=result.channel, repairs=result.repairs)
+        about = {"channel": result.channel, "repairs": result.repairs, "usage_unavailable": result.usage_unavailable}
+        self._record(task, attempts, started, usage=result.usage, **about)
         return result
-
-    def _checked(self, reply: Any) -> Any:
-        """Refuse what no adapter may give back, before it gets into a result. Raises PortError."""
-        sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
-        sound = sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
-        if not sound:
-            what = type(reply).__name__
-            raise PortError(f"the adapter {self.config.interface!r} gave back no proper reply ({what})", kind="plugin")
-        return reply
 
     def _call(self, task: str, temperature: float | None) -> CallContext:
         if self.config.temperature is None:
@@ -180,18 +273,35 @@ class ModelClient:
 
     async def _tried(self, attempt: Callable[[], Any], attempts: Attempts) -> Any:
         async def classified() -> Any:
-            try:
-                return self._checked(await attempt())
-            except (KareninaError, TimeoutError, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                kind = self.model.classify(error) or _builtin_kind(error)
-                raise PortError(
-                    f"the adapter {self.config.interface!r} failed: {one_line(error)}", kind=kind
-                ) from error
+            return await self._classified(attempt, _is_proper_reply)
 
         policy = self.config.retry_policy or RetryPolicy()
         return await with_retries(classified, policy, max_elapsed=self.model.max_elapsed, attempts=attempts)
+
+    async def _classified(self, attempt: Callable[[], Any], proper: Callable[[Any], bool]) -> Any:
+        """One attempt. What no adapter may give back is refused before it gets into a result.
+
+        Raises KareninaError, TimeoutError, and PortError for whatever else it raises.
+        """
+        try:
+            reply = await attempt()
+            if not proper(reply):
+                what = f"gave back no proper reply ({type(reply).__name__})"
+                raise PortError(f"the adapter {self.config.interface!r} {what}", kind="plugin")
+            return reply
+        except (KareninaError, TimeoutError):
+            raise
+        except Exception as error:
+            kind = self.model.classify(error) or _builtin_kind(error)
+            raise PortError(f"the adapter {self.config.interface!r} failed: {one_line(error)}", kind=kind) from error
+
+    def _record_failure(
+        self, task: str, attempts: Attempts, started: float, error: BaseException, **facts: Any
+    ) -> None:
+        kind: ErrorKind = "cancelled" if isinstance(error, asyncio.CancelledError) else "stage"
+        facts["error_kind"] = error.kind if isinstance(error, KareninaError) else kind
+        facts["usage_unavailable"] = facts.get("usage_unavailable", False) or _is_untold(error, attempts)
+        self._record(task, attempts, started, **facts)
 
     def _record(self, task: str, attempts: Attempts, started: float, **facts: Any) -> None:
         self.calls.append(
@@ -216,6 +326,8 @@ class _Retried:
     attempts: Attempts
     channel: str | None = None
     spent: UsageMetadata | None = None
+    untold: bool = False
+    """Whether nobody said what some reply took."""
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -230,18 +342,33 @@ class _Retried:
             )
         except ParseError as error:
             self.channel = error.channel or self.channel
-            self._spend(error.usage)
+            self._spend(error)
             raise
         self.channel = result.channel
-        self._spend(result.usage)
+        self._spend(result)
         return result
 
-    def _spend(self, usage: object) -> None:
-        if isinstance(usage, UsageMetadata):
+    def _spend(self, reply: ParsePortResult | ParseError) -> None:
+        self.untold = self.untold or reply.usage_unavailable
+        if isinstance(usage := reply.usage, UsageMetadata):
             self.spent = usage if self.spent is None else self.spent + usage
 
     async def aclose(self) -> None:
         await self.inner.aclose()
+
+
+def _is_proper_reply(reply: Any) -> bool:
+    sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
+    return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
+
+
+def _is_untold(error: BaseException, attempts: Attempts) -> bool:
+    """Whether nobody says what the call took that failed last."""
+    if not attempts.count or isinstance(error, ParseError):
+        return False
+    if isinstance(error, PortError):
+        return error.kind not in REFUSED
+    return isinstance(error, asyncio.CancelledError)
 
 
 def _builtin_kind(error: BaseException) -> ErrorKind:

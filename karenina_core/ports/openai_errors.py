@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC
@@ -26,8 +27,15 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant)
-"""Refuses NaN and Infinity, which the json module reads by default."""
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is too large a number")
+    return number
+
+
+STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+"""Refuses NaN and Infinity, which the json module reads by default, and numbers such as 1e999 that become infinite."""
 
 
 def json_from_wire(data: bytes) -> Any:

@@ -12,9 +12,10 @@ from typing import Any
 
 from ..errors import PortError
 from ..model.message import Message, TextBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
+from ..model.trace_text import ERROR
 from .openai_errors import STRICT_JSON, error_from_wire, json_from_wire, kind_of_status, raw_text, retry_after_seconds
 from .strict_schema import strict_schema
-from .text import sanitize
+from .text import is_nested_deeper, sanitize
 from .values import LLMResponse, OutputFormat, Tool
 
 __all__ = [
@@ -37,7 +38,8 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The `messages` field of a request.
 
     Thinking blocks are left out and each tool result becomes a message of its own. The protocol has no error flag for
-    tool results: their text must say so. Lone surrogates are replaced, because UTF-8 cannot carry them.
+    tool results: `[ERROR] ` stands in front of those that are errors. Lone surrogates are replaced, because UTF-8
+    cannot carry them.
 
     Raises PortError (`invalid_request`) for a tool message without a tool result.
     """
@@ -46,7 +48,7 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     wires: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(block.content)[0]}
+        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_told(block))[0]}
         for block in message.content
         if isinstance(block, ToolResultBlock)
     ]
@@ -60,6 +62,10 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     if any(isinstance(block, TextBlock) for block in message.content) or not wires:
         wires.append({"role": message.role, "content": text})
     return wires
+
+
+def _told(result: ToolResultBlock) -> str:
+    return f"{ERROR}{result.content}" if result.is_error else result.content
 
 
 def _call_to_wire(call: ToolUseBlock) -> dict[str, Any]:
@@ -110,7 +116,8 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
 
     `output` is what was asked for: with the channel `tool_call` the arguments of the call are also given as
     `structured`, as they came. Flags, beside those of `sanitize`: `refusal` (the content is the model's refusal),
-    `invalid_tool_arguments` (a tool call's arguments are no JSON object; its `input` is empty).
+    `invalid_tool_arguments` (the arguments of some tool call are no JSON object, nested too deeply, or cut off before
+    they began; its `input` is empty, and `malformed_calls` says which it is).
 
     Raises PortError: `content_filter` where the provider withheld the text, `bad_response` for a body without a usable
     reply, or the kind of the error that the body reports.
@@ -122,6 +129,9 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     finish = _text_or_none(choice.get("finish_reason"))
     flags: dict[str, None] = {}
     calls, arguments = _tool_calls(message, body, flags)
+    lost = _lost(arguments, finish)
+    if lost:
+        flags["invalid_tool_arguments"] = None
     content = _content(message, flags)
     if finish == "content_filter" and not content and not calls:
         raise PortError("the provider's content filter withheld the reply", kind="content_filter", raw=raw_text(body))
@@ -134,6 +144,7 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     return LLMResponse(
         content=_clean(content or "", flags),
         tool_calls=calls,
+        malformed_calls=lost,
         structured=_structured(calls, arguments, output, flags),
         thinking=_clean(thinking, flags) if isinstance(thinking, str) and thinking else None,
         usage=usage or UsageMetadata(model=model),
@@ -187,22 +198,40 @@ def _tool_calls(
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise _bad("a tool call of the reply has no function name", body)
         given = function.get("arguments")
-        text = given if isinstance(given, str) else json.dumps(given if given is not None else {})
-        identifier = call.get("id") or f"call_{number}"
-        calls.append(ToolUseBlock(_clean(str(identifier), flags), _clean(function["name"], flags), _input(text, flags)))
+        text = given if isinstance(given, str) else _as_text(given)
+        identifier = _clean(str(call.get("id") or f"call_{number}"), flags)
+        calls.append(ToolUseBlock(identifier, _clean(function["name"], flags), _input(text, flags) or {}))
         texts.append(text)
     return tuple(calls), tuple(texts)
 
 
-def _input(text: str, flags: dict[str, None]) -> dict[str, Any]:
+def _as_text(arguments: Any) -> str:
+    """Arguments that some servers send as data; no JSON where they are too much for the JSON module."""
     try:
-        data = _clean_data(STRICT_JSON.decode(text), flags) if text.strip() else {}
+        return "" if arguments is None else json.dumps(arguments)
+    except RecursionError:
+        return "["
+
+
+def _lost(arguments: Sequence[str], finish: str | None) -> tuple[int, ...]:
+    """Places of the calls whose arguments cannot be read. No text at all is readable, but not at the end of a reply
+    that was cut off."""
+    lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
+    if finish in CUT_SHORT and arguments and not arguments[-1].strip():
+        lost.append(len(arguments) - 1)
+    return tuple(lost)
+
+
+def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
+    """The arguments of a call; None where they cannot be read."""
+    try:
+        data = STRICT_JSON.decode(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        flags["invalid_tool_arguments"] = None
-        return {}
-    return data
+        return None
+    if not isinstance(data, dict) or is_nested_deeper(data):
+        return None
+    cleaned: dict[str, Any] = _clean_data(data, flags)
+    return cleaned
 
 
 def _structured(

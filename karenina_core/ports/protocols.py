@@ -23,7 +23,7 @@ from .values import (
     Tool,
 )
 
-__all__ = ["AgentPort", "LLMPort", "ParserPort", "StreamingLLMPort"]
+__all__ = ["AgentPort", "LLMPort", "ParserPort", "StreamingLLMPort", "ToolCallingLLMPort"]
 
 
 @runtime_checkable
@@ -55,6 +55,22 @@ class StreamingLLMPort(LLMPort, Protocol):
     """A model whose reply can be read while it arrives."""
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse: ...
+
+
+class ToolCallingLLMPort(LLMPort, Protocol):
+    """A model that can be given tools; its capabilities say `supports_tools`."""
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        tools: Sequence[Tool] = (),
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        """The same, with tools that the model may call: the reply then has `tool_calls`. Raises PortError."""
+        ...
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from .protocols import LLMPort, ParserPort
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
-__all__ = ["StructuredParser", "Validate", "json_object", "parse_with_repair"]
+__all__ = ["StructuredParser", "Validate", "json_object", "json_objects", "parse_with_repair"]
 
 Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Turns data into something else, or raises FillError with what is wrong, in words for the judge."""
@@ -24,6 +24,8 @@ BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
 STRUCTURE = re.compile(r'[{}"\\]')
 REFUSED_STATUS = (400, 415, 422, 501)
 MAX_SCANNED = 1_000_000
+MAX_TRIED = 1000
+MAX_BRACES = 10_000
 
 
 class StructuredParser:
@@ -86,8 +88,10 @@ def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
         data = _sound(raw)
     except ParseError as error:
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
+        error.usage_unavailable = response.usage_unavailable
         raise
-    return ParsePortResult(data=data, usage=response.usage, channel=channel, raw=raw)
+    untold = response.usage_unavailable
+    return ParsePortResult(data=data, usage=response.usage, usage_unavailable=untold, channel=channel, raw=raw)
 
 
 def _sound(raw: str) -> Any:
@@ -117,13 +121,23 @@ def json_object(text: str) -> Mapping[str, Any]:
     return found[0]
 
 
-def _embedded(text: str) -> list[dict[str, Any]]:
+def json_objects(text: str) -> list[dict[str, Any]]:
+    """The complete JSON objects in a text, in their order; what is inside of one is a part of it.
+
+    None of a text that is too long (1,000,000 characters, 10,000 braces) for the last one to be found.
+    """
+    if len(text) > MAX_SCANNED or text.count("{") > MAX_BRACES:
+        return []
+    return _embedded(text, MAX_BRACES)
+
+
+def _embedded(text: str, most: int = MAX_TRIED) -> list[dict[str, Any]]:
     """The objects in a text. What stands inside an object that is broken or cut off is a part of it, not an answer."""
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     position = text.find("{")
     tries = 0
-    while position != -1 and tries < 1000:
+    while position != -1 and tries < most:
         tries += 1
         try:
             value, end = decoder.raw_decode(text, position)
@@ -170,13 +184,16 @@ async def parse_with_repair(
     """
     asked = list(messages)
     usage: UsageMetadata | None = None
+    untold = False
     for repairs in range(max_repairs + 1):
         try:
             result = await parser.aparse(asked, schema, call=call)
             usage = result.usage if usage is None else usage + result.usage
+            untold = untold or result.usage_unavailable
             parsed = await validate(result.data) if validate else None
         except ParseError as error:
             reply, problem, failure = error.raw_response, str(error), error
+            untold = untold or error.usage_unavailable
             if isinstance(error.usage, UsageMetadata):
                 usage = error.usage if usage is None else usage + error.usage
         except FillError as error:
@@ -186,11 +203,11 @@ async def parse_with_repair(
             error.repairs = repairs  # the earlier replies were paid for all the same
             raise
         else:
-            return evolve(result, usage=usage, repairs=repairs, parsed=parsed)
+            return evolve(result, usage=usage, usage_unavailable=untold, repairs=repairs, parsed=parsed)
         if not reply:
             break  # nothing that a judge could correct: the data was recorded, not asked for
         asked = [*messages, Message.assistant(reply[:20_000]), Message.user(_correction(problem))]
-    failure.usage, failure.repairs = usage, repairs
+    failure.usage, failure.usage_unavailable, failure.repairs = usage, untold, repairs
     raise failure
 
 

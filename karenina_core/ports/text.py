@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["sanitize", "sanitize_data"]
+__all__ = ["MOST_NESTED", "is_nested_deeper", "sanitize", "sanitize_data"]
 
 BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-MOST_NESTED = 100
+MOST_NESTED = 64
 """Levels of objects and lists. No schema asks for more, and all later code can walk this many."""
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -44,3 +45,19 @@ def sanitize_data(value: Any, levels: int = MOST_NESTED) -> Any:
     if isinstance(value, dict):
         return {sanitize(key)[0]: sanitize_data(item, levels - 1) for key, item in value.items()}
     return [sanitize_data(item, levels - 1) for item in value]
+
+
+def is_nested_deeper(value: Any, levels: int = MOST_NESTED) -> bool:
+    """Whether mappings and lists stand in one another on more than this many levels; a plain one is one level."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [inner for outer in layer for inner in _parts(outer)]
+        if not layer:
+            return False
+    return any(isinstance(item, Mapping | list | tuple) for item in layer)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()

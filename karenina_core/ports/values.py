@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import field, frozen, validators
 
-from ..model.message import Message, ToolUseBlock, UsageMetadata
+from ..model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
 
 __all__ = [
     "AgentConfig",
@@ -16,11 +16,13 @@ __all__ = [
     "CallContext",
     "Channel",
     "LLMResponse",
+    "Limit",
     "OutputFormat",
     "ParsePortResult",
     "PortCapabilities",
     "StreamingLLMResponse",
     "Tool",
+    "ToolOutcome",
 ]
 
 Channel = Literal["json_schema", "tool_call", "json_object", "text"]
@@ -32,6 +34,8 @@ class PortCapabilities:
 
     supports_system_prompt: bool = True
     supports_structured_output: bool = False
+    supports_tools: bool = False
+    """Whether the model can be given tools: `ainvoke` takes `tools`, and replies carry `tool_calls`."""
     supports_streaming: bool = False
     supports_file_tools: bool = False
     supports_code_execution: bool = False
@@ -67,6 +71,10 @@ class CallContext:
     """What the task asks for in place of the model's own temperature; for parser ports, which take no such argument."""
 
 
+def _places(value: Iterable[int]) -> tuple[int, ...]:
+    return tuple(value)
+
+
 @frozen(kw_only=True)
 class LLMResponse:
     """One reply of a model."""
@@ -74,9 +82,14 @@ class LLMResponse:
     content: str
     """The text, safe to write: lone surrogates replaced, see `flags`."""
     tool_calls: tuple[ToolUseBlock, ...] = ()
+    malformed_calls: tuple[int, ...] = field(default=(), converter=_places)
+    """Places in `tool_calls`, from 0, of calls whose arguments could not be read: no JSON object, nested too deeply or
+    cut off. Their `input` is empty, and no tool is run with it."""
     structured: str | None = None
     """The raw JSON text of a structured reply, where the channel keeps it apart from `content`."""
     thinking: str | None = None
+    thinking_blocks: tuple[ThinkingBlock, ...] = ()
+    """The same, where the provider signs it and wants it back in the next request as it was."""
     usage: UsageMetadata = UsageMetadata()
     usage_unavailable: bool = False
     finish_reason: str | None = None
@@ -92,6 +105,8 @@ class ParsePortResult:
 
     data: Mapping[str, Any]
     usage: UsageMetadata = UsageMetadata()
+    usage_unavailable: bool = False
+    """Whether the provider did not say how many tokens some reply took."""
     channel: Channel | None = None
     """None where no model was asked."""
     repairs: int = 0
@@ -122,6 +137,20 @@ class StreamingLLMResponse:
             yield piece
 
 
+@frozen
+class ToolOutcome:
+    """What a tool answered, for the model to read."""
+
+    content: str
+    is_error: bool = False
+    warning: str | None = None
+    """For the user, not for the model: what is odd about the server. The result of the item says it, and so does the
+    run."""
+
+
+RunTool = Callable[[Mapping[str, Any]], Awaitable[ToolOutcome]]
+
+
 @frozen(kw_only=True)
 class Tool:
     """A tool that a model may call."""
@@ -129,15 +158,34 @@ class Tool:
     name: str
     description: str = ""
     input_schema: Mapping[str, Any] = field(factory=dict)
+    run: RunTool | None = field(default=None, eq=False, repr=False)
+    """What a call does, with its arguments; None where whoever runs the agent has the tool itself. What it raises is
+    told to the model as an error of the tool."""
+
+
+Limit = Literal["turns", "tool_calls", "tokens", "cost", "time", "repeated_calls"]
+"""What ended an agent's work before the agent did."""
+
+
+def _limit(default: Any) -> Any:
+    return field(default=default, validator=validators.optional(validators.gt(0)))
 
 
 @frozen(kw_only=True)
 class AgentConfig:
-    """Limits and surroundings of one agent run."""
+    """Limits and surroundings of one agent run. A limit of None is none."""
 
-    max_turns: int = 25
+    max_turns: int = field(default=25, validator=validators.ge(1))
+    """Replies of the model."""
+    max_tool_calls: int | None = _limit(50)
+    max_total_tokens: int | None = _limit(None)
+    """Tokens in and out of all calls together."""
+    max_cost_usd: float | None = _limit(None)
+    """US dollars for all calls whose price is known; one without a known price counts nothing."""
+    max_repeated_calls: int | None = _limit(5)
+    """How often the same call of a tool may give the same answer. One that is repeated more often leads nowhere."""
     system_prompt: str | None = None
-    timeout: float | None = None
+    timeout: float | None = _limit(None)
     """Seconds for the whole run."""
     workspace_path: Path | None = None
     extra: Mapping[str, Any] = field(factory=dict)
@@ -152,7 +200,19 @@ class AgentResult:
     trace_messages: tuple[Message, ...] = ()
     usage: UsageMetadata = UsageMetadata()
     turns: int = 0
-    limit_reached: bool = False
-    timeout_reached: bool = False
+    limit: Limit | None = None
+    """Which limit ended the work; what was done until then is in the messages."""
+    usage_unavailable: bool = False
+    """Whether the provider did not say how many tokens some call took."""
+    flags: tuple[str, ...] = ()
+    """What was odd about the replies; see `LLMResponse.flags`."""
     session_id: str | None = None
     actual_model: str | None = None
+
+    @property
+    def limit_reached(self) -> bool:
+        return self.limit is not None
+
+    @property
+    def timeout_reached(self) -> bool:
+        return self.limit == "time"

@@ -11,6 +11,7 @@ from attrs import evolve, fields, frozen
 from ..errors import BenchmarkError, one_line
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
+from ..model.foreign import as_foreign
 from ..model.question import Question
 from ..model.rubric import DynamicRubric, Rubric
 from ..plugin.application import Karenina, current
@@ -34,8 +35,14 @@ class Benchmark(BenchmarkData):
         return cls(name=name, **facts)
 
     @classmethod
-    def load(cls, path: str | Path, *, app: Karenina | None = None) -> Benchmark:
-        """Read a benchmark file with the loader that knows its format. Executes nothing. Raises BenchmarkError."""
+    def load(
+        cls, path: str | Path, workspace_root: str | Path | None = None, *, app: Karenina | None = None
+    ) -> Benchmark:
+        """Read a benchmark file with the loader that knows its format. Executes nothing. Raises BenchmarkError.
+
+        `workspace_root` is the folder that the questions' `workspace_path` are in. Models that the file describes are
+        marked: they are asked only in a run that is trusted, or where the configuration names them too.
+        """
         app, path = current(app), Path(path)
         try:
             size = path.stat().st_size
@@ -58,7 +65,9 @@ class Benchmark(BenchmarkData):
             raise BenchmarkError(
                 f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files.{app.inactive()}"
             )
-        return cls(**{f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)})
+        facts = {f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)}
+        facts = {name: value if name == "document" else as_foreign(value) for name, value in facts.items()}
+        return cls(**{**facts, "workspace_root": workspace_root})
 
     def save(self, path: str | Path, *, app: Karenina | None = None) -> Path:
         """Write the benchmark with the writer that knows the suffix, as a whole or not at all.

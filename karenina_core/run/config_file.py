@@ -99,7 +99,7 @@ def load_config(
     traces = _attempt(problems, lambda: _recorded(flags.manual_traces)) if models else None
     if flags.manual_traces and traces is None:
         traces = {}  # a file that cannot be read is one problem, not two
-    app = _attempt(problems, lambda: _application(layers))
+    app = _attempt(problems, lambda: _application(layers), layers)
     resolve = _resolver(app) if app else lambda model: None
     config = _attempt(problems, lambda: configure(layers, flags, resolve, traces=traces, models=models))
     if problems or app is None or config is None:
@@ -133,15 +133,16 @@ def configure(
     config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)
     made: Mapping[str, Any] = {}
     if models:
-        tables = Tables(_table(document.get("models")), named)
+        tables = Tables(_table(document.get("models")), named, _origins(layers))
         made, found = configured_models(tables, (flags.answering, flags.parsing), resolve_model, traces)
-        problems += found
+        problems += [_with_origin(problem, layers) for problem in found]
     if problems or config is None:
         raise ConfigError(dict.fromkeys(problems))
     try:
         return evolve(config, **made)
     except ConfigError as error:  # two models that cannot be told apart
-        raise ConfigError(Problem(f"run.{problem.path}", problem.message) for problem in error.problems) from None
+        found = [Problem(f"run.{problem.path}", problem.message) for problem in error.problems]
+        raise ConfigError(_with_origin(problem, layers) for problem in found) from None
 
 
 def _application(layers: Sequence[Layer]) -> Karenina:
@@ -224,16 +225,30 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _attempt(problems: list[Problem], step: Callable[[], T], layers: Sequence[Layer] = ()) -> T | None:
-    """What the step returns. The problems of a ConfigError are kept, with the layer that a field of `[run]` is from."""
+    """What the step returns. The problems of a ConfigError are kept, with the layer that a field is from."""
     try:
         return step()
     except ConfigError as error:
-        problems += [Problem(p.path, p.message + _origin(p.path, layers)) for p in error.problems]
+        problems += [_with_origin(problem, layers) for problem in error.problems]
         return None
 
 
-def _origin(path: str, layers: Sequence[Layer]) -> str:
-    table, _, rest = path.partition(".")
-    name = rest.partition(".")[0].partition("[")[0]
-    labels = [layer.label for layer in layers if table == "run" and name in layer.run()]
-    return f" (from {labels[-1]})" if labels else ""
+def _with_origin(problem: Problem, layers: Sequence[Layer]) -> Problem:
+    """The problem of a field of `[run]` or `[plugins.NAME]` with the layer that the field is from."""
+    table, *names = (step.partition("[")[0] for step in problem.path.split("."))
+    depth = {"run": 1, "plugins": 2}.get(table, 0)
+    labels = [layer.label for layer in layers if depth and _has(layer.table, [table, *names[:depth]])]
+    return Problem(problem.path, f"{problem.message} (from {labels[-1]})") if labels else problem
+
+
+def _has(table: Any, names: Sequence[str]) -> bool:
+    return not names or (isinstance(table, Mapping) and names[0] in table and _has(table[names[0]], names[1:]))
+
+
+def _origins(layers: Sequence[Layer]) -> dict[str, dict[str, str]]:
+    """The layer that each field of a `[models.NAME]` table is from, by table and field."""
+    origins: dict[str, dict[str, str]] = {}
+    for layer in layers:
+        for name, table in _table(layer.table.get("models")).items():
+            origins.setdefault(name, {}).update(dict.fromkeys(_table(table), layer.label))
+    return origins

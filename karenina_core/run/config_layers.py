@@ -42,6 +42,15 @@ ENVIRONMENT = {
         "use_full_trace_for_rubric",
         "rubric_evaluation_strategy",
         "rubric_concurrency",
+        "agentic_rubric_strategy",
+        "agentic_rubric_parallel",
+        "agentic_rubric_by_context",
+        "agentic_judge_context",
+        "agentic_parsing_trigger",
+        "agentic_parsing_max_turns",
+        "agentic_parsing_timeout",
+        "agentic_parsing_materialize_trace",
+        "agentic_parsing_persist_trace",
         "deep_judgment_rubric_mode",
         "deep_judgment_rubric_global_excerpts",
         "deep_judgment_rubric_max_excerpts_default",
@@ -62,6 +71,11 @@ ENVIRONMENT = {
         "retry_max_elapsed_seconds",
         "concurrency",
         "executor",
+        "workspace_copy",
+        "workspace_cleanup",
+        "workspace_output_mode",
+        "workspace_max_bytes",
+        "workspace_max_files",
         *SWITCHES,
     )
 }
@@ -194,15 +208,15 @@ def misshapen(layers: Sequence[Layer]) -> list[Problem]:
             elif name not in (*TABLES, *LISTS):
                 what = f"unknown setting{did_you_mean(name, (*TABLES, *LISTS))}"
             else:
-                problems += _no_tables(name, value) if name in ("models", "plugins") else []
+                problems += _no_tables(name, value, layer.label) if name in ("models", "plugins") else []
                 continue
             problems.append(Problem(name, f"{what} (from {layer.label})"))
     return problems
 
 
-def _no_tables(name: str, value: Mapping[str, Any]) -> list[Problem]:
+def _no_tables(name: str, value: Mapping[str, Any], label: str) -> list[Problem]:
     return [
-        Problem(f"{name}.{key}", f"expected a table [{name}.{key}], got {entry!r}")
+        Problem(f"{name}.{key}", f"expected a table [{name}.{key}], got {entry!r} (from {label})")
         for key, entry in value.items()
         if not isinstance(entry, Mapping)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -47,6 +48,8 @@ class Tables:
 
     models: Mapping[str, Any]
     listed: Mapping[str, Any]
+    origins: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    """Where the fields of each table are from, by table and field."""
 
 
 @frozen
@@ -55,6 +58,15 @@ class _Entry:
 
     path: str
     table: dict[str, Any]
+    origins: Mapping[str, str] = field(factory=dict)
+    """Where its fields are from, as far as it is known."""
+
+    def told(self, problem: Problem) -> Problem:
+        """The problem with where its field is from."""
+        name = re.split(r"[.\[]", problem.path.removeprefix(f"{self.path}."), maxsplit=1)[0]
+        every = set(self.origins.values())
+        label = self.origins.get(name) or (every.pop() if len(every) == 1 else None)
+        return Problem(problem.path, f"{problem.message} (from {label})") if label else problem
 
     @property
     def is_manual(self) -> bool:
@@ -127,7 +139,8 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
         problems.append(Problem(f"--{flags.role}-{first}", what))
     if "api_key_env" in given:  # the flag wins over a key that the file holds
         given["endpoint_api_key"] = None
-    return [_Entry(entry.path, {**entry.table, **given}) for entry in entries]
+    said = dict.fromkeys(given, "the command line")
+    return [_Entry(entry.path, {**entry.table, **given}, {**entry.origins, **said}) for entry in entries]
 
 
 def _listed(role: str, tables: Tables, problems: list[Problem]) -> list[_Entry]:
@@ -145,14 +158,14 @@ def _listed(role: str, tables: Tables, problems: list[Problem]) -> list[_Entry]:
 def _named(name: str, tables: Tables, path: str) -> _Entry:
     table = tables.models.get(name)
     if isinstance(table, Mapping):
-        return _Entry(f"models.{name}", {"id": name, **table})
+        return _Entry(f"models.{name}", {"id": name, **table}, tables.origins.get(name, {}))
     return _Entry(path or f"models.{name}", {"model_name": name})
 
 
 def _recorded_judge(answering: Sequence[_Entry]) -> list[_Entry]:
     """Recorded answers can bring the judge's fields along: then nobody needs to be asked."""
     if len(answering) == 1 and answering[0].is_manual:
-        return [_Entry(f"{answering[0].path} (as judge)", dict(answering[0].table))]
+        return [_Entry(f"{answering[0].path} (as judge)", dict(answering[0].table), answering[0].origins)]
     return []
 
 
@@ -166,7 +179,7 @@ def _completed(
         table["interface"] = interface
     if entry.is_manual and traces is not None:
         table["manual_traces"] = traces
-    return _Entry(entry.path, table)
+    return _Entry(entry.path, table, entry.origins)
 
 
 def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:
@@ -175,7 +188,7 @@ def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:
             entry.table, ModelConfig, entry.path, together=("interface", "model_name", "manual_traces")
         )
     except ConfigError as error:
-        problems += error.problems
+        problems += map(entry.told, error.problems)
         return None
 
 
@@ -184,5 +197,5 @@ def _unused(tables: Tables, used: set[str]) -> list[Problem]:
     problems: list[Problem] = []
     for name, table in tables.models.items():
         if isinstance(table, Mapping) and f"models.{name}" not in used:
-            _made(_Entry(f"models.{name}", {"id": name, **table}), problems)
+            _made(_Entry(f"models.{name}", {"id": name, **table}, tables.origins.get(name, {})), problems)
     return [problem for problem in problems if not problem.path.endswith(".manual_traces")]

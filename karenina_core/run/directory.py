@@ -8,22 +8,24 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from attrs import asdict
 
 from ..errors import RunDirectoryError
-from ..log import redactor, secrets_in
+from ..log import redactor
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.convert import unstructure
+from ..plugin.known_secrets import secrets_of
+from ..ports.client import Model
+from ..ports.tool_servers import shown_address
 from .prepare import Prepared
 
-__all__ = ["MANIFEST", "RESULTS", "RunDirectory", "default_directory", "secrets_of", "write_atomically"]
+__all__ = ["MANIFEST", "RESULTS", "RunDirectory", "default_directory", "secrets_of_run", "write_atomically"]
 
 MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
@@ -36,35 +38,10 @@ def default_directory(label: str) -> Path:
     return Path("karenina-runs") / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
 
 
-def secrets_of(config: VerificationConfig) -> frozenset[str]:
-    """Every secret that the run knows of, the configured keys and the environment's: as it is and as JSON has it.
-
-    What is shorter than 8 characters is no secret but a placeholder such as `none`, which occurs in any text.
-    """
-    found = set(secrets_in(os.environ))
-    for model in (*config.answering_models, *config.parsing_models):
-        found.update(_secrets_among(model.extra_kwargs))
-        found.update(value for _, value in parse_qsl(urlsplit(model.endpoint_base_url or "").query))
-        if model.endpoint_api_key is not None:
-            found.add(model.endpoint_api_key.reveal())
-        if model.api_key_env is not None:
-            found.add(os.environ.get(model.api_key_env, ""))
-    written = {json.dumps(secret, ensure_ascii=ascii_)[1:-1] for secret in found for ascii_ in (True, False)}
-    return frozenset(secret for secret in found | written if len(secret) >= 8)
-
-
-def _secrets_among(value: Any, name: str = "") -> Iterator[str]:
-    """Texts under names such as `api_key` and `Authorization`."""
-    if isinstance(value, Mapping):
-        headers = "header" in name.lower()
-        for key, item in value.items():
-            yield from _secrets_among(item, "authorization" if headers else str(key))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _secrets_among(item, name)
-    elif isinstance(value, str):
-        bare = value.removeprefix("Bearer ")
-        yield from [bare] if name.lower() == "authorization" else secrets_in({name.replace("-", "_"): bare})
+def secrets_of_run(prepared: Prepared) -> frozenset[str]:
+    """What no file of this run may hold; see `secrets_of`."""
+    config = prepared.config
+    return secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
 
 
 class RunDirectory:
@@ -76,8 +53,10 @@ class RunDirectory:
         self._manifest: dict[str, Any] = {}
 
     @classmethod
-    def create(cls, path: Path, prepared: Prepared, source: Path | None = None) -> RunDirectory:
-        """Make the folder and its first manifest.
+    def create(
+        cls, path: Path, prepared: Prepared, source: Path | None = None, answerers: Iterable[Model] = ()
+    ) -> RunDirectory:
+        """Make the folder and its first manifest. `answerers` are open: the manifest says what tools they have.
 
         Raises RunDirectoryError where it exists and holds anything, or cannot be written.
         """
@@ -92,8 +71,8 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"the run directory {path} is not empty ({_occupant(path)}); choose another (--out DIR)"
             )
-        directory = cls(path, redactor(secrets_of(prepared.config)))
-        directory.update(**_manifest(prepared, source))
+        directory = cls(path, redactor(secrets_of_run(prepared)))
+        directory.update(**_manifest(prepared, source), tool_servers=_tool_servers(answerers))
         return directory
 
     def update(self, **facts: Any) -> None:
@@ -169,12 +148,38 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
         "questions": [question.id for question in prepared.questions],
         "left_out": [asdict(left) for left in prepared.left_out],
         "items": len(prepared),
-        "config": unstructure(config),
+        "config": _config(config),
         "models": _models(prepared, (*config.answering_models, *config.parsing_models)),
         "stages": sorted({stage.name for plan in prepared.plans.values() for stage in plan.stages}),
         "plugins": [asdict(plugin) for plugin in prepared.app.plugins],
         "versions": {"python": platform.python_version(), "karenina-core": _version("karenina-core")},
     }
+
+
+def _config(config: VerificationConfig) -> Mapping[str, Any]:
+    """The configuration, with addresses of tool servers that show nothing secret."""
+    data = dict(unstructure(config))
+    for role in ("answering_models", "parsing_models"):
+        data[role] = [
+            {**model, "mcp_urls_dict": {name: shown_address(at) for name, at in model["mcp_urls_dict"].items()}}
+            for model in data[role]
+        ]
+    return data
+
+
+def _tool_servers(answerers: Iterable[Model]) -> list[dict[str, Any]]:
+    """What every server offers to every model for the whole run; see `tool_digest`."""
+    return [
+        {
+            "model": str(model.identity),
+            "server": offered.server,
+            "address": offered.address,
+            "tools": [tool.name for tool in offered.tools],
+            "digest": offered.digest,
+        }
+        for model in answerers
+        for offered in model.offered
+    ]
 
 
 def _models(prepared: Prepared, models: Iterable[ModelConfig]) -> Mapping[str, Any]:

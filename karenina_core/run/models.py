@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, one_line
-from ..log import get_logger
+from ..log import get_logger, hide
 from ..model.config import ModelConfig, VerificationConfig
+from ..model.identity import ModelIdentity
 from ..plugin.adapters import AdapterSpec, Resolution
 from ..plugin.application import Karenina
+from ..plugin.known_secrets import secrets_of
+from ..plugin.model_ports import able_to_use_tools, model_ports
 from ..ports.client import Model
 from ..prompts.instructions import AdapterInstructionRegistry
+from .model_tools import Connections, tool_complaints
 
-__all__ = ["check_models", "open_model", "open_models"]
+__all__ = ["Role", "check_models", "has_tools", "model_problems", "open_model", "open_models"]
 
 Role = Literal["answering", "parsing"]
+NO_SERVERS = "mcp_urls_dict: a judge uses no tool servers; remove them"
 log = get_logger("karenina.run")
 
 
@@ -25,6 +30,7 @@ def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolut
 
     Returns resolutions by the text of the model's identity. Raises ConfigError with every problem.
     """
+    hide(secrets_of(app, (*config.answering_models, *config.parsing_models)))
     problems: list[Problem] = []
     resolutions: dict[str, Resolution] = {}
     roles: Sequence[tuple[Role, tuple[ModelConfig, ...]]] = (
@@ -36,16 +42,34 @@ def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolut
             problems.append(Problem(f"{role}_models", f"name at least one model (--{role}-model NAME)"))
         for position, model in enumerate(models):
             path = f"{role}_models[{position}]"
-            try:
-                resolutions[str(model.identity)] = resolution = _resolve(app, model)
-                problems += [Problem(path, text) for text in _complaints(app, resolution, model, role)]
-            except ConfigError as error:
-                problems += [Problem(f"{path}.{p.path}".rstrip("."), p.message) for p in error.problems]
-            except KareninaError as error:
-                problems.append(Problem(f"{path}.interface", f"{error}{app.inactive()}"))
+            found = model_problems(app, model, role, path)
+            if role == "parsing" and model in config.answering_models:  # its servers are for its answers
+                found = [problem for problem in found if problem.message != NO_SERVERS]
+            problems += found
+            if not found:
+                resolutions[str(model.identity)] = _resolve(app, model)
     if problems:
         raise ConfigError(problems)
     return resolutions
+
+
+def model_problems(app: Karenina, model: ModelConfig, role: Role, path: str) -> list[Problem]:
+    """What is wrong with the configuration of one model. `path` is where it is configured."""
+    try:
+        problems = [Problem(path, text) for text in _complaints(app, _resolve(app, model), model, role)]
+    except ConfigError as error:
+        return [Problem(f"{path}.{p.path}".rstrip("."), p.message) for p in error.problems]
+    except KareninaError as error:
+        return [Problem(f"{path}.interface", f"{error}{app.inactive()}")]
+    if role == "parsing" and model.mcp_urls_dict:
+        problems.append(Problem(path, NO_SERVERS))
+    return problems
+
+
+def has_tools(model: ModelConfig, resolution: Resolution | None = None) -> bool:
+    """Whether a model that answers has tools by itself: those of its servers, or those of an agent of its own. It can
+    then use a workspace, whether or not anybody asks for one."""
+    return bool(model.mcp_urls_dict) or (resolution is not None and resolution.spec.agent_factory is not None)
 
 
 def _resolve(app: Karenina, model: ModelConfig) -> Resolution:
@@ -54,22 +78,23 @@ def _resolve(app: Karenina, model: ModelConfig) -> Resolution:
 
 def _complaints(app: Karenina, resolution: Resolution, model: ModelConfig, role: Role) -> Iterable[str]:
     spec = resolution.spec
-    if model.mcp_urls_dict and not spec.supports_mcp:
-        yield f"mcp_urls_dict: the interface {spec.interface!r} runs no agents and can use no MCP servers; remove them"
     if spec.requires_provider and not model.model_provider:
         yield f"model_provider: the interface {model.interface!r} needs a provider (--{role}-provider NAME)"
-    if role == "answering" and not spec.llm_factory:
+    if role == "answering" and not (spec.llm_factory or spec.agent_factory):
         yield f"interface: {spec.interface!r} cannot answer questions"
     if role == "parsing" and not (spec.parser_factory or spec.llm_factory):
         yield f"interface: {spec.interface!r} cannot judge answers"
-    if any(port.capabilities.needs_provider for port in _ports(app, spec, model).values()):
+    ports = model_ports(app, spec, model)
+    if role == "answering":
+        yield from tool_complaints(app, model, able=able_to_use_tools(ports))
+    if any(port.capabilities.needs_provider for port in ports.values()):
         model.api_key()
-        yield from _checked(spec, model)
+        yield from _checked(app, spec, model)
 
 
-def _checked(spec: AdapterSpec, model: ModelConfig) -> Iterable[str]:
+def _checked(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> Iterable[str]:
     try:
-        return list(spec.config_checker(model)) if spec.config_checker else []
+        return list(app.adapters.call(spec.config_checker, spec, model)) if spec.config_checker else []
     except KareninaError:
         raise
     except Exception as error:  # an adapter's own code
@@ -79,7 +104,7 @@ def _checked(spec: AdapterSpec, model: ModelConfig) -> Iterable[str]:
 async def open_model(app: Karenina, config: VerificationConfig, model: ModelConfig) -> Model:
     """Make and open the ports of one model. Raises KareninaError where its adapter does not work."""
     model = config.for_model(model)
-    ports = _ports(app, _resolve(app, model).spec, model)
+    ports = model_ports(app, _resolve(app, model).spec, model)
     opened = Model(
         config=model,
         prompts=config.prompt_config,
@@ -111,31 +136,27 @@ async def _close(model: Model) -> None:
 
 
 @asynccontextmanager
-async def open_models(app: Karenina, config: VerificationConfig, models: Iterable[ModelConfig]) -> Any:
-    """Open several models; all of them are closed at the end. Yields `{ModelIdentity: Model}`."""
+async def open_models(
+    app: Karenina, config: VerificationConfig, models: Iterable[ModelConfig], role: Role = "parsing"
+) -> AsyncIterator[dict[ModelIdentity, Model]]:
+    """Open several models; all of them are closed at the end. Yields `{ModelIdentity: Model}`.
+
+    Models that answer are connected to their tool servers. Raises KareninaError where an adapter or a server does not
+    work, and ConfigError where tools are named that no server offers.
+    """
     async with AsyncExitStack() as stack:
-        opened = {}
+        connections = Connections(app, stack)
+        opened: dict[ModelIdentity, Model] = {}
         for model in models:
-            if model.identity not in opened:
-                opened[model.identity] = await open_model(app, config, model)
-                stack.push_async_callback(_close, opened[model.identity])
+            if model.identity in opened:
+                continue
+            opened[model.identity] = one = await open_model(app, config, model)
+            stack.push_async_callback(_close, one)
+            if role == "answering" and model.mcp_urls_dict:
+                one.offered = await connections.offered_to(model, one.remarks)
+                one.tools = tuple(tool for server in one.offered for tool in server.tools)
+                one.servers = tuple(sorted(model.mcp_urls_dict))
         yield opened
-
-
-def _ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, Any]:
-    """The ports of a model inside their middleware, not yet opened: to make one costs nothing."""
-    factories = {"llm": spec.llm_factory, "parser": spec.parser_factory}
-    return {
-        name: _wrapped(app, app.adapters.make_port(factory, model, spec), model)
-        for name, factory in factories.items()
-        if factory is not None
-    }
-
-
-def _wrapped(app: Karenina, port: Any, model: ModelConfig) -> Any:
-    for _, wrap in reversed(app.implementations("karenina_wrap_port")):
-        port = wrap(port=port, model=model) or port
-    return port
 
 
 def _positional(function: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from uuid import uuid4
 
 from attrs import field, fields_dict, frozen
@@ -17,9 +18,12 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
-from .models import check_models
+from .agentic_settings import check_agentic_parsing, check_blind_judging, notes_on_agents
+from .models import check_models, has_tools
+from .overrides import check_overrides, overrides, settled
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
+from .workspace_sources import check_workspaces, idle_workspaces
 
 __all__ = [
     "Generation",
@@ -86,6 +90,21 @@ class Prepared:
     resolutions: Mapping[str, Resolution]
     templates: TemplateLoader = field(repr=False)
     notes: tuple[str, ...] = ()
+    workspace_root: Path | None = None
+
+    def has_tools(self, item: Item) -> bool:
+        """Whether the answering model of an item can use a workspace."""
+        return has_tools(item.answering, self.resolutions[str(item.answering.identity)])
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether some answering model can use a workspace."""
+        return any(has_tools(model, self.resolutions[str(model.identity)]) for model in self.config.answering_models)
+
+    @property
+    def overrides(self) -> list[ModelConfig]:
+        """The models that traits name in place of the judges."""
+        return [model for _, model in overrides(self.rubrics.values())]
 
     def __len__(self) -> int:
         models = len(self.config.answering_models) * len(self.config.parsing_models)
@@ -109,8 +128,9 @@ def prepare(
     app: Karenina,
     question_ids: Sequence[str] | None = None,
     run_name: str | None = None,
+    workspace_root: Path | None = None,
 ) -> Prepared:
-    """Check everything.
+    """Check everything. `workspace_root` is the benchmark's by default.
 
     Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
     """
@@ -120,17 +140,23 @@ def prepare(
             [Problem("executor", f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}")]
         )
     mode = config.evaluation_mode or default_mode(benchmark)
+    check_agentic_parsing(config, mode)
     names = config.rubric_trait_names
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, names)
-    rubrics = rubrics_of(benchmark, questions, mode, names)
+    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
     kinds = {_kinds(rubric): rubric for rubric in rubrics.values()}
     plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
     for kind, plan in plans.items():
         check_stages(plan, config, app, [rubric for rubric in rubrics.values() if _kinds(rubric) == kind])
+    check_overrides(app, rubrics.values(), config)
     templates = TemplateLoader(app, config.code_policy)
     if mode != "rubric_only":
         _check_policy(templates, questions)
+    root = workspace_root or benchmark.workspace_root
+    tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
+    of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
+    of_workspaces += check_blind_judging(app, config, questions, rubrics)
     return Prepared(
         app=app,
         benchmark=benchmark,
@@ -147,7 +173,12 @@ def prepare(
             *dict.fromkeys(r.note for r in resolutions.values() if r.note),
             *_idle(config),
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
+            *notes_on_agents(config, mode, rubrics.values()),
+            *of_models,
+            *of_workspaces,
+            *idle_workspaces(root, config, questions, rubrics, tools=tools),
         ),
+        workspace_root=root,
     )
 
 

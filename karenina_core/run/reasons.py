@@ -19,8 +19,9 @@ def why(result: VerificationResult) -> str:
     if metadata.outcome in ("passed", "scored"):
         return ""
     said = [*_fields(result.template), *_patterns(result.template)] if result.template is not None else []
-    spoken = [entry.reason for entry in result.ledger if entry.effect.get("verdict") is False and entry.reason]
-    return "; ".join(said) or (spoken[-1] if spoken else "") or metadata.outcome_detail or ""
+    spoken = [entry for entry in result.ledger if entry.effect.get("verdict") is False and entry.reason]
+    spoken = [entry for entry in spoken if entry.stage == metadata.outcome_detail] or spoken
+    return "; ".join(said) or (spoken[-1].reason if spoken else "") or metadata.outcome_detail or ""
 
 
 def _fields(template: TemplatePart) -> Iterator[str]:
@@ -36,7 +37,8 @@ def _fields(template: TemplatePart) -> Iterator[str]:
         f"{name} (expected {_said(expected.get(name))})" for name, right in compared.items() if right is None
     ]:
         yield f"not found: {', '.join(absent)}"
-    if not compared and template.field_verification_result is False:  # a verify() of the author's own
+    judged = template.template_verification_performed  # or a guard has decided before anything was compared
+    if judged and not compared and template.field_verification_result is False:  # a verify() of the author's own
         different = [pair(name) for name in extracted if extracted[name] != expected.get(name)]
         yield f"verify() says no{': ' if different else ''}{', '.join(different)}"
 

@@ -23,7 +23,10 @@ __all__ = [
 ]
 
 SOURCES: tuple[Provenance, ...] = ("global", "question_specific")
-OF_RUBRICS = ("rubric_evaluation_strategy", "rubric_trait_names", "rubric_concurrency", "use_full_trace_for_rubric")
+OF_RUBRICS = (
+    *("rubric_evaluation_strategy", "rubric_trait_names", "rubric_concurrency", "use_full_trace_for_rubric"),
+    *("agentic_rubric_strategy", "agentic_rubric_parallel", "agentic_rubric_by_context"),
+)
 DEEP = "deep_judgment_rubric_"
 WITHOUT_EFFECT = {
     "disabled": (

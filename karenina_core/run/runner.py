@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
+from ..errors import ConfigError, Problem, one_line
+from ..log import redactor
 from ..model.identity import ModelIdentity
 from ..model.result import VerificationResult
 from ..pipeline.context import CachedAnswer
 from ..ports.client import Model
 from ..prompts.tasks import PromptTask
-from .directory import RunDirectory, secrets_of
+from .directory import RunDirectory, secrets_of_run
 from .models import open_models
-from .prepare import Generation, Prepared
+from .overrides import ModelPool, model_pool
+from .prepare import Generation, Item, Prepared
 from .results import VerificationResultSet
 from .single import run_item
 from .sinks import RunInfo, Sinks, make_sink
 from .summary import summarize
+from .workspace_sources import unkept_traces
+from .workspaces import Workspace, Workspaces
 
 __all__ = ["Destination", "execute"]
 
@@ -45,25 +51,50 @@ class _Running:
     judges: Mapping[ModelIdentity, Model]
     sinks: Sinks
     on_result: Callable[[VerificationResult], None] | None
+    workspaces: Workspaces
+    pool: ModelPool
+    of_destination: Sequence[str] = ()
+    """Notes on settings that have no effect with this destination."""
     results: list[VerificationResult] = field(factory=list)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the checks noticed, and what the tool servers did while the run went on."""
+        remarks = (remark for model in self.answerers.values() for remark in model.remarks)
+        return tuple(dict.fromkeys((*self.prepared.notes, *self.of_destination, *remarks)))
 
     async def generation(self, generation: Generation) -> None:
         """The items of one answer: the first generates it, the other judges read it."""
         cached: CachedAnswer | None = None
-        for item in generation.items:
-            result = await run_item(
-                item,
-                app=self.prepared.app,
-                config=self.prepared.config,
-                mode=self.prepared.mode,
-                answering=self.answerers[item.answering.identity],
-                parsing=self.judges[item.parsing.identity],
-                templates=self.prepared.templates,
-                run_name=self.prepared.run_name,
-                cached=cached,
-            )
-            cached = cached or _answer_of(result)
-            await self._finished(result)
+        workspace: Workspace | None = None
+        async with AsyncExitStack() as opened:
+            for item in generation.items:
+                if cached is None:  # also where the answer before failed: the next one does not begin in its remains
+                    await opened.aclose()
+                    workspace = await opened.enter_async_context(self.workspaces.opened(item))
+                files = self.workspaces.files_to_keep()
+                result = await self._item(item, cached, workspace, files)
+                cached = cached or _answer_of(result)
+                await self._finished(result)  # before anything that takes long: what is paid for is not lost
+                await self.workspaces.keep(workspace, item, result, files)
+
+    async def _item(
+        self, item: Item, cached: CachedAnswer | None, workspace: Workspace | None, files: dict[str, str] | None
+    ) -> VerificationResult:
+        return await run_item(
+            item,
+            app=self.prepared.app,
+            config=self.prepared.config,
+            mode=self.prepared.mode,
+            answering=self.answerers[item.answering.identity],
+            parsing=self.judges[item.parsing.identity],
+            templates=self.prepared.templates,
+            run_name=self.prepared.run_name,
+            cached=cached,
+            workspace=workspace,
+            kept_files=files,
+            pool=self.pool,
+        )
 
     async def _finished(self, result: VerificationResult) -> None:
         self.results.append(result)
@@ -81,14 +112,20 @@ async def execute(
 ) -> VerificationResultSet:
     """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
 
-    Raises RunDirectoryError and PluginError before the first call, where the results could not be kept or a model's
-    adapter does not work; RunDirectoryError also later, when results can no longer be written to the run directory.
+    Raises ConfigError, RunDirectoryError and PluginError before the first call, where the results could not be kept or
+    a model's adapter does not work; RunDirectoryError also later, when results can no longer be written to the run
+    directory. What ends a run in several items at once, such as that or an error of `on_result`, is raised once, with
+    what the others said as notes; errors of different types are raised together, as an ExceptionGroup.
     """
     destination = destination or Destination()
     app, config = prepared.app, prepared.config
+    if config.workspace_output_mode != "none" and destination.run_dir is None:
+        what = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
+        raise ConfigError([Problem("workspace_output_mode", what)])
     async with (
-        open_models(app, config, config.answering_models) as answerers,
+        open_models(app, config, config.answering_models, "answering") as answerers,
         open_models(app, config, config.parsing_models) as judges,
+        model_pool(app, config, judges.values()) as pool,
     ):
         uris = [*([] if destination.run_dir is None else ["jsonl"]), *destination.sinks]
         sinks = Sinks(
@@ -96,12 +133,25 @@ async def execute(
         )
         directory = None
         if destination.run_dir is not None:
-            directory = RunDirectory.create(destination.run_dir, prepared, destination.source)
-        run = _Running(prepared, answerers, judges, sinks, on_result)
+            directory = RunDirectory.create(destination.run_dir, prepared, destination.source, answerers.values())
+        workspaces = _workspaces(prepared, destination.run_dir)
+        told = _of_destination(prepared, destination)
+        run = _Running(prepared, answerers, judges, sinks, on_result, workspaces, pool, told)
         await _carry_out(run, directory)
-    return VerificationResultSet(
-        run.results, destination.run_dir, prepared.left_out, prepared.notes, dict(sinks.failures)
-    )
+    return VerificationResultSet(run.results, destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures))
+
+
+def _workspaces(prepared: Prepared, run_dir: Path | None) -> Workspaces:
+    redact = redactor(secrets_of_run(prepared))
+    root, name = prepared.workspace_root, prepared.run_name
+    return Workspaces(root, prepared.config, name, run_dir, prepared.has_tools, redact)
+
+
+def _of_destination(prepared: Prepared, destination: Destination) -> list[str]:
+    if destination.run_dir is not None:
+        return []
+    questions, rubrics = prepared.questions, prepared.rubrics
+    return unkept_traces(prepared.workspace_root, prepared.config, questions, rubrics, tools=prepared.uses_tools)
 
 
 async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
@@ -119,11 +169,13 @@ async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
         status = "interrupted"
         raise
     except BaseExceptionGroup as group:
-        raise (group.exceptions[0] if len(group.exceptions) == 1 else group) from None
+        error = _one_of(group)
+        raise error from error.__cause__
     finally:
+        run.workspaces.close()
         summary: dict[str, Any] = {}
         try:  # nothing that goes wrong here may keep the sinks open, or the run directory from saying how it ended
-            summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=prepared.notes)
+            summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=run.notes)
         finally:
             try:
                 await asyncio.shield(run.sinks.close(summary))
@@ -133,10 +185,32 @@ async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
                 app.observe("karenina_run_finished", summary=summary)
 
 
+def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first of errors of one type, with the others as notes, however many items happened to meet it; else all.
+
+    A full disk or a broken `on_result` fails each item that is at work at that moment: how many there are is chance.
+    """
+    first, *others = _leaves(group)
+    if any(type(other) is not type(first) for other in others):
+        return group
+    for told in dict.fromkeys(one_line(other) for other in others):
+        if told != one_line(first):
+            first.add_note(f"and in another item: {told}")
+    return first
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
 def _answer_of(result: VerificationResult) -> CachedAnswer | None:
     """The answer of a finished item, for other judges; None where there is none worth sharing."""
     generation = result.generation
-    if not (generation.raw_llm_response or generation.trace_messages):
+    if not generation.raw_llm_response:  # the messages of an agent that failed are no answer
         return None
     answer_calls = {task: row for task, row in generation.usage_metadata.items() if task == PromptTask.GENERATION}
     return CachedAnswer(
@@ -159,7 +233,7 @@ def _info(prepared: Prepared, run_dir: Path | None) -> RunInfo:
         run_dir=run_dir,
         benchmark=prepared.benchmark.name,
         items=len(prepared),
-        secrets=secrets_of(prepared.config),
+        secrets=secrets_of_run(prepared),
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -16,10 +19,14 @@ from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..ports.client import CallRecord, Model, ModelClient
-from .models import check_models, open_models
+from .agentic_settings import UNTOUCHED, check_agentic_parsing, check_blind_judging, judged_by_folder
+from .models import check_models, has_tools, open_models
+from .overrides import ModelPool, check_overrides, model_pool, settled
 from .prepare import Item, check_stages
 from .rubrics import check_names
 from .templates import TemplateLoader
+from .workspace_sources import check_workspaces
+from .workspaces import Workspace, Workspaces
 
 __all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
 
@@ -34,11 +41,21 @@ async def run_item(
     parsing: Model,
     templates: TemplateLoader,
     run_name: str | None,
+    pool: ModelPool,
     cached: CachedAnswer | None = None,
+    workspace: Workspace | None = None,
+    kept_files: dict[str, str] | None = None,
 ) -> VerificationResult:
-    """Run the pipeline for one item with open models."""
+    """Run the pipeline for one item with open models. Without the workspace that it needs, no model is called.
+
+    Other models that its stages ask for come from the `pool`. Files that they keep are put into `kept_files`.
+    """
     calls: list[CallRecord] = []
     about = (calls, item.question.id, item.question.question, item.replicate)
+
+    async def client_of(model: ModelConfig) -> ModelClient:
+        return ModelClient(await pool.model(model), *about)
+
     context = VerificationContext(
         question=item.question,
         task=item.task,
@@ -52,8 +69,29 @@ async def run_item(
         cached_answer_data=cached,
         load_template=templates.load,
         calls=calls,
+        workspace=workspace.path if workspace else None,
+        keep_file=partial(_keep_file, kept_files, workspace),
+        investigation=workspace.investigation_copy if workspace else None,
+        client_of=client_of,
     )
+    if workspace is not None and workspace.failure is not None:
+        context.mark_error(workspace.failure)
+    elif workspace is not None and (cached is None or cached.workspace is None):  # else others have worked in it
+        _tell_of_untouched(context)
     return await item.orchestrator.arun(context)
+
+
+def _keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: str, text: str) -> bool:
+    """See `VerificationContext.keep_file`."""
+    if files is None:
+        return workspace is not None and workspace.stays
+    files[path] = text
+    return True
+
+
+def _tell_of_untouched(context: VerificationContext) -> None:
+    if judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
+        context.warn(UNTOUCHED.format(context.answering.model.identity))
 
 
 async def arun_single_model_verification(
@@ -69,40 +107,35 @@ async def arun_single_model_verification(
     cached_answer_data: CachedAnswer | None = None,
     replicate: int = 1,
     run_name: str | None = None,
+    workspace_root: str | Path | None = None,
     app: Karenina | None = None,
 ) -> VerificationResult:
     """Verify one question with one answering and one parsing model.
 
     A rubric with any trait turns the mode `template_only` into `template_and_rubric`; so does a dynamic one, whose
     traits are evaluated where the answer takes them up. Traits count as `global` unless the rubric's provenance says
-    where they are from; the question's own rubrics are not looked at. Settings other than the models
-    come from `config`. Raises ConfigError and PlanError before anything is called; after that there is always a result.
+    where they are from; the question's own rubrics are not looked at. `workspace_root` is the folder that the
+    question's `workspace_path` is in; copies of the workspace of a cached answer are made there too, and in a temporary
+    folder where there is none. Settings other than the models come from `config`. Raises ConfigError and
+    PlanError before anything is called; after that there is always a result.
     """
     app = current(app)
-    base = config or VerificationConfig()
-    rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
-    check_names(base, [rubric, dynamic_rubric], [question.id], all_known=False)
-    rubric = _merged(rubric, dynamic_rubric, base.rubric_trait_names)
+    models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
+    config = evolve(config or VerificationConfig(), **models)
+    rubric = _chosen(question, rubric, dynamic_rubric, config)
     if rubric is not None and len(rubric) and evaluation_mode == "template_only":
         evaluation_mode = "template_and_rubric"
-    config = evolve(
-        base,
-        answering_models=(answering_model,),
-        parsing_models=(parsing_model,),
-        evaluation_mode=evaluation_mode,
-        features=base.features | frozenset(features),
-    )
-    check_models(app, config)
+    config = evolve(config, evaluation_mode=evaluation_mode, features=config.features | frozenset(features))
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
-    orchestrator = StageOrchestrator.from_config(evaluation_mode, rubric, features=config.features, app=app)
-    orchestrator.ready()
-    check_stages(orchestrator, config, app, [rubric if evaluation_mode != "template_only" else None])
-    item = Item(question, answering_model, parsing_model, replicate, rubric, orchestrator)
-    # Two openings, because one configuration may play both roles with a state of its own in each.
-    async with (
-        open_models(app, config, [answering_model]) as answerers,
+    plan = _plan(app, evaluation_mode, config, rubric)
+    item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
+    workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
+    async with (  # two openings: one configuration may play both roles, with a state of its own in each
+        open_models(app, config, [answering_model], "answering") as answerers,
         open_models(app, config, [parsing_model]) as judges,
+        model_pool(app, config, judges.values()) as pool,
+        _workspace(workspaces, item, cached_answer_data) as workspace,
     ):
         return await run_item(
             item,
@@ -114,7 +147,61 @@ async def arun_single_model_verification(
             templates=TemplateLoader(app, config.code_policy),
             run_name=run_name,
             cached=cached_answer_data,
+            workspace=workspace,
+            pool=pool,
         )
+
+
+def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
+    """The plan, and every check of what it is to work with. Raises ConfigError and PlanError."""
+    check_models(app, config)
+    check_agentic_parsing(config, mode)
+    orchestrator = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
+    orchestrator.ready()
+    rubrics = [rubric if mode != "template_only" else None]
+    check_stages(orchestrator, config, app, rubrics)
+    check_overrides(app, rubrics, config)
+    return orchestrator
+
+
+def _workspaces(
+    app: Karenina, item: Item, config: VerificationConfig, root: str | Path | None, cached: CachedAnswer | None
+) -> Workspaces:
+    """Where the workspace of one item comes from. Raises ConfigError."""
+    if config.workspace_output_mode != "none":
+        what = "workspaces are kept in the run directory of a run, and a single verification has none; set it to none"
+        raise ConfigError([Problem("workspace_output_mode", what)])
+    folder = None if root is None else Path(root)
+    if cached is not None:  # copies of its workspace never get between the folders of whoever lends it
+        return Workspaces(folder if folder is not None and folder.is_dir() else None, config)
+    tools = has_tools(item.answering, app.adapters.resolve_interface(item.answering.interface))
+    rubrics = {item.question.id: item.rubric}
+    check_workspaces(folder, config, [item.question], rubrics, tools=tools)
+    check_blind_judging(app, config, [item.question], rubrics)
+    return Workspaces(folder, config, has_tools=lambda item: tools)
+
+
+@asynccontextmanager
+async def _workspace(
+    workspaces: Workspaces, item: Item, cached: CachedAnswer | None
+) -> AsyncIterator[Workspace | None]:
+    """The item's own; that of an answer from before where there is one, for a new one would not hold what it left."""
+    try:
+        if cached is None:
+            async with workspaces.opened(item) as workspace:
+                yield workspace
+        else:
+            yield workspaces.lent(cached.workspace) if cached.workspace else None
+    finally:
+        workspaces.close()
+
+
+def _chosen(question: Question, rubric: Any, dynamic_rubric: Any, config: VerificationConfig) -> Rubric | None:
+    """What is evaluated of both rubrics. Raises ConfigError."""
+    rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
+    check_names(config, [rubric, dynamic_rubric], [question.id], all_known=False)
+    merged = _merged(rubric, dynamic_rubric, config.rubric_trait_names)
+    return settled(config, {question.id: merged})[0][question.id]
 
 
 def _given(rubric: Any, dynamic: Any) -> tuple[Rubric | None, DynamicRubric | None]:
@@ -163,6 +250,7 @@ def run_single_model_verification(
     cached_answer_data: CachedAnswer | None = None,
     replicate: int = 1,
     run_name: str | None = None,
+    workspace_root: str | Path | None = None,
     app: Karenina | None = None,
 ) -> VerificationResult:
     """The same for synchronous callers. See `arun_single_model_verification`."""
@@ -180,6 +268,7 @@ def run_single_model_verification(
             cached_answer_data=cached_answer_data,
             replicate=replicate,
             run_name=run_name,
+            workspace_root=workspace_root,
             app=app,
         )
     )

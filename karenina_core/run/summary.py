@@ -59,7 +59,8 @@ def summarize(
     left_out: Sequence[LeftOut] = (),
     notes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown.
+    """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown,
+    `usage_unavailable` says that somebody did not tell how many tokens some call took.
 
     Items that count in no trait's numbers, because nothing could be scored, are a model's `items_without_scores`.
     """
@@ -77,6 +78,7 @@ def summarize(
         "notes": list(notes),
         "calls": sum(total.get("attempts", 0) for total in totals),
         "cost_usd": None if any(cost is None for cost in costs) else float(sum(costs)),
+        "usage_unavailable": any(total.get("usage_unavailable") for total in totals),
     }
 
 
@@ -96,7 +98,7 @@ def _row(answering: str, parsing: str, results: Sequence[VerificationResult]) ->
 
 
 def _has_no_scores(result: VerificationResult) -> bool:
-    """Whether a rubric was due and nothing could be scored, mostly because no answer came.
+    """Whether a rubric was due and nothing was scored: no answer came, or a stage before failed.
 
     The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
     """

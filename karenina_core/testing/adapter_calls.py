@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from ..errors import ParseError, PortError, one_line
+from ..model.message import Message, ToolUseBlock
 from ..ports.structured import json_object
-from ..ports.values import LLMResponse, ParsePortResult
+from ..ports.values import LLMResponse, ParsePortResult, Tool
 from .adapter_ports import ASK, SAID, Ports
 from .checks import Fault
 from .lines import line_of_error
@@ -17,6 +19,21 @@ __all__ = ["LLM_CALLS", "PARSER_CALLS", "replies_or_refuses"]
 
 ODD = "a\ud800b\0c\u202ed"
 ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
+LOOK_UP = Tool(
+    name="look_up_capital",
+    description="The capital of a country.",
+    input_schema={
+        "type": "object",
+        "properties": {"country_name": {"type": "string"}},
+        "required": ["country_name"],
+        "additionalProperties": False,
+    },
+)
+CALLS = (
+    ToolUseBlock("call_a", LOOK_UP.name, {"country_name": "France"}),
+    ToolUseBlock("call_b", LOOK_UP.name, {"country_name": "Peru"}),
+)
+TOLD = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
 
 
 def success(ports: Ports) -> Fault | None:
@@ -109,6 +126,30 @@ def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -
         return f"the server said {dict(SAID)!r}, the reply holds {raw!r}"
 
 
+def tools(ports: Ports) -> Fault | None:
+    """A model that is given tools is sent them, its calls arrive, and it is sent what they answered."""
+    if not ports.make("llm", ports.configured()).capabilities.supports_tools:
+        return None
+    with ports.serve([Reply(tool_calls=CALLS, usage=(7, 2)), Reply("Paris", usage=(9, 1))]) as server:
+        config = ports.configured(server.url)
+        called = ports.use(config, ports.asking(tools=(LOOK_UP,)), "llm")
+        asked = json.dumps(server.requests[0].body)
+        if missing := [text for text in (LOOK_UP.name, LOOK_UP.description, "country_name") if text not in asked]:
+            return Fault(f"the tool's {missing[0]!r} did not arrive", ports.line_of_asking(), SEND_TOOLS)
+        if called.tool_calls != CALLS:
+            said = f"the server called two tools, the reply's tool_calls are {called.tool_calls!r}"
+            return Fault(said, ports.line_of_asking(), "fill tool_calls, in the order of the calls, from the reply")
+        answers = [Message.tool_result(call.id, text) for call, text in zip(CALLS, TOLD, strict=True)]
+        messages = (*ASK, Message.assistant(tool_calls=CALLS), *answers)
+        reply = ports.use(config, ports.asking(messages=messages, tools=(LOOK_UP,)), "llm")
+        asked = json.dumps(server.requests[1].body)
+    if missing := [text for text in (*(call.id for call in CALLS), *TOLD) if text not in asked]:
+        return Fault(f"{missing[0]!r} of a tool's answer did not arrive", ports.line_of_asking(), "send every message")
+    if reply.content != "Paris" or reply.tool_calls:
+        return Fault(f"after the tools the server said 'Paris', the reply is {reply!r}", ports.line_of_asking())
+    return None
+
+
 def parsed(ports: Ports) -> Fault | None:
     """A parser returns the data, and says so where there is none."""
     with ports.serve(lambda request: Reply(SAID) if request.number == 1 else Reply("no data", in_tool=False)) as server:
@@ -143,6 +184,7 @@ def replies_or_refuses(ports: Ports) -> Fault | None:
 
 
 SANITIZE = "pass the text through karenina_core.ports.text.sanitize and its flags into the response"
+SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
 RAISE_PARSE = "raise ParseError(..., raw_response=text)"
 Look = Callable[[Ports], Fault | None]
 LLM_CALLS: Mapping[str, tuple[str, Look]] = {
@@ -151,6 +193,7 @@ LLM_CALLS: Mapping[str, tuple[str, Look]] = {
     "temperature": ("The temperature of a call wins; None sends none.", temperature),
     "odd_text": ("Odd text can be sent, and what comes back is safe to write and flagged.", odd_text),
     "channels": ("Every output channel that it offers carries the schema.", channels),
+    "tools": ("A model that takes tools is sent them, and its calls come back.", tools),
 }
 PARSER_CALLS: Mapping[str, tuple[str, Look]] = {
     "parsed": ("A parser returns the data of a reply, and raises ParseError where there is none.", parsed),

@@ -190,6 +190,8 @@ def _protocol_problems(kind: str, port: Any) -> Iterator[tuple[str, str]]:
         yield f"its {kind} port has no {', '.join(wanted)}", f"implement karenina_core.ports.{protocol.__name__}"
         return
     method, options = METHODS[kind]
+    if kind == "llm" and getattr(port.capabilities, "supports_tools", False):
+        options = {**options, "tools": ()}
     function = getattr(port, method)
     try:
         inspect.signature(function).bind([], **options)

@@ -11,6 +11,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -67,6 +68,7 @@ def line_of_attribute(cls: type, name: str) -> str:
     return line_at(path, start) if path else ""
 
 
+@lru_cache(maxsize=64)  # every check asks for lines of the same few classes
 def _source(cls: type) -> tuple[str, list[str], int]:
     try:
         lines, start = inspect.getsourcelines(cls)

@@ -46,7 +46,7 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
             yield from _key_problems(attribute, key)
     if both := set(stage.requires) & set(stage.reads):
         yield "reads", f"{', '.join(map(str, sorted(both)))} is required and read", "requires is enough; remove it"
-    for attribute in ("result_fields", "revises"):
+    for attribute in ("result_fields", "revises", "extends"):
         for name in getattr(stage, attribute):
             if "." not in name and name not in RESULT_FIELDS:
                 yield attribute, f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'"

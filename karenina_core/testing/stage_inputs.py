@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..errors import ContractError, PortError, TemplateError
 from ..model.config import AttemptPolicy, EvaluationMode, ModelConfig, RetryPolicy, VerificationConfig
@@ -71,6 +71,11 @@ class WatchedContext(VerificationContext):
         breach = "declared_writes" if undeclared else "typed_output"
         self._watched(breach, super().revise_result_field, name, value)
 
+    def extend_result_field(self, name: str, entries: Any) -> None:
+        undeclared = self._stage is not None and name not in getattr(self._stage, "extends", ())
+        breach = "declared_writes" if undeclared else "typed_output"
+        self._watched(breach, super().extend_result_field, name, entries)
+
     def record(self, **said: Any) -> None:
         self._watched("typed_output", partial(super().record, **said))
 
@@ -121,6 +126,10 @@ class StageInput:
         identity = TaskIdentity(
             self.question.id, self.question.template_id, answering.config.identity, parsing.config.identity
         )
+
+        async def client_of(model: ModelConfig) -> ModelClient:
+            return ModelClient(evolve(parsing, config=model), *about)
+
         given: dict[str, Any] = {
             "question": self.question,
             "task": identity,
@@ -132,6 +141,7 @@ class StageInput:
             "cached_answer_data": self.cached_answer_data,
             "load_template": self._load,
             "calls": calls,
+            "client_of": client_of,
         }
         context = WatchedContext(**(given | facts))
         context.started = BEGAN  # else no two contexts are the same

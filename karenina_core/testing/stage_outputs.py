@@ -30,7 +30,7 @@ def missing_output(stage: Stage, context: VerificationContext) -> str | None:
 
 def wrong_result_field(stage: Stage, context: VerificationContext) -> str | None:
     """The first of the stage's result fields whose value does not survive being written and read, and why."""
-    for name in (*stage.result_fields, *stage.revises):
+    for name in (*stage.result_fields, *stage.revises, *stage.extends):
         if name in context.result_fields and (problem := _unstorable(str(name), context.result_fields[name])):
             return f"the result cannot hold {str(name)!r}: {problem}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable
@@ -57,6 +58,30 @@ def karenina_register_embedders(registry):
 def karenina_register_search_tools(registry):
     registry.add(lambda query: [], name="plain")
     registry.add(3, name="number")
+"""
+
+SERVING = """\
+from karenina_core import hookimpl
+
+class Client:
+    def __init__(self, name, address): ...
+
+class Lacking(Client):
+    @staticmethod
+    def unavailable():
+        return "the package wire is not installed: pip install wire"
+
+class Rude(Client):
+    @staticmethod
+    def unavailable():
+        return 1 / 0
+
+@hookimpl
+def karenina_register_tool_servers(registry):
+    registry.add(Client, name="silent")
+    registry.add(Lacking, name="lacking")
+    registry.add(Rude, name="rude")
+    registry.add("no_such_module:Client", name="absent")
 """
 
 
@@ -180,6 +205,26 @@ def test_embedders_and_search_tools_for_people(run: Run, monkeypatch: pytest.Mon
     assert re.search(r"litellm +all-MiniLM-L6-v2 +not_ready +the embedder 'litellm' needs a provider", result.stdout)
     assert re.search(r"(?m)^ *tavily +available *$", result.stdout)
     assert "tvly-this-is-secret" not in result.output
+
+
+def test_clients_of_tool_servers_say_what_is_missing(run: Run, install: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("karenina-serves", {"serves": "serves_plugin"}, group="karenina.plugins", serves_plugin=SERVING)
+    monkeypatch.setenv("COLUMNS", "400")
+    result = run("doctor", "--json")
+    clients = {row["name"]: row for row in json.loads(result.stdout)["tool_servers"]}
+    reason = "the package wire is not installed: pip install wire"
+    assert clients["lacking"] == {"name": "lacking", "plugin": "serves", "state": "not_ready", "reason": reason}
+    assert (clients["silent"]["state"], clients["silent"]["reason"]) == ("available", "")
+    assert (clients["rude"]["state"], "ZeroDivisionError" in clients["rude"]["reason"]) == ("broken", True)
+    assert (clients["absent"]["state"], "no_such_module" in clients["absent"]["reason"]) == ("broken", True)
+    assert clients["mcp"]["plugin"] == "mcp"
+    there = importlib.util.find_spec("mcp") is not None
+    assert (clients["mcp"]["state"] == "available", "karenina-mcp[sdk]" in clients["mcp"]["reason"]) == (
+        there,
+        not there,
+    )
+    assert re.search(rf"(?m)^ *lacking +not_ready +{reason}$", run("doctor").stdout)
+    assert result.exit_code == 0
 
 
 def test_no_adapter_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

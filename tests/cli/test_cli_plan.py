@@ -16,7 +16,7 @@ from karenina_core.plugin.markers import hookimpl
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
-KEYS = {"mode", "features", "stages", "left_out"}
+KEYS = {"mode", "features", "stages", "left_out", "problems"}
 STAGE = {"name", "plugin", "category", "requires", "reads", "produces"}
 TRAIT = {
     "@type": "Rating",
@@ -31,6 +31,15 @@ JUDGED_TRAIT = {
     "name": "concise",
     "description": "Is it concise?",
     "additionalType": "karenina:GlobalRubricTrait",
+    "bestRating": 1,
+    "worstRating": 0,
+    "additionalProperty": [{"@type": "PropertyValue", "name": "kind", "value": "boolean"}],
+}
+AGENTIC_TRAIT = {
+    "@type": "Rating",
+    "name": "sound",
+    "description": "Do the files hold what the answer says?",
+    "additionalType": "karenina:GlobalAgenticRubricTrait",
     "bestRating": 1,
     "worstRating": 0,
     "additionalProperty": [{"@type": "PropertyValue", "name": "kind", "value": "boolean"}],
@@ -76,8 +85,12 @@ BEGIN = ["ValidateTemplate", "GenerateAnswer", "RecursionLimitAutoFail", "TraceV
                 *("EmbeddingCheck", "DeepJudgmentAutoFail", "FinalizeResult"),
             ],
         ),
+        (
+            ("agentic_parsing",),
+            [*BEGIN, "AgenticParseTemplate", "VerifyTemplate", "EmbeddingCheck", "FinalizeResult"],
+        ),
     ],
-    ids=["8 stages", "11 stages"],
+    ids=["8 stages", "11 stages", "8 stages, one of them an agent's"],
 )
 def test_the_published_lists_of_template_only(run: Run, features: tuple[str, ...], expected: list[str]) -> None:
     """With the plugins that are installed and nothing else."""
@@ -149,6 +162,40 @@ def test_the_published_lists_with_a_rubric(
     assert [stage["name"] for stage in document["stages"]] == expected
 
 
+WITH_AGENTS = [SCORED[0], "AgenticRubricEvaluation", SCORED[1]]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--mode", "template_only"], [*TEMPLATES, *JUDGED, "FinalizeResult"]),
+        ([], [*TEMPLATES, *JUDGED, *WITH_AGENTS, "FinalizeResult"]),
+        (["--mode", "rubric_only"], [*TEMPLATES[1:], *WITH_AGENTS, "FinalizeResult"]),
+        (
+            ["--with", "agentic_parsing"],
+            [*TEMPLATES, "AgenticParseTemplate", *JUDGED[1:], *WITH_AGENTS, "FinalizeResult"],
+        ),
+    ],
+)
+def test_the_published_lists_with_agents(
+    run: Run, write_benchmark: Files, words: list[str], expected: list[str]
+) -> None:
+    """Of a benchmark with a trait for agents too, with the plugins that are installed and nothing else."""
+    path = write_benchmark("q0", rating=[JUDGED_TRAIT, AGENTIC_TRAIT])
+    document = json.loads(run("plan", path, *words, "--json").stdout)
+    assert [stage["name"] for stage in document["stages"]] == expected
+    assert "agentic" in document["questions"][0]["traits"] or "template_only" in words
+    left_out = {entry["name"]: entry["reason"] for entry in document["left_out"]}
+    replaced = "ParseTemplate" if "agentic_parsing" in words else "AgenticParseTemplate"
+    assert replaced in left_out
+
+
+def test_agentic_traits_alone_bring_the_stage_of_agents_alone(run: Run, write_benchmark: Files) -> None:
+    path = write_benchmark("q0", rating=[AGENTIC_TRAIT])
+    document = json.loads(run("plan", path, "--mode", "rubric_only", "--json").stdout)
+    assert [stage["name"] for stage in document["stages"]] == [*TEMPLATES[1:], WITH_AGENTS[1], "FinalizeResult"]
+
+
 def test_one_plan_for_every_combination_of_traits(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", "q1", "q2")
     document = json.loads(path.read_text("utf-8"))
@@ -213,3 +260,54 @@ def test_the_planning_is_data(write_benchmark: Files) -> None:
 
     found = planned(Karenina({"empty": Empty()}), VerificationConfig())
     assert any("no stage produces 'final_result'" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (["--with", "agentic_parsing", "--with", "deep_judgment"], "deep_judgment_enabled"),
+        (["--set", 'run.agentic_parsing_trigger="dynamic"'], "agentic_parsing_trigger"),
+        (["--with", "agentic_parsing", "--mode", "rubric_only"], "agentic_parsing"),
+        (
+            ["--with", "agentic_parsing", "--set", "run.agentic_parsing_materialize_trace=true"],
+            "agentic_parsing_materialize_trace",
+        ),
+    ],
+)
+def test_a_configuration_that_no_run_would_take_is_told_with_its_plan(
+    words: list[str], path: str, as_json: bool, run: Run
+) -> None:
+    result = run("plan", *words, *["--json"] * as_json)
+    assert result.exit_code == 1
+    assert f"Error: {path}: " in result.stderr
+    assert "GenerateAnswer" in result.stdout
+    if as_json:
+        told = json.loads(result.stdout)["problems"]
+        assert len([problem for problem in told if problem.startswith(f"{path}: ")]) == 1
+
+
+def test_a_plan_needs_no_models_keys_or_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedder without its model, a search without its key and a judge without its own are for `verify` to see."""
+    for name in ("TAVILY_API_KEY", "JUDGE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    Path("settings.toml").write_text(
+        '[run]\nparsing_models = ["m"]\nembedding_check_model = "no/such-model"\n'
+        'deep_judgment_search_enabled = true\ndeep_judgment_mode = "full"\n'
+        '[models.m]\nmodel_name = "m"\ninterface = "openai_endpoint"\nendpoint_base_url = "http://127.0.0.1:9/v1"\n'
+        'api_key_env = "JUDGE_KEY"\n'
+    )
+    result = run("plan", "--config", "settings.toml", "--with", "embedding_check", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["problems"]) == (0, []), result.stderr
+
+
+def test_a_stage_that_cannot_check_a_plan_without_models_is_left_to_the_run(run: Run, install: Files) -> None:
+    careless = SHINY_STAGE.replace(
+        '    included_when = feature("shine")\n',
+        '    included_when = feature("shine")\n\n'
+        "    def check_config(self, config, app):\n        return [config.parsing_models[0]] and []\n",
+    )
+    assert careless != SHINY_STAGE
+    install("karenina-shine", {"shine": "shine_stage"}, group="karenina.plugins", shine_stage=careless)
+    result = run("plan", "--with", "shine", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["problems"]) == (0, [])

@@ -184,3 +184,18 @@ def test_the_reason_of_other_outcomes(name: Any, run: Run, write_run: Callable[.
     metadata = evolve(result.metadata, outcome=name, outcome_detail=None, error="GenerateAnswer: no answer")
     shown = run("show", write_run(evolve(result, metadata=metadata)), "q").stdout
     assert ("Outcome: error: GenerateAnswer: no answer\n" if name == "error" else "Outcome: passed\n") in shown
+
+
+def test_tokens_that_nobody_told_are_not_shown_as_zero(run: Run, write_run: Callable[..., Path]) -> None:
+    calls = {"calls": 1, "attempts": 1, "cost_usd": None, "model": "m", "usage_unavailable": True}
+    usage = {
+        "parsing": {**calls, "input_tokens": 0, "output_tokens": 0},
+        "generation": {**calls, "input_tokens": 1234, "output_tokens": 56},
+    }
+    one = result_of("q")
+    folder = write_run(evolve(one, generation=evolve(one.generation, usage_metadata=usage)))
+    rows = [line.split() for line in run("show", folder, "q").stdout.splitlines()]
+    (parsing,) = [row for row in rows if row[:1] == ["parsing"]]
+    (generation,) = [row for row in rows if row[:1] == ["generation"]]
+    assert parsing[2:] == ["1", "1", "unknown", "unknown", "unknown"]
+    assert generation[4:] == ["at", "least", "1234", "at", "least", "56", "unknown"]

@@ -246,8 +246,8 @@ def test_a_long_rubric_is_cut_and_says_where_all_of_it_is() -> None:
 
 
 def test_items_without_scores_are_told_below_the_table() -> None:
-    assert trait_totals([LINE], 1)[1] == "  1 item has no answer to score"
-    assert trait_totals([], 2) == ["  2 items have no answer to score", ""]
+    assert trait_totals([LINE], 1)[1] == "  1 item ended before any trait was scored"
+    assert trait_totals([], 2) == ["  2 items ended before any trait was scored", ""]
 
 
 def test_the_list_of_items_ends_with_every_trait(run: Callable[..., Result], tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Answer(BaseAnswer):
         print("and prints again")
         return self.capital == "Paris"
 """
-SUMMARY = {"run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd"}
+SUMMARY = {"run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd", "usage_unavailable"}
 ROW = {
     *("answering", "parsing", "items", "outcomes", "errors", "traits", "items_without_scores"),
     *("pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage"),
@@ -55,7 +55,7 @@ def test_a_good_run(run: Run, write_benchmark: Files, served: Any, tmp_path: Pat
     assert "openai_endpoint:the-answering-model, judged by openai_endpoint:the-parsing-model" in result.stdout
     assert re.search(r"pass rate +100\.0 % \(95 %: 34\.2 % to 100\.0 %\)", result.stdout)
     assert re.search(r"outcomes +passed 2", result.stdout)
-    assert "Calls: 4, cost: unknown" in result.stdout
+    assert "Calls: 4, cost: unknown\n" in result.stdout
     assert "Results: out\n" in result.stdout
     assert "Not passed" not in result.stdout
     assert "2 items (2 questions x 1 answering model x 1 judge x 1 replicate), mode template_only" in result.stderr
@@ -360,3 +360,15 @@ def test_recording_over_a_file_and_replaying_nothing_are_refused(
         assert both.exit_code == 1
         assert "not both" in both.stderr
         assert server.count == 0
+
+
+def test_a_run_says_that_nobody_told_what_its_calls_took(run: Run, write_benchmark: Files, served: Any) -> None:
+    def say(request: Any) -> Reply:
+        return Reply(by_question({"q1": "Rome"})(request), usage=None)
+
+    with ScriptedServer(say) as server:
+        path = write_benchmark("q0")
+        told = run("verify", path, *served(server.url)).stdout
+        assert "cost: unknown (of some calls nobody said how many tokens they took)" in " ".join(told.split())
+        document = json.loads(run("verify", path, *served(server.url), "--json").stdout)
+        assert (document["usage_unavailable"], document["cost_usd"]) == (True, None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -127,6 +128,10 @@ def test_every_variable_of_the_environment_sets_its_field() -> None:
         "deep_judgment_fuzzy_match_threshold": "0.7",
         "embedding_check_threshold": "0.7",
         "rubric_evaluation_strategy": "sequential",
+        "workspace_output_mode": "produced",
+        "agentic_rubric_strategy": "shared",
+        "agentic_judge_context": "trace_only",
+        "agentic_parsing_trigger": "dynamic",
         "deep_judgment_rubric_mode": "enable_all",
         "deep_judgment_rubric_fuzzy_match_threshold_default": "0.7",
     }
@@ -278,6 +283,33 @@ def test_every_mistake_is_told_at_once_with_its_place(write: Callable[[str], Pat
         assert expected in said, said
 
 
+def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_WORKSPACE_MAX_FILES", "-1")
+    path = write(
+        '[run]\nanswering_models = ["small", "nobody"]\nparsing_models = ["judge"]\nexecutor = 3\n'
+        '[models.small]\nmodel_name = "s"\nagent_max_turns = 1.5\nmax_retries = 1\n'
+        '[models.judge]\nmodel_name = "j"\n[models."a.b"]\nmodel_name = "x"\ntemperature = "hot"\n'
+        '[models.nameless]\nmax_tokens = 5\n[plugins.mcp]\nstart_seconds = "x"\n'
+    )
+    sets = ["models.small.max_retries=-1", "run.concurrency=true", "models.spare = 3"]
+    flags = Flags(parsing=ModelFlags(role="parsing", base_url=cast(str, 5)))
+    said = "\n".join(problems_of(lambda: load_config(path, sets, flags)))
+    for where, source in {
+        "run.executor": str(path),
+        "run.concurrency": "--set",
+        "run.workspace_max_files": "the environment",
+        "run.answering_models[1]": str(path),
+        "models.small.agent_max_turns": str(path),
+        "models.small.max_retries": "--set",
+        "models.judge.endpoint_base_url": "the command line",
+        "models.a.b.temperature": str(path),
+        "models.nameless.model_name": str(path),
+        "models.spare": "--set",
+        "plugins.mcp.start_seconds": str(path),
+    }.items():
+        assert re.search(rf"^{re.escape(where)}: .*\(from {re.escape(source)}\)$", said, re.MULTILINE), said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -406,7 +438,7 @@ def test_two_models_that_cannot_be_told_apart_are_refused() -> None:
 def test_tables_that_are_not_used_are_checked_too() -> None:
     table = {"models": {"spare": {"model_name": "s", "interfac": "x"}, "recorded": {"interface": "manual"}}}
     assert problems_of(lambda: models_of(table)) == [
-        "models.spare.interfac: unknown setting (did you mean 'interface'?)"
+        "models.spare.interfac: unknown setting (did you mean 'interface'?) (from layer 0)"
     ]
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -63,3 +68,21 @@ def config_for() -> Callable[..., VerificationConfig]:
         )  # type: ignore[arg-type]  # the fields are the caller's
 
     return make
+
+
+@pytest.fixture(scope="session")
+def office() -> ModuleType:
+    """The module `agent_office`: models that work with tools, and what they work on."""
+    name = "agent_office"
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def place(office: Any, tmp_path: Path) -> Any:
+    """A root of workspaces with the folder `shop`, and a program of tools; see `agent_office.Place`."""
+    return office.make_place(tmp_path)

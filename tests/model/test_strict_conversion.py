@@ -158,7 +158,7 @@ for value_, path_ in [
     ([None], "answering_models[0]"),
     ([{"model_name": 3}], "answering_models[0].model_name"),
     ([{"model_name": "m", "temperature": "0"}], "answering_models[0].temperature"),
-    ([{"model_name": "m", "temperature": -1}], "answering_models[0]"),
+    ([{"model_name": "m", "temperature": -1}], "answering_models[0].temperature"),
     ([{"model_name": "m", "max_tokens": 1.5}], "answering_models[0].max_tokens"),
     ([{"model_name": "m", "extra_kwargs": "x"}], "answering_models[0].extra_kwargs"),
     ([{"model_name": "m", "mcp_urls_dict": {"a": 1}}], "answering_models[0].mcp_urls_dict['a']"),
@@ -166,7 +166,7 @@ for value_, path_ in [
     ("fast", "retry_policy"),
     ({"timeout": 3}, "retry_policy.timeout"),
     ({"timeout": {"max_attempts": "3"}}, "retry_policy.timeout.max_attempts"),
-    ({"timeout": {"max_attempts": 0}}, "retry_policy.timeout"),
+    ({"timeout": {"max_attempts": 0}}, "retry_policy.timeout.max_attempts"),
     ({"pool_mode": "some"}, "few_shot_config.pool_mode"),
     (
         {"question_configs": {"q": {"selected_examples": [None]}}},

@@ -78,18 +78,20 @@ def test_guards_are_needed_by_nobody(built_in: dict[str, Any], guard: str) -> No
 def test_a_rubric_needs_stages_that_score_it(built_in: dict[str, Any]) -> None:
     app = without(built_in, "rubric-evaluation", state="blocked", reason="by configuration")
     assert "the rubric has traits that no stage evaluates" in problems(app, "template_and_rubric", RUBRIC)[0]
-    assert "agentic_trait_scores" in problems(app, "template_and_rubric", AGENTIC)[0]
+    without_agents = without(built_in, "agentic-rubric-evaluation", state="blocked", reason="by configuration")
+    assert "agentic_trait_scores" in problems(without_agents, "template_and_rubric", AGENTIC)[0]
+    assert problems(app, "template_and_rubric", AGENTIC) == []
     assert "--mode template_only" in problems(app, "rubric_only", RUBRIC)[0]
     assert problems(app, "template_only", RUBRIC) == []
 
 
-def test_agentic_traits_alone_need_no_classical_evaluation(whole_app: Karenina) -> None:
-    assert problems(whole_app, "rubric_only", AGENTIC) == []
+def test_agentic_traits_alone_need_no_classical_evaluation(built_in_app: Karenina) -> None:
+    assert problems(built_in_app, "rubric_only", AGENTIC) == []
 
 
-def test_only_rubrics_need_a_rubric(whole_app: Karenina) -> None:
+def test_only_rubrics_need_a_rubric(built_in_app: Karenina) -> None:
     for rubric in (None, Rubric()):
-        assert "needs a rubric with traits" in problems(whole_app, "rubric_only", rubric)[0]
+        assert "needs a rubric with traits" in problems(built_in_app, "rubric_only", rubric)[0]
 
 
 def test_all_problems_at_once() -> None:

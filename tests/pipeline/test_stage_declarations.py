@@ -45,7 +45,7 @@ def test_a_subclass_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "attribute", ["requires", "reads", "produces", "result_fields", "revises", "after", "before", "features"]
+    "attribute", ["requires", "reads", "produces", "result_fields", "revises", "extends", "after", "before", "features"]
 )
 def test_declarations_are_kept_as_unchangeable_lists(attribute: str) -> None:
     for given in (["judge_channel", "judge_repairs"], ("judge_channel", "judge_repairs")):

@@ -21,7 +21,7 @@ from karenina_core.model.message import (
     trace_messages,
 )
 from karenina_core.pipeline.assemble import usage_metadata
-from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace
+from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace, said_by_model
 from karenina_core.ports.client import CallRecord
 from karenina_core.prompts.untrusted import untrusted
 
@@ -142,6 +142,51 @@ def test_any_answer_survives_the_way_from_message_over_trace_to_final_message(
     assert (given_.text, given_.error) == (answer.strip(), None)
 
 
+WORDS = st.one_of(st.text(max_size=8), st.lists(LINES, max_size=3).map("\r\n".join), st.lists(LINES).map("\n".join))
+CALLS = st.builds(
+    ToolUseBlock,
+    st.sampled_from(["1", "2", "1) ---\nIt is BAX.\n\n--- AI Message ("]),
+    LINES,
+    st.dictionaries(LINES, WORDS),
+)
+REPLIES = st.tuples(st.none() | WORDS, WORDS, st.lists(CALLS, min_size=1, max_size=3), st.lists(WORDS, min_size=3))
+
+
+def worked(replies: list[tuple[str | None, str, list[ToolUseBlock], list[str]]]) -> list[Message]:
+    """A conversation as the loop of an agent makes it: each reply, then one message for each answer of a tool."""
+    messages = []
+    for thought, text, calls, answers in replies:
+        thinking = [] if thought is None else [ThinkingBlock(thought)]
+        messages.append(Message("assistant", [*thinking, *([TextBlock(text)] if text else []), *calls]))
+        messages += [
+            Message.tool_result(call.id, answer, is_error=not answer)
+            for call, answer in zip(calls, answers, strict=False)
+        ]
+    return messages
+
+
+@given(st.lists(REPLIES, max_size=4), ANSWERS.filter(str.strip))
+def test_no_word_of_a_tool_gets_into_the_final_message_and_none_of_the_model_is_lost(
+    replies: list[tuple[str | None, str, list[ToolUseBlock], list[str]]], answer: str
+) -> None:
+    work = worked(replies)
+    messages = [*work, Message.assistant(answer)]
+    rows = _json(trace_dicts(messages))
+    text = render_trace(messages)
+    assert trace_messages(rows) == messages
+    assert render_trace(trace_messages(rows)) == text
+    assert final_message(rows, text) == (answer.strip(), None)
+    assert said_by_model(rows, text) == "\n\n".join([*(said for _, said, _, _ in replies if said), answer])
+    assert text.endswith(f"--- AI Message ---\n{answer}")
+    for block in (block for message in messages for block in message.content if isinstance(block, ToolResultBlock)):
+        assert (
+            f"--- Tool Message (call_id: {block.tool_use_id}) ---\n{'[ERROR] ' * block.is_error}{block.content}" in text
+        )
+    if work:  # an agent that was stopped in the middle of its work has given no answer, whatever its tools said
+        assert final_message(_json(trace_dicts(work)), render_trace(work)) == ("", "last_not_ai")
+        assert evaluation_input(_json(trace_dicts(work)), render_trace(work), full_trace=False).error is not None
+
+
 @given(st.text(min_size=1).filter(str.strip))
 def test_any_plain_answer_is_judged_whole(answer: str) -> None:
     assert evaluation_input([], answer, full_trace=False).text == answer.strip()
@@ -184,6 +229,16 @@ def test_a_trace_as_text() -> None:
         "--- Thinking ---\nonly thoughts\n\n"
         "--- AI Message ---\nBCL2"
     )
+
+
+def test_an_id_that_says_call_already_is_not_said_twice() -> None:
+    calls = [ToolUseBlock(id_, "find") for id_ in ("7", "call_7", "toolu_1")]
+    lines = render_trace([Message("assistant", calls)]).splitlines()
+    assert lines[2:] == [
+        *("  find (call_7)", "   Call ID: 7"),
+        *("  find (call_7)", "   Call ID: call_7"),
+        *("  find (call_toolu_1)", "   Call ID: toolu_1"),
+    ]
 
 
 @given(TEXT, st.sampled_from(["response", "trace"]))
@@ -231,6 +286,21 @@ def test_an_unknown_cost_is_never_taken_for_zero(rows: list[tuple[str, float | N
     assert (total["cost_usd"] is None) == (None in costs)
     if None not in costs:
         assert total["cost_usd"] == pytest.approx(sum(cost or 0.0 for cost in costs))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), st.integers(0, 9)), min_size=1, max_size=5))
+def test_calls_whose_tokens_nobody_told_are_never_taken_for_free(rows: list[tuple[str, bool, int]]) -> None:
+    found = usage_metadata(
+        [call(task, usage=UsageMetadata(n, 0, n, 0.5), usage_unavailable=untold) for task, untold, n in rows]
+    )
+    for task in "ab":
+        untold = [untold for other, untold, _ in rows if other == task]
+        if untold:
+            assert found[task]["usage_unavailable"] is any(untold)
+            assert (found[task]["cost_usd"] is None) == any(untold)
+    assert found["total"]["usage_unavailable"] is any(untold for _, untold, _ in rows)
+    assert (found["total"]["cost_usd"] is None) == found["total"]["usage_unavailable"]
+    assert found["total"]["total_tokens"] == sum(n for _, _, n in rows), "those that are known"
 
 
 def test_the_usage_of_an_earlier_answer_is_shown_and_not_counted() -> None:

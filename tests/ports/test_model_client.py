@@ -222,3 +222,39 @@ def test_a_model_that_refuses_temperatures_is_sent_none() -> None:
     asyncio.run(model.parse("abstention_detection", ASKED, SCHEMA, temperature=0.0))
     asyncio.run(model.invoke("generation", ASKED, temperature=0.0))
     assert [call.temperature for call in llm.calls] == [None, None]
+
+
+def test_interrupted_calls_are_on_the_account() -> None:
+    class Hanging(ScriptedLLM):
+        async def ainvoke(self, *given: Any, **named: Any) -> LLMResponse:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def run(use: str, *more: Any) -> None:
+        model = client(Hanging("unused"))
+        task = asyncio.create_task(getattr(model, use)("task", ASKED, *more))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        record = only(model.calls)
+        assert (record.error_kind, record.attempts, record.usage_unavailable) == ("cancelled", 1, True)
+
+    asyncio.run(run("invoke"))
+    asyncio.run(run("parse", SCHEMA))
+
+
+def test_replies_of_a_judge_without_usage_are_on_the_account_as_such() -> None:
+    def reply(text: str, untold: bool) -> LLMResponse:
+        return LLMResponse(content=text, usage=UsageMetadata(1, 1, 2), usage_unavailable=untold)
+
+    async def valid(data: Mapping[str, Any]) -> None: ...
+
+    for first, second in ((True, False), (False, True), (False, False)):
+        model = client(ScriptedLLM(reply("no object", first), reply("{}", second)))
+        asyncio.run(model.parse("task", ASKED, SCHEMA, validate=valid))
+        assert only(model.calls).usage_unavailable == (first or second)
+        failing = client(ScriptedLLM(reply("no object", first), reply("none again", second)))
+        with pytest.raises(ParseError) as caught:
+            asyncio.run(failing.parse("task", ASKED, SCHEMA))
+        assert only(failing.calls).usage_unavailable == caught.value.usage_unavailable == (first or second)

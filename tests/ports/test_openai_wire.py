@@ -68,7 +68,7 @@ def test_blocks_that_the_protocol_orders_otherwise() -> None:
     assert messages_to_wire([thinking, results, mixed]) == [
         {"role": "assistant", "content": "a\nb"},
         {"role": "tool", "tool_call_id": "c1", "content": "x"},
-        {"role": "tool", "tool_call_id": "c2", "content": "y"},
+        {"role": "tool", "tool_call_id": "c2", "content": "[ERROR] y"},
         {"role": "tool", "tool_call_id": "c3", "content": "z"},
         {"role": "user", "content": "go on"},
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from karenina_core.errors import FillError, ParseError, PortError, TemplateError
 from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.structured import StructuredParser, parse_with_repair
+from karenina_core.ports.structured import StructuredParser, json_objects, parse_with_repair
 from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedCall, ScriptedLLM
 
@@ -226,3 +226,16 @@ def test_a_very_long_reply_is_not_sent_back_in_full() -> None:
     llm = ScriptedLLM("x" * 100_000, GOOD)
     repaired(llm)
     assert len(llm.calls[1].text) < 30_000
+
+
+def test_all_objects_of_a_text_are_found_in_their_order_or_none_where_the_last_could_be_missed() -> None:
+    assert json_objects('{"a": {"b": 1}} {not one} {"a": "}"}\n```json\n{}\n``` {"cut": 1') == [
+        {"a": {"b": 1}},
+        {"a": "}"},
+        {},
+    ]
+    assert json_objects("no object") == []
+    many = '{"a": 1} ' * 5000
+    assert len(json_objects(many)) == 5000
+    assert json_objects("{x} " * 10_001 + '{"a": 1}') == []
+    assert json_objects(" " * 1_000_000 + '{"a": 1}') == []

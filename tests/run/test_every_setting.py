@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from karenina_core import (
+    AgenticRubricTrait,
     Benchmark,
     FewShotConfig,
     LLMRubricTrait,
@@ -25,7 +29,9 @@ from karenina_core import (
 )
 from karenina_core.errors import KareninaError
 from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
+from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.values import LLMResponse, Tool, ToolOutcome
 from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
@@ -37,6 +43,12 @@ TRAITS = Rubric(
     llm_traits=[
         LLMRubricTrait(name="concise", kind="boolean", deep_judgment_enabled=True),
         LLMRubricTrait(name="clear", kind="score", deep_judgment_enabled=True),
+    ]
+)
+INVESTIGATED = Rubric(
+    agentic_traits=[
+        AgenticRubricTrait(name="tidy", kind="boolean", description="Is it tidy?", context_mode="trace_and_workspace"),
+        AgenticRubricTrait(name="right", kind="boolean", description="Is it right?", context_mode="trace_only"),
     ]
 )
 OF_TRAITS = frozenset({"rubric-evaluation", "trait-llm"})
@@ -61,6 +73,74 @@ class CountingExecutor(LocalExecutor):
         registry.add(CountingExecutor)
 
 
+class Leaving(Stage):
+    """Leaves two files in the workspace, where there is one."""
+
+    def execute(self, context: Any) -> None:
+        for name in ("made.txt", "made.log") if context.workspace else ():
+            (context.workspace / name).write_text("made")
+
+    @staticmethod
+    @hookimpl
+    def karenina_register_stages(registry: Any) -> None:
+        registry.add(Leaving)
+
+
+def left_files(scratch: Path) -> list[str]:
+    """What a run left beneath its workspace root and in its run directory, without the random parts of names."""
+    paths = [path.relative_to(scratch).parts for path in scratch.rglob("*") if path.is_file()]
+    workspaces = [parts for parts in paths if parts[0] == "root" or parts[:2] == ("run", "workspaces")]
+    return sorted("/".join(part.partition("_")[0] for part in parts) for parts in workspaces)
+
+
+LIBRARY = {"library": "here"}
+
+
+class Library:
+    """A server of tools that are here."""
+
+    def __init__(self, name: str, address: str) -> None: ...
+
+    async def aopen(self) -> None: ...
+
+    async def alist(self) -> list[Tool]:
+        async def wait(given: Mapping[str, Any]) -> ToolOutcome:
+            await asyncio.sleep(float(given.get("seconds", 0.0)))
+            return ToolOutcome("waited")
+
+        return [Tool(name=name, description=name, run=wait) for name in ("wait", "rest")]
+
+    async def aclose(self) -> None: ...
+
+
+@define(eq=False)
+class Priced:
+    """A port whose every reply costs a cent."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def ainvoke(self, messages: Sequence[Message], **given: Any) -> LLMResponse:
+        reply: LLMResponse = await self.inner.ainvoke(messages, **given)
+        return attrs.evolve(reply, usage=attrs.evolve(reply.usage, cost_usd=0.01))
+
+
+class WithPrices:
+    @staticmethod
+    @hookimpl
+    def karenina_wrap_port(port: Any) -> Any:
+        return Priced(port) if hasattr(port, "ainvoke") else None
+
+
+class WithTools:
+    @staticmethod
+    @hookimpl
+    def karenina_register_tool_servers(registry: Any) -> None:
+        registry.add(Library, name="mcp")
+
+
 @frozen
 class Seen:
     """What can be seen from outside when a benchmark was run."""
@@ -70,6 +150,7 @@ class Seen:
     peak: int = 0
     refusal: str = ""
     executors: int = 0
+    left: Sequence[str] = ()
 
     def asked(self, judging: bool = False) -> list[ServedRequest]:
         return [r for r in self.requests if (r.schema is not None or "JSON Schema" in r.text) == judging]
@@ -97,6 +178,45 @@ def failing_once(request: ServedRequest) -> Any:
 def bad_judge(request: ServedRequest) -> Any:
     said = good(request)
     return {"protein": "BCL2"} if isinstance(said, dict) else said
+
+
+def waiting(times: int, **given: Any) -> Callable[[ServedRequest], Any]:
+    """Calls the tool that waits so many times, always with the same arguments, and answers when it has waited."""
+
+    def say(request: ServedRequest) -> Any:
+        done = sum(message["role"] == "tool" for message in request.messages)
+        waits = request.schema is None and done < times
+        return Reply(tool_calls=[ToolUseBlock(f"c{done}", "wait", given)]) if waits else good(request)
+
+    return say
+
+
+def investigates(request: ServedRequest) -> bool:
+    """Whether an agent is asked that judges."""
+    return request.schema is None and ("evaluation agent" in request.text or "verification agent" in request.text)
+
+
+def looking(request: ServedRequest) -> Any:
+    """Plays an answering model, an agent that looks into the workspace before it reports, and who reads its report."""
+    if request.schema is not None:
+        return {name: _looked(name, about) for name, about in request.schema["properties"].items()}
+    if not investigates(request):
+        return "It is BCL2."
+    looked = any(message["role"] == "tool" for message in request.messages)
+    if request.body.get("tools") and not looked:
+        return Reply(tool_calls=[ToolUseBlock("c", "list_files", {})])
+    return 'It names BCL2.\n{"target": "BCL2", "_unanswered_fields": []}'
+
+
+def _looked(name: str, about: Mapping[str, Any]) -> Any:
+    known = {"target": "BCL2", "answer": {"target": "BCL2"}}
+    return known[name] if name in known else _scored(about)
+
+
+def looking_slowly(request: ServedRequest) -> Any:
+    said = looking(request)
+    said = said if isinstance(said, Reply) else Reply(said)
+    return attrs.evolve(said, latency=0.06 if investigates(request) else 0.0)
 
 
 QUOTED = "It is BCL2."
@@ -265,6 +385,34 @@ def deep_traits(name: str, **facts: Any) -> Setting:
     return of_traits(name, others=others, where="the evidence", see=trait_evidence, **facts)
 
 
+def of_investigations(name: str, **facts: Any) -> Setting:
+    """A setting of agentic traits, seen in how the agents are asked."""
+    others = {"evaluation_mode": "rubric_only", **facts.pop("others", {})}
+    facts = {"script": looking, "where": "the investigations", "see": investigations, **facts}
+    plugins = frozenset({"agentic-rubric-evaluation"})
+    return Setting(
+        name, others=others, rubric=INVESTIGATED, plugins=plugins, questions={"workspace_path": "river"}, **facts
+    )
+
+
+def of_agentic_parsing(name: str, **facts: Any) -> Setting:
+    """A setting of the agent that fills a template in."""
+    others = {"agentic_parsing": True, **facts.pop("others", {})}
+    facts = {"script": looking, **facts}
+    plugins = frozenset({"agentic-parse-template"})
+    return Setting(name, others=others, plugins=plugins, questions={"workspace_path": "river"}, **facts)
+
+
+def investigations(seen: Seen) -> list[str]:
+    return sorted(request.text for request in seen.requests if investigates(request))
+
+
+def of_workspaces(name: str, **facts: Any) -> Setting:
+    """A setting of workspaces, seen in the files that are left."""
+    facts = {"where": "the files that are left", "see": lambda seen: seen.left, **facts}
+    return Setting(name, questions={"workspace_path": "river"}, **facts)
+
+
 DEEP = frozenset({"deep-judgment", "deep-judgment-auto-fail", "search-tavily"})
 EMBEDDING = frozenset({"embedding-check", "embedder-minilm"})
 JAW = {
@@ -296,6 +444,18 @@ def by_meaning(name: str, **facts: Any) -> Setting:
     return Setting(name, others=others, script=reworded, plugins=EMBEDDING, questions=JAW, **facts)
 
 
+def with_tools(name: str, **facts: Any) -> Setting:
+    """A limit of a model that works with tools: its answer is cut off, or it is not."""
+    others = {"mcp_urls_dict": LIBRARY, **facts.pop("others", {})}
+    return Setting(name, others=others, where="why the verdict failed", see=reasons, **facts)
+
+
+def reasons(seen: Seen) -> Any:
+    """Every outcome, and the limits that the answers ran into."""
+    limits = [(result.generation.agent_metrics or {}).get("limit") for result in seen.results]
+    return seen.outcomes(), limits
+
+
 TWO = [ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url="URL") for name in ("a", "b")]
 MODEL_SETTINGS = [
     Setting("id", to="mine", where="the model's identity in results", see=metadata("answering")),
@@ -324,9 +484,27 @@ MODEL_SETTINGS = [
     ),
     Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
     Setting("extra_kwargs", to={"top_p": 0.5}, where="the request's body", see=body("top_p")),
+    Setting("mcp_urls_dict", to=LIBRARY, where="the tools that are sent", see=body("tools")),
     Setting(
-        "mcp_urls_dict", to={"tools": "http://localhost:1"}, where="a refusal", see=lambda seen: bool(seen.refusal)
+        "mcp_tool_filter",
+        to=["wait"],
+        where="the tools that are sent",
+        see=body("tools"),
+        others={"mcp_urls_dict": LIBRARY},
     ),
+    Setting(
+        "mcp_tool_description_overrides",
+        to={"wait": "Waits for a while."},
+        where="the tools that are sent",
+        see=body("tools"),
+        others={"mcp_urls_dict": LIBRARY},
+    ),
+    with_tools("agent_max_turns", to=1, script=waiting(1)),
+    with_tools("agent_timeout", to=0.02, script=waiting(1, seconds=0.1)),
+    with_tools("agent_max_tool_calls", to=1, script=waiting(2)),
+    with_tools("agent_max_total_tokens", to=1, script=waiting(1)),
+    with_tools("agent_max_cost_usd", to=0.01, script=waiting(1)),
+    with_tools("agent_max_repeated_calls", to=1, script=waiting(3)),
     Setting(
         "manual_traces",
         to={"q0": "It is MCL1."},
@@ -437,6 +615,45 @@ RUN_SETTINGS = [
         others={"embedding_check_embedder": "letters"},
     ),
     by_meaning("embedding_check_threshold", to=0.99, where="the override", see=compared),
+    of_investigations("agentic_rubric_strategy", to="shared"),
+    of_investigations(
+        "agentic_rubric_parallel",
+        to=True,
+        where="the calls in flight",
+        see=lambda seen: seen.peak,
+        script=looking_slowly,
+    ),
+    of_investigations("agentic_rubric_by_context", to=True, others={"agentic_rubric_strategy": "shared"}),
+    of_agentic_parsing("agentic_parsing_trigger", to="dynamic", where="the investigations", see=investigations),
+    of_agentic_parsing("agentic_judge_context", to="trace_only", where="the investigations", see=investigations),
+    of_agentic_parsing("agentic_parsing_max_turns", to=1, where="the outcome", see=Seen.outcomes),
+    of_agentic_parsing(
+        "agentic_parsing_timeout", to=0.03, where="the outcome", see=Seen.outcomes, script=looking_slowly
+    ),
+    of_agentic_parsing(
+        "agentic_parsing_materialize_trace",
+        to=True,
+        where="the investigations",
+        see=investigations,
+        others={"agentic_judge_context": "trace_only"},
+    ),
+    of_agentic_parsing(
+        "agentic_parsing_persist_trace",
+        to=True,
+        where="the files that are left",
+        see=lambda seen: seen.left,
+        others={
+            "agentic_judge_context": "trace_only",
+            "agentic_parsing_materialize_trace": True,
+            "workspace_cleanup": False,
+        },
+    ),
+    of_workspaces("workspace_copy", to=False),
+    of_workspaces("workspace_cleanup", to=False),
+    of_workspaces("workspace_output_mode", to="produced"),
+    of_workspaces("workspace_output_exclude_patterns", to=["*.log"], others={"workspace_output_mode": "full"}),
+    of_workspaces("workspace_max_bytes", to=1, where="a refusal", see=lambda seen: bool(seen.refusal)),
+    of_workspaces("workspace_max_files", to=1, where="a refusal", see=lambda seen: bool(seen.refusal)),
     *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in FEATURE_FIELDS),
 ]
 
@@ -456,7 +673,7 @@ def located(value: Any, url: str) -> Any:
 
 def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> Seen:
     changed = {} if value is None else {setting.name: value}
-    with ScriptedServer(setting.script) as server:
+    with ScriptedServer(setting.script) as server, tempfile.TemporaryDirectory() as folder:
         facts = {k: located(v, server.url) for k, v in {**setting.others, **changed}.items()}
         model_facts = {"model_name": "m", "interface": "openai_endpoint", "endpoint_base_url": server.url}
         model_facts |= facts if of_model else {}
@@ -469,9 +686,14 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
             max_retries=model_facts.get("max_retries", 2),
         )
         installed = names | {"openai_endpoint", "manual"} | setting.plugins
-        app = application(*SERVING, CountingExecutor, WithEmbedders(), installed=installed)
+        here = (CountingExecutor, WithEmbedders(), WithTools(), WithPrices(), Leaving)
+        app = application(*SERVING, *here, installed=installed)
         questions = [make_question(i, **setting.questions) for i in range(setting.count)]
-        benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric)
+        scratch = Path(folder)
+        (scratch / "root" / "river" / "deep").mkdir(parents=True)
+        (scratch / "root" / "river" / "notes.txt").write_text("long")
+        benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric, workspace_root=scratch / "root")
+        run_dir = scratch / "run" if "workspace_path" in setting.questions else None
         before = CountingExecutor.made
         try:
             run_facts = {
@@ -479,12 +701,13 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
                 "parsing_models": [judge],
                 **({} if of_model else facts),
             }
-            results = benchmark.run_verification(VerificationConfig(**run_facts), app=app)
+            results = benchmark.run_verification(VerificationConfig(**run_facts), run_dir=run_dir, app=app)
         except KareninaError as error:
             return Seen(refusal=str(error))
         finally:
             app.loop.close()
-        return Seen(server.requests, list(results), server.peak, "", CountingExecutor.made - before)
+        made, left = CountingExecutor.made - before, left_files(scratch)
+        return Seen(server.requests, list(results), server.peak, "", made, left)
 
 
 def differs(setting: Setting, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> None:

@@ -60,7 +60,8 @@ def test_every_problem_of_every_model_is_told_at_once(world: Make, monkeypatch: 
     llm = ScriptedLLM()
     here = world(
         llm.adapter("checked", config_checker=check, requires_provider=True),
-        AdapterSpec(interface="deaf", agent_factory=lambda model: llm),
+        AdapterSpec(interface="deaf", parser_factory=lambda model: llm),
+        AdapterSpec(interface="busy", agent_factory=lambda model: llm),
         llm.adapter("gone", requires_modules=("there_is_no_such_package",), install_hint="pip install such"),
     )
     models = [
@@ -72,7 +73,9 @@ def test_every_problem_of_every_model_is_told_at_once(world: Make, monkeypatch: 
         ModelConfig(model_name="f", interface="answering", api_key_env="KARENINA_TEST_KEY"),
     ]
     with pytest.raises(ConfigError) as caught:
-        here.prepare(here.config(answering_models=models, parsing_models=[models[2]]))
+        here.prepare(
+            here.config(answering_models=models, parsing_models=[ModelConfig(model_name="g", interface="busy")])
+        )
     said = "\n".join(map(str, caught.value.problems))
     for expected in (
         "answering_models[0].interface: no adapter serves the interface 'anwsering' (did you mean 'answering'?)",
@@ -82,7 +85,7 @@ def test_every_problem_of_every_model_is_told_at_once(world: Make, monkeypatch: 
         "answering_models[3].interface: interface 'gone' cannot be used here: there_is_no_such_package",
         "answering_models[4]: mcp_urls_dict: ",
         "answering_models[5].api_key_env: set the environment variable KARENINA_TEST_KEY",
-        "parsing_models[0]: interface: 'deaf' cannot judge answers",
+        "parsing_models[0]: interface: 'busy' cannot judge answers",
     ):
         assert expected in said
     untouched(here)
@@ -95,14 +98,6 @@ def test_a_check_that_raises_is_a_problem_of_its_model(world: Make) -> None:
     here = world(ScriptedLLM().adapter("buggy", config_checker=check))
     with pytest.raises(ConfigError, match=r"answering_models\[0\].*ZeroDivisionError: a bug in the check"):
         here.prepare(here.config(answering_models=[ModelConfig(model_name="a", interface="buggy")]))
-
-
-def test_tool_servers_are_refused_where_no_agent_runs(world: Make) -> None:
-    here = world()
-    model = ModelConfig(model_name="a", interface="answering", mcp_urls_dict={"tools": "http://localhost:1"})
-    with pytest.raises(ConfigError, match="can use no MCP servers; remove them"):
-        here.prepare(here.config(answering_models=[model]))
-    untouched(here)
 
 
 def test_a_fallback_is_noted_in_the_run(world: Make) -> None:

@@ -120,6 +120,12 @@ def test_an_unknown_price_makes_the_sum_unknown(costs: list[float | None], expec
     assert summarize([result(attempts=1, cost_usd=cost) for cost in costs])["cost_usd"] == expected
 
 
+@pytest.mark.parametrize(("untold", "expected"), [([], False), ([False, None], False), ([False, True], True)])
+def test_a_run_says_that_nobody_told_what_some_call_took(untold: list[bool | None], expected: bool) -> None:
+    results = [result(attempts=1, cost_usd=None, usage_unavailable=one) for one in untold]
+    assert summarize(results)["usage_unavailable"] is expected
+
+
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from("ab")), max_size=20))
 def test_counts_add_up(rows: list[tuple[str, str]]) -> None:
     found = summarize([result(outcome, model=model) for outcome, model in rows])

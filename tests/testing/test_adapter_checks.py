@@ -14,7 +14,7 @@ from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
 from karenina_core.ports.structured import StructuredParser
-from karenina_core.ports.values import LLMResponse, ParsePortResult
+from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.testing import ScriptedLLM, ScriptedServer, adapter_checks, check_adapter
 from karenina_core.testing.checks import BrokenPromise, Check
 
@@ -26,13 +26,16 @@ PLANTED = {
     "drips": ("total_timeout",),
     "drops_schema": ("channels",),
     "eager": ("light_construction",),
+    "forgets_tools": ("tools",),
     "half_a_port": ("ports", "spec"),
     "keeps_going": ("cancellation",),
     "leaks_key": ("key_hidden",),
     "leaves_task": ("closing",),
     "lets_through": ("fault_server_error", "fault_garbage", "timeout"),
+    "loses_tool_calls": ("tools",),
     "never_closes": ("closing",),
     "retries": ("one_attempt",),
+    "takes_no_tools": ("ports", "tools"),
     "wrong_kind": ("fault_rate_limited", "fault_rejected_key", "fault_huge"),
 }
 """Module of a planted fault -> the checks that find it; the first one names the line."""
@@ -174,6 +177,28 @@ def test_another_server_can_be_used() -> None:
     checks = adapter_checks(spec_of("openai_endpoint"), server=server)
     next(check for check in checks if check.name == "success").run()
     assert made[0].count == 1
+
+
+class Toolless:
+    """A port that was written before there were tools."""
+
+    capabilities = PortCapabilities()
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.inner = OpenAIEndpoint(config)
+
+    async def ainvoke(
+        self, messages: Any, *, output: Any = None, temperature: Any = None, call: Any = None
+    ) -> LLMResponse:
+        return await self.inner.ainvoke(messages, output=output, temperature=temperature, call=call)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+def test_a_port_without_tools_need_not_know_them() -> None:
+    spec = AdapterSpec(interface="toolless", description="takes no tools", llm_factory=Toolless)
+    check_adapter(spec, expected_failures={"light_import": "this file imports its adapter"})
 
 
 def test_a_reply_without_usage_is_not_taken_for_free(planted: Callable[[str], ModuleType]) -> None:

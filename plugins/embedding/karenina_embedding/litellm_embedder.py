@@ -15,6 +15,7 @@ from attrs import field, frozen, validators
 
 from karenina_core.errors import AdapterUnavailableError, PortError, one_line
 from karenina_core.model.message import UsageMetadata
+from karenina_core.plugin.known_secrets import SECRET_VARIABLES
 from karenina_core.plugin.registry import is_installed
 from karenina_core.ports.embedding import Embeddings
 
@@ -45,7 +46,7 @@ class LiteLLMSettings:
     api_base: str | None = None
     """The address of a server, such as `http://localhost:11434/v1`. A model without a provider is asked there in the
     OpenAI protocol, and nothing of the environment goes to it."""
-    api_key_env: str | None = None
+    api_key_env: str | None = field(default=None, metadata={SECRET_VARIABLES: True})
     """The environment variable that holds the key; the provider's own by default."""
     timeout: float = field(default=60.0, validator=validators.gt(0))
     """Seconds for one attempt. How often it is tried is the run's retry policy."""

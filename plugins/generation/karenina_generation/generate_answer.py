@@ -8,11 +8,11 @@ from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, ho
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, trace_dicts
 from karenina_core.pipeline.context import CachedAnswer
-from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.values import LLMResponse
 from karenina_core.prompts import PromptTask
 
 from .few_shot import examples_for, with_examples
+from .working import trace_text, with_workspace, worked, works_with_tools
 
 
 class GenerateAnswer(Stage):
@@ -47,15 +47,22 @@ class GenerateAnswer(Stage):
 
 
 async def _asked(context: VerificationContext) -> CachedAnswer:
-    """One direct call. Raises PortError where there is no usable answer."""
+    """The answer of a model that is asked once, or works with tools. Raises PortError where there is none to use."""
     examples = examples_for(context.config.few_shot_config, context.question)
     context.set_result_field("few_shot_example_count", len(examples))
     messages = context.answering.prompt(
-        PromptTask.GENERATION, context.system_prompt("answering") or "", with_examples(examples, context.question_text)
+        PromptTask.GENERATION,
+        with_workspace(context, context.system_prompt("answering") or ""),
+        with_examples(examples, context.question_text),
     )
+    return await (worked if works_with_tools(context) else _said)(context, messages)
+
+
+async def _said(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
+    """One direct call."""
     response = await context.answering.invoke(PromptTask.GENERATION, messages)
     trace = _trace(response)
-    text = render_trace(trace) if len(trace) > 1 else response.content
+    text = trace_text(trace)
     if response.finish_reason == "content_filter":
         raise PortError("the provider's content filter cut the answer off", kind="content_filter")
     if not text.strip():

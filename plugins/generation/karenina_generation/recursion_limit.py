@@ -20,7 +20,9 @@ class RecursionLimitAutoFail(Stage):
         return allowed
 
     def execute(self, context: VerificationContext) -> None:
-        context.record(field=False, verdict=False, reason="the answering agent reached its limit before it was done")
+        limit = (context.get_result_field("agent_metrics") or {}).get("limit")
+        which = f"its limit of {limit.replace('_', ' ')}" if limit else "its limit"
+        context.record(field=False, verdict=False, reason=f"the answering agent reached {which} before it was done")
 
 
 @hookimpl

@@ -11,9 +11,9 @@ MANUAL = "manual"
 
 
 class TraceValidationAutoFail(Stage):
-    """Fails the verdict when an MCP agent's trace does not end with an answer.
+    """Fails the verdict when an agent's trace does not end with an answer.
 
-    Answers that were given without MCP servers, and answers recorded by hand, are always valid.
+    Answers of a model that was asked without tools, and answers recorded by hand, are always valid.
     """
 
     category = Category.GUARD
@@ -34,7 +34,8 @@ class TraceValidationAutoFail(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         enabled = bool(context.get_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, []))
-        error = _error(context) if enabled and context.task.answering.interface != MANUAL else None
+        agent = enabled or context.get_result_field("agent_metrics") is not None
+        error = _error(context) if agent and context.task.answering.interface != MANUAL else None
         context.set_artifact_and_result(ArtifactKeys.MCP_ENABLED, enabled)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_FAILED, error is not None)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_ERROR, error)

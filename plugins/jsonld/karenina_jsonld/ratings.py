@@ -162,7 +162,10 @@ def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any
     own = published(trait)
     ends: tuple[float, float]
     if own is not None:
-        suffix, ends, written = suffix_of(own), scale(own), written_fields(own)
+        try:
+            suffix, ends, written = suffix_of(own), scale(own), written_fields(own)
+        except ValueError as error:
+            raise ValueError(f"trait {trait.name!r}: {error}") from None
     else:
         evaluator = others.writer(trait, dynamic=one.dynamic)
         fields = evaluator.write(trait)

@@ -12,6 +12,7 @@ from attrs import fields
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.rubric import TemplateKind
+from karenina_core.ports.model_secrets import secret_settings
 
 from .nodes import plain
 from .syntax import dump, parse_or_none
@@ -181,6 +182,11 @@ def written(value: Any) -> Any:
     if isinstance(value, TemplateKind):
         return plain(value.to_dict())
     if isinstance(value, ModelConfig):
+        if telling := secret_settings(value):
+            raise ValueError(
+                f"its model {value.identity} has a key or a password in {', '.join(telling)}, and a benchmark "
+                "file is shared; take it out and name an environment variable in api_key_env"
+            )
         settings = unstructure(value)
         return {
             key: plain(entry) for key, entry in settings.items() if entry is not None or MODEL_FIELDS[key] is not None

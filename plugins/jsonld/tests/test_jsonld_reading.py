@@ -256,6 +256,7 @@ def test_traits_of_every_type_in_both_places() -> None:
     assert (matrix.metrics, matrix.tn_instructions) == (("accuracy",), ("calls a moon a planet",))
     sources, effort, _ = whole.agentic_traits
     assert (sources.max_turns, sources.model_override.name, sources.model_override.temperature) == (6, "audit-1", 0.0)
+    assert sources.model_override.agent_timeout == 30
     assert (effort.max_score, effort.timeout_seconds) == (2, 120)
 
 
@@ -264,7 +265,7 @@ def test_what_is_not_used_is_told() -> None:
     for expected in (
         "additionalType 'karenina:GlobalQuantumTrait' is unknown",
         "write QuestionSpecificRubricTrait to use it",
-        "settings that are not used: agent_timeout",
+        "settings that are not used: agent_memory",
     ):
         assert expected in text
 

@@ -13,7 +13,7 @@ import karenina_jsonld
 import pytest
 from attrs import evolve
 
-from karenina_core import Karenina
+from karenina_core import Benchmark, Karenina
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.config import ModelConfig
@@ -379,6 +379,31 @@ def test_secrets_are_never_written() -> None:
     data = save(benchmark)
     assert b"sk-" not in data
     assert b'"zzz": 1' in data
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"endpoint_base_url": "http://me:sesame@host/v1"}, "endpoint_base_url"),
+        ({"endpoint_base_url": "https://host/v1?api_key=sesame"}, "endpoint_base_url"),
+        ({"mcp_urls_dict": {"lab": "env LAB_TOKEN=sesame python serve.py"}}, "mcp_urls_dict.lab"),
+        ({"mcp_urls_dict": {"lab": "https://host/mcp?key=sesame"}}, "mcp_urls_dict.lab"),
+        ({"extra_kwargs": {"extra_headers": {"Authorization": "Bearer sesame-open"}}}, "extra_kwargs.extra_headers"),
+    ],
+)
+def test_a_trait_whose_model_tells_a_secret_is_not_saved(settings: dict[str, Any], where: str, tmp_path: Path) -> None:
+    def benchmark(**told: Any) -> Benchmark:
+        model = ModelConfig(model_name="m", **told)
+        trait = AgenticRubricTrait(name="f", kind="boolean", description="d", model_override=model)
+        return Benchmark(name="b", rubric=Rubric(agentic_traits=[trait]))
+
+    place = tmp_path / "b.jsonld"
+    with pytest.raises(BenchmarkError, match=rf"'f'.* has a key or a password in {where}, .*api_key_env") as caught:
+        benchmark(**settings).save(place)
+    assert "sesame" not in str(caught.value)
+    assert not place.exists()
+    plain = {"endpoint_base_url": "https://host/v1?api-version=2024-02-01", "extra_kwargs": {"seed": 7}}
+    benchmark(**plain, mcp_urls_dict={"lab": "python serve.py --quiet"}, api_key_env="LAB_KEY").save(place)
 
 
 # New documents

@@ -14,14 +14,22 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.message import Message
-from karenina_core.ports.openai_wire import messages_to_wire, output_to_wire
+from karenina_core.ports.openai_wire import output_to_wire, tools_to_wire
 from karenina_core.ports.text import sanitize
-from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, PortCapabilities, StreamingLLMResponse
+from karenina_core.ports.values import (
+    CallContext,
+    LLMResponse,
+    OutputFormat,
+    PortCapabilities,
+    StreamingLLMResponse,
+    Tool,
+)
 
 from . import library
 from .faults import known_secrets, port_error
 from .replies import reply, streamed_reply, too_large
 from .routes import OWN_SETTINGS, Route, most_text_bytes, problems, route
+from .thinking import messages_with_thinking
 
 __all__ = ["LiteLLM"]
 
@@ -78,6 +86,7 @@ class LiteLLM:
         return PortCapabilities(
             supports_structured_output=True,
             supports_streaming=True,
+            supports_tools=True,
             output_channels=("json_schema", "tool_call", "json_object", "text"),
         )
 
@@ -95,11 +104,14 @@ class LiteLLM:
         *,
         output: OutputFormat | None = None,
         temperature: float | None = None,
+        tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
         """One request. Raises PortError."""
         opened = await self._open()
         request = self._request(opened, messages, output, temperature)
+        if tools:
+            request |= {"tools": tools_to_wire(tools), "_skip_mcp_handler": True}
         deadline = opened.loop.time() + self._seconds
         response = await self._within(deadline, opened, opened.litellm.acompletion(**request))
         return reply(opened.litellm, response, request, self._limit, output)
@@ -166,7 +178,7 @@ class LiteLLM:
             **ONE_PLAIN_CALL,
             **{name: value for name, value in limits.items() if value is not None},
             **wanted,
-            "messages": messages_to_wire(messages),
+            "messages": messages_with_thinking(messages, self._route.provider),
             "timeout": self._seconds + BACKSTOP_SECONDS,
         }
 

@@ -11,6 +11,8 @@ from karenina_core.errors import PortError
 from karenina_core.ports.openai_wire import reply_from_wire
 from karenina_core.ports.values import LLMResponse, OutputFormat
 
+from .thinking import thinking_blocks
+
 __all__ = ["reply", "streamed_reply", "too_large"]
 
 PRICES = ("input_cost_per_token", "input_cost_per_second", "output_cost_per_token", "output_cost_per_second")
@@ -31,7 +33,7 @@ def reply(
     usage = body.get("usage") or {}
     if not any(usage.get(count) for count in COUNTS):  # litellm's form of a reply without any usage
         body["usage"] = None
-    answer = reply_from_wire(body, output)
+    answer = evolve(reply_from_wire(body, output), thinking_blocks=thinking_blocks(body))
     if answer.usage_unavailable:
         return answer
     return evolve(answer, usage=evolve(answer.usage, cost_usd=_cost(litellm, response, request, answer.actual_model)))

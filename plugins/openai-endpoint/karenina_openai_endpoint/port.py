@@ -21,6 +21,7 @@ from karenina_core.ports import (
     OutputFormat,
     PortCapabilities,
     StreamingLLMResponse,
+    Tool,
 )
 from karenina_core.ports.openai_wire import (
     error_from_wire,
@@ -29,6 +30,7 @@ from karenina_core.ports.openai_wire import (
     output_to_wire,
     reply_from_wire,
     retry_after_seconds,
+    tools_to_wire,
 )
 from karenina_core.ports.text import sanitize
 
@@ -47,6 +49,7 @@ REMEDIES = {
 CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
+    supports_tools=True,
     output_channels=("json_schema", "tool_call", "json_object", "text"),
 )
 
@@ -101,10 +104,13 @@ class OpenAIEndpoint:
         *,
         output: OutputFormat | None = None,
         temperature: float | None = None,
+        tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
         """Ask once. `call` is not sent. Raises PortError."""
         body = self._body(messages, output, temperature)
+        if tools:
+            body["tools"] = tools_to_wire(tools)
         with self._failures():
             async with asyncio.timeout(self._endpoint.timeout):
                 response = await self._posted(body)

@@ -10,9 +10,18 @@ from attrs import define, evolve, field
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message
-from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
+from karenina_core.ports.values import (
+    AgentConfig,
+    AgentResult,
+    CallContext,
+    LLMResponse,
+    OutputFormat,
+    ParsePortResult,
+    PortCapabilities,
+    Tool,
+)
 
-from .calls import Request, error_from, error_to, llm_from, llm_to, parse_from, parse_to
+from .calls import Request, agent_from, agent_to, error_from, error_to, llm_from, llm_to, parse_from, parse_to
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 
@@ -21,11 +30,11 @@ __all__ = ["RecordingPort", "ReplayingPort", "wrapped"]
 T = TypeVar("T")
 
 
-def wrapped(port: Any, model: ModelConfig, settings: ReplaySettings) -> Any:
+def wrapped(port: Any, model: ModelConfig, settings: ReplaySettings, app: Any) -> Any:
     """The port in front of `port` that the settings ask for."""
     if settings.record:
         writer = writer_of(settings)
-        writer.knows(model)
+        writer.knows(model, app)
         return RecordingPort(port, model, writer)
     return ReplayingPort(port, model, recording_of(settings))
 
@@ -44,7 +53,7 @@ class RecordingPort:
         return capabilities
 
     async def aopen(self) -> None:
-        self.writer.open()
+        self.writer.enter(self)
         if opener := getattr(self.inner, "aopen", None):
             await opener()
 
@@ -54,12 +63,14 @@ class RecordingPort:
         *,
         output: OutputFormat | None = None,
         temperature: float | None = None,
+        tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
-        request = Request.of_llm(self.model, messages, output, temperature, call)
-        return await self._kept(
-            request, lambda: self.inner.ainvoke(messages, output=output, temperature=temperature, call=call), llm_to
-        )
+        request = Request.of_llm(self.model, messages, output, temperature, call, tools)
+        asked: dict[str, Any] = {"output": output, "temperature": temperature, "call": call}
+        if tools:  # a port without tools need not know the argument
+            asked["tools"] = tools
+        return await self._kept(request, lambda: self.inner.ainvoke(messages, **asked), llm_to)
 
     async def aparse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
@@ -67,8 +78,24 @@ class RecordingPort:
         request = Request.of_parser(self.model, messages, schema, call)
         return await self._kept(request, lambda: self.inner.aparse(messages, schema, call=call), parse_to)
 
+    async def arun(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        mcp_servers: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+        *,
+        call: CallContext | None = None,
+    ) -> AgentResult:
+        """The agent works with its tools as it would without a recording; what they answered is in its messages."""
+        config = config or AgentConfig()
+        request = Request.of_agent(self.model, messages, tools, config, call)
+        return await self._kept(
+            request, lambda: self.inner.arun(messages, tools, mcp_servers, config, call=call), agent_to
+        )
+
     async def aclose(self) -> None:
-        self.writer.close()
+        self.writer.leave(self)
         await self.inner.aclose()
 
     async def _kept(self, request: Request, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]) -> T:
@@ -101,14 +128,29 @@ class ReplayingPort:
         *,
         output: OutputFormat | None = None,
         temperature: float | None = None,
+        tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
-        return llm_from(self._found(Request.of_llm(self.model, messages, output, temperature, call), call))
+        return llm_from(self._found(Request.of_llm(self.model, messages, output, temperature, call, tools), call))
 
     async def aparse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
     ) -> ParsePortResult:
         return parse_from(self._found(Request.of_parser(self.model, messages, schema, call), call))
+
+    async def arun(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        mcp_servers: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+        *,
+        call: CallContext | None = None,
+    ) -> AgentResult:
+        """What the agent did when it was recorded. No tool is called, and nothing is written into its folder."""
+        return agent_from(
+            self._found(Request.of_agent(self.model, messages, tools, config or AgentConfig(), call), call)
+        )
 
     async def aclose(self) -> None:
         """There is nothing to close."""

@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.log import redactor, secrets_in
+from karenina_core.plugin.known_secrets import secrets_of
 
-from .calls import FORMAT, EmbeddingRequest, Request, SearchRequest
+from .calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
 from .settings import ReplaySettings
 
 __all__ = ["Recording", "Writer", "recording_of", "writer_of"]
@@ -25,12 +26,14 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[str] | None = None
+        self._users: set[object] = set()
         self._secrets: set[str] = set(secrets_in(os.environ))
         self.settled: dict[str, Mapping[str, Any]] = {}
         """By key: the outcomes of calls that are made once, however often they are asked for."""
 
-    def knows(self, model: ModelConfig) -> None:
-        """Never write this model's key."""
+    def knows(self, model: ModelConfig, app: Any) -> None:
+        """Never write this model's key, nor any other secret that a run with it has."""
+        self._secrets |= secrets_of(app, [model])
         if model.endpoint_api_key is not None:
             self._secrets.add(model.endpoint_api_key.reveal())
         if model.api_key_env and (key := os.environ.get(model.api_key_env)):
@@ -46,7 +49,20 @@ class Writer:
             except OSError as error:
                 raise RunDirectoryError(f"{self._path} cannot be written: {error.strerror}") from error
 
-    def write(self, request: Request | EmbeddingRequest | SearchRequest, outcome: Mapping[str, Any]) -> None:
+    def enter(self, user: object) -> None:
+        """Open the file for one more user. Raises RunDirectoryError, as `open` does."""
+        self.open()
+        self._users.add(user)
+
+    def leave(self, user: object) -> None:
+        """Close the file when the last user leaves: some models are open for one item only, others for the run."""
+        self._users.discard(user)
+        if not self._users:
+            self.close()
+
+    def write(
+        self, request: Request | EmbeddingRequest | SearchRequest | ToolRequest, outcome: Mapping[str, Any]
+    ) -> None:
         self.open()
         assert self._file is not None
         line = json.dumps({**request.line(), **outcome}, ensure_ascii=True, separators=(",", ":"))

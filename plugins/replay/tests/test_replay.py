@@ -23,7 +23,7 @@ from karenina_core.errors import ConfigError, ParseError, PortError, RunDirector
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.convert import unstructure
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
+from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 from karenina_core.testing import Reply, ScriptedServer
 
 TEXTS = st.text(max_size=40)
@@ -123,6 +123,7 @@ REQUESTS = st.builds(
     OUTPUTS,
     st.none() | st.sampled_from([0.0, 0.5]),
     CALLS,
+    st.lists(st.builds(Tool, name=st.sampled_from(["a", "b"]), description=TEXTS), max_size=2),
 )
 
 

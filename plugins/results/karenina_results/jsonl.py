@@ -10,13 +10,17 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from attrs import fields_dict
+from attrs import fields, fields_dict, has
 
 from karenina_core import ModelIdentity, VerificationResult, hookimpl
 from karenina_core.errors import PluginError
-from karenina_core.log import redactor
+from karenina_core.log import get_logger, redactor
 from karenina_core.model.result import PARTS, LedgerEntry, MetadataPart, TrailEntry
 from karenina_core.run.sinks import RunInfo
+
+MOST_LEVELS = 150
+"""Of mappings and lists in one another, the result itself included."""
+log = get_logger("karenina.results")
 
 
 class JsonLines:
@@ -61,33 +65,65 @@ class JsonLines:
 
 
 def _line(result: VerificationResult, secrets: Collection[str]) -> str:
+    lost: list[str] = []
+    try:
+        line = _dumped(data := _unstructured(result, lost))
+    except Exception:  # extensions and arguments of tools are anybody's; a result is worth more than one of them
+        line = _dumped(data := _plain(_unstructured(result, lost), lost))
+    if lost:
+        log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
+        data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
+        line = _dumped(data)
+    if any(secret in line or json.dumps(secret, ensure_ascii=False)[1:-1] in line for secret in secrets):
+        line = _dumped(_redacted(_plain(data, lost), redactor(secrets)))
+    return line
+
+
+def _unstructured(value: Any, lost: list[str]) -> Any:
+    """Plain data; where a part cannot be made into that, each of its own parts by itself."""
     from karenina_core.model.convert import unstructure  # cattrs is only needed once there is something to write
 
-    data = unstructure(result)
     try:
-        line = _dumped(data)
-    except (TypeError, ValueError):
-        line = _dumped(_plain(data))
-    if any(secret in line or json.dumps(secret, ensure_ascii=False)[1:-1] in line for secret in secrets):
-        line = _dumped(_redacted(_plain(data), redactor(secrets)))
-    return line
+        return unstructure(value)
+    except Exception:  # as above
+        if not has(type(value)):
+            return _plain(value, lost)
+        saved = (a.name for a in fields(type(value)) if not a.name.startswith("_") and a.metadata.get("saved", True))
+        return {name: _unstructured(getattr(value, name), lost) for name in saved}
 
 
 def _dumped(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
 
 
-def _plain(value: Any) -> Any:
-    """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null."""
+def _plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
+    """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null. What is nested
+    too deeply, or is nothing that can be shown, becomes a text that says so, which is added to `lost`."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if not isinstance(value, Mapping | set | frozenset | list | tuple):
+        return _shown(value, lost)
+    if levels == 0:
+        return _gone(f"not written: it is nested more than {MOST_LEVELS} levels deep", lost)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        return [_plain(item) for item in sorted(value, key=repr)]
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+        return {_shown(key, lost): _plain(item, lost, levels - 1) for key, item in value.items()}
+    items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+    return [_plain(item, lost, levels - 1) for item in items]
+
+
+def _shown(value: Any, lost: list[str]) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # as above
+        return _gone(f"not written: a {type(value).__name__} that cannot be shown ({type(error).__name__})", lost)
+
+
+def _gone(why: str, lost: list[str]) -> str:
+    if why not in lost:
+        lost.append(why)
+    return f"[{why}]"
 
 
 @cache

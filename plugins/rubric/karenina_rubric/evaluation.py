@@ -21,13 +21,14 @@ from karenina_core import (
 from karenina_core.errors import Problem
 from karenina_core.model.result import DeepJudgmentRubricPart
 from karenina_core.model.rubric import RubricTrait
+from karenina_core.pipeline.presence import ABSENT, Presence, undecided
 from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.pipeline.traits import TraitCase, TraitScore, evaluator_problems
 
 from .evidence import evidence_fields, evidence_warnings
 from .groups import evaluated
-from .presence import ABSENT, Presence, presence_of, undecided
+from .presence import presence_of
 from .reporting import artifacts, score_fields
 
 AGENTIC = "agentic"

@@ -7,22 +7,10 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, ParseError, PortError
+from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
-
-NOT_PERFORMED: dict[str, Any] = {
-    ArtifactKeys.DEEP_JUDGMENT_PERFORMED: False,
-    ArtifactKeys.EXTRACTED_EXCERPTS: {},
-    ArtifactKeys.ATTRIBUTE_REASONING: {},
-    ArtifactKeys.DEEP_JUDGMENT_STAGES_COMPLETED: [],
-    ArtifactKeys.DEEP_JUDGMENT_MODEL_CALLS: 0,
-    ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: 0,
-    ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: [],
-    ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None,
-}
-REGEX_ONLY = "regex_only (no LLM)"
-TRACE_ONLY = "trace_only (no LLM)"
 
 
 class ParseTemplate(Stage):
@@ -30,12 +18,7 @@ class ParseTemplate(Stage):
 
     category = Category.TEMPLATE
     requires = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
-    reads = (
-        ArtifactKeys.RECURSION_LIMIT_REACHED,
-        ArtifactKeys.TRACE_VALIDATION_FAILED,
-        ArtifactKeys.ABSTENTION_DETECTED,
-        ArtifactKeys.SUFFICIENCY_DETECTED,
-    )
+    reads = READS
     produces = (
         ArtifactKeys.PARSED_ANSWER,
         ArtifactKeys.PARSING_MODEL_STR,
@@ -55,20 +38,7 @@ class ParseTemplate(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
-        if not allowed:
-            return allowed
-        if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
-            return Skip("the answering agent reached its limit")
-        if context.get_artifact(ArtifactKeys.TRACE_VALIDATION_FAILED, False):
-            return Skip("the trace is not valid")
-        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
-            return Skip("the model abstained")
-        if context.get_artifact(ArtifactKeys.SUFFICIENCY_DETECTED, None) is False:
-            return Skip("the answer is insufficient")
-        if context.verdict.verdict is False and context.verdict.decided_by is not None:
-            return Skip(f"{context.verdict.decided_by.stage} has decided already")
-        missing = [k for k in (ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.ANSWER) if not context.has_artifact(k)]
-        return Skip(f"there is no {missing[0]}") if missing else True
+        return fillable(context) if allowed else allowed
 
     async def execute(self, context: VerificationContext) -> None:
         handle = context.get_artifact(ArtifactKeys.ANSWER)
@@ -77,8 +47,7 @@ class ParseTemplate(Stage):
             if given.error is not None:
                 context.warn(f"code alone reads this template's answers, though {given.error}")
             judgment = Judgment(filled=await handle.build({}))
-            name = TRACE_ONLY if handle.trace_fields() else REGEX_ONLY
-            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, name)
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
             name = "deep_judgment" if context.config.deep_judgment_enabled else "standard"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from karenina_template.parse import REGEX_ONLY, TRACE_ONLY, ParseTemplate
+from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
 
 from karenina_core import ArtifactKeys, Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import PortError
+from karenina_core.pipeline.filling import REGEX_ONLY, TRACE_ONLY
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.testing import ScriptedLLM
 

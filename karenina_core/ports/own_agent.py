@@ -1,0 +1,52 @@
+"""An agent that an adapter brings along: its work under a clock, and a look at what it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from attrs import evolve
+
+from ..errors import PortError
+from ..model.message import Message, UsageMetadata
+from .values import AgentConfig, AgentResult
+
+__all__ = ["GRACE", "in_time", "is_proper"]
+
+GRACE = 30.0
+"""Seconds that an agent is given beyond `AgentConfig.timeout`, to end its work itself and to say what it did."""
+
+
+async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> Any:
+    """What the agent gives back; it is cancelled when its time and the grace are over, which is a limit and no error.
+
+    What it did until then is kept where it offers it: an agent that is cancelled may return an `AgentResult`, or raise
+    a PortError with one as `agent_result` in its `evidence`. Raises what the agent raises before that.
+    """
+    seconds = None if config.timeout is None else config.timeout + GRACE
+    clock = asyncio.timeout(seconds)
+    offered: Any = None
+    try:
+        async with clock:
+            offered = await work()
+    except Exception as error:  # whatever it raises when it is cancelled, its time was up
+        if not clock.expired():
+            raise
+        offered = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+    if not clock.expired():
+        return offered
+    done = offered if is_proper(offered) else AgentResult(final_response="")
+    return evolve(done, limit="time", usage_unavailable=True)  # nobody says what a call costs that was given up
+
+
+def is_proper(result: Any) -> bool:
+    """Whether this is an `AgentResult` whose parts are what they have to be."""
+    return (
+        isinstance(result, AgentResult)
+        and isinstance(result.final_response, str)
+        and isinstance(result.raw_trace, str)
+        and isinstance(result.usage, UsageMetadata)
+        and isinstance(result.trace_messages, tuple)
+        and all(isinstance(message, Message) for message in result.trace_messages)
+    )

@@ -1,0 +1,144 @@
+"""One investigation: an agent, a folder of its own, and what it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import frozen
+
+from karenina_core.errors import AgentResponseError
+from karenina_core.pipeline.trace import render_trace
+from karenina_core.ports.client import ModelClient
+from karenina_core.ports.values import Limit, Tool
+
+from .folders import TRACES, Copies, own_folder
+from .prompts import investigation_text
+
+__all__ = [
+    "WITH_TRACE",
+    "WITH_WORKSPACE",
+    "Assignment",
+    "Investigation",
+    "Material",
+    "cut_short",
+    "investigated",
+    "with_own",
+]
+
+WITH_TRACE = ("trace_and_workspace", "trace_only")
+"""Context modes in which an investigator is shown the trace."""
+WITH_WORKSPACE = ("trace_and_workspace", "workspace_only")
+OF_MODEL: dict[Limit, str] = {
+    "tool_calls": "agent_max_tool_calls",
+    "tokens": "agent_max_total_tokens",
+    "cost": "agent_max_cost_usd",
+    "repeated_calls": "agent_max_repeated_calls",
+}
+"""Limits of a model for all its work with tools, and the settings of it that they are."""
+
+
+@frozen(kw_only=True)
+class Material:
+    """What there is to investigate about one answer."""
+
+    question: str
+    response: str = ""
+    """The trace of the answering agent."""
+    workspace: Path | None = None
+    trace_file: Path | None = None
+    """The trace as a file, for those that ask for one."""
+    trace_as: str = ""
+    """The name of that file in the agents' folders; its own where there is none."""
+    copies: Copies | None = None
+    """Makes a copy of the workspace for one investigation; without it, a temporary folder does."""
+
+
+@frozen(kw_only=True)
+class Assignment:
+    """What one agent is to do, and what of the material it may see."""
+
+    task: str
+    system: str
+    shows_trace: bool
+    shows_workspace: bool
+    trace_as_file: bool
+    max_turns: int
+    timeout: float | None
+    """Seconds."""
+    note: str = ""
+    """What was found out before, by reading alone."""
+
+
+@frozen(kw_only=True)
+class Investigation:
+    """What an agent found out."""
+
+    trace: str
+    """All of its work, as text."""
+    report: str = ""
+    """What it said last; empty where a limit ended the work."""
+    turns: int = 0
+    limit: Limit | None = None
+    """What ended the work before the agent did; then there is no report to rely on."""
+
+
+async def investigated(model: ModelClient, assignment: Assignment, material: Material) -> Investigation:
+    """Let an agent do its work on a copy of the workspace.
+
+    Raises PortError where the model cannot be reached or says nothing, OSError and WorkspaceError where the workspace
+    cannot be copied.
+    """
+    with_trace = assignment.shows_trace and bool(material.response)
+    file = material.trace_file if with_trace and assignment.trace_as_file else None
+    workspace = material.workspace if assignment.shows_workspace else None
+    shown = None if file is None else TRACES / (material.trace_as or file.name)
+    async with own_folder(workspace, file, material.copies, trace_as=material.trace_as) as folder:
+        user = investigation_text(
+            material.question,
+            trace=material.response if with_trace else None,
+            trace_file=None if shown is None else _shown(model, folder, shown),
+            workspace=None if workspace is None else _shown(model, folder, Path()),
+            note=assignment.note,
+        )
+        config = model.agent_config(max_turns=assignment.max_turns, timeout=assignment.timeout, workspace_path=folder)
+        messages = model.prompt(assignment.task, with_own(model, assignment.system), user)
+        result = await model.run_agent(assignment.task, messages, _tools(model, folder, shown), config=config)
+    trace = result.raw_trace or render_trace(result.trace_messages) or result.final_response
+    if not trace.strip() and result.limit is None:
+        raise AgentResponseError("the agent said nothing")
+    return Investigation(trace=trace, report=result.final_response, turns=result.turns, limit=result.limit)
+
+
+def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> str:
+    """That an investigation has no report, and what to raise: the task's own settings of turns and time, or the
+    model's."""
+    setting = {"turns": turns, "time": time}.get(limit) or f"{OF_MODEL[limit]} of the model {model.model.identity}"
+    return f"the investigation was ended by a limit ({limit}) before it had a report; raise {setting}"
+
+
+def with_own(model: ModelClient, system: str) -> str:
+    """The task's text after what the user tells this model anyway."""
+    own = model.config.system_prompt
+    return f"{own}\n\n{system}" if own else system
+
+
+def _shown(model: ModelClient, folder: Path | None, inside: Path) -> str:
+    """A path as the agent is told it: the tools take those inside the folder. So equal investigations have equal
+    prompts, and recordings of them can be found; an agent with file tools of its own needs the real one."""
+    assert folder is not None  # there is something to show
+    return str(folder / inside) if _has_own_tools(model) else inside.as_posix()
+
+
+def _has_own_tools(model: ModelClient) -> bool:
+    agent = model.model.agent
+    return agent is not None and agent.capabilities.supports_file_tools
+
+
+def _tools(model: ModelClient, folder: Path | None, trace: Path | None) -> tuple[Tool, ...]:
+    """Tools that list, search and read the files of the folder and nothing else."""
+    if folder is None or _has_own_tools(model):
+        return ()
+    from karenina_core.ports.workspace_tools import workspace_tools  # only investigations of files pay for it
+
+    shown = frozenset() if trace is None else frozenset({trace.as_posix()})
+    return workspace_tools(folder, writable=False, visible_hidden=shown)

@@ -1,0 +1,226 @@
+"""AgenticParseTemplate: an agent looks for the results of another one; its report fills the template in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any
+
+from attrs import evolve
+
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
+from karenina_core.errors import AgentExecutionError, AgentResponseError, KareninaError, PortError, Problem
+from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_core.pipeline.judgment import Judgment
+from karenina_core.pipeline.stage import in_mode
+from karenina_core.ports.structured import json_objects
+from karenina_core.prompts import PromptTask
+from karenina_core.templates.handle import FilledTemplate, TemplateHandle
+
+from .agents import WITH_TRACE, WITH_WORKSPACE, Assignment, Investigation, Material, cut_short, investigated, with_own
+from .decision import MALFORMED, decide
+from .folders import WrittenTrace, kept_at, written_trace
+from .investigators import why_not
+from .prompts import FILLING, filling_text, verification_system
+
+FEATURE = "agentic_parsing"
+UNANSWERED = "_unanswered_fields"
+
+
+class AgenticParseTemplate(Stage):
+    """Fills the template from what an agent finds in the workspace and the trace; takes the place of ParseTemplate."""
+
+    category = Category.TEMPLATE
+    requires = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)
+    reads = READS
+    produces = (
+        ArtifactKeys.PARSED_ANSWER,
+        ArtifactKeys.PARSING_MODEL_STR,
+        ArtifactKeys.INVESTIGATION_TRACE,
+        ArtifactKeys.AGENTIC_PARSING_PERFORMED,
+        ArtifactKeys.TEMPLATE_EVALUATOR,
+        *NOT_PERFORMED,
+    )
+    result_fields = (
+        "parsed_llm_response",
+        "evaluation_input",
+        "used_full_trace",
+        "judge_channel",
+        "judge_repairs",
+        "investigation_trace",
+        "agentic_parsing_performed",
+        "agentic_extraction_recovery",
+        "agentic_extraction_error",
+        "dynamic_parsing_performed",
+        "dynamic_parse_decision",
+        "dynamic_decision_reasoning",
+        *NOT_PERFORMED,
+    )
+    extends = ("caveats",)
+    included_when = in_mode("template_only", "template_and_rubric") & feature(FEATURE)
+
+    def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        if config.agentic_parsing_materialize_trace and config.agentic_judge_context not in WITH_TRACE:
+            what = "needs an agentic_judge_context that includes the trace"
+            yield Problem("agentic_parsing_materialize_trace", what)
+        if config.deep_judgment_enabled:
+            what = "deep judgment looks for evidence in what a judge reads, and with agentic_parsing an agent looks for"
+            remedy = "switch one of them off (--without deep_judgment, or --without agentic_parsing)"
+            yield Problem("deep_judgment_enabled", f"{what} the values elsewhere; {remedy}")
+        if config.agentic_parsing_trigger == "dynamic":
+            remedy = "set agentic_parsing_trigger to always"
+            yield from app.adapters.unable_judges(config.parsing_models, PromptTask.AGENTIC_PARSING_DECISION, remedy)
+        task = PromptTask.AGENTIC_PARSING_INVESTIGATION
+        for number, model in enumerate(config.parsing_models):
+            if reason := why_not(app, model, task):
+                told = f"{reason}; use a model that can call tools, or switch agentic_parsing off"
+                yield Problem(f"parsing_models[{number}]", told)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        return fillable(context) if allowed else allowed
+
+    async def execute(self, context: VerificationContext) -> None:
+        handle = context.get_artifact(ArtifactKeys.ANSWER)
+        for key, value in NOT_PERFORMED.items():
+            context.set_artifact_and_result(key, value)
+        context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
+        if handle.fields():
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
+            dynamic = context.config.agentic_parsing_trigger == "dynamic"
+            judgment = await (_where_needed if dynamic else _by_agent)(context, handle)
+        else:
+            context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
+            _without_agent(context)
+            judgment = Judgment(filled=await handle.build({}))
+        context.set_artifact(ArtifactKeys.PARSED_ANSWER, judgment.filled)
+        context.set_result_field("parsed_llm_response", judgment.filled.values())
+        context.set_result_field("judge_channel", judgment.channel)
+        context.set_result_field("judge_repairs", judgment.repairs)
+
+
+def _without_agent(context: VerificationContext) -> None:
+    context.set_artifact_and_result(ArtifactKeys.AGENTIC_PARSING_PERFORMED, False)
+    context.set_artifact_and_result(ArtifactKeys.INVESTIGATION_TRACE, None)
+
+
+async def _where_needed(context: VerificationContext, handle: TemplateHandle) -> Judgment:
+    """By the final message where it is enough, as the judge decides, else by an agent."""
+    context.set_result_field("dynamic_parsing_performed", True)
+    decision = await decide(context, handle)
+    context.set_result_field("dynamic_parse_decision", decision.kind)
+    context.set_result_field("dynamic_decision_reasoning", decision.reasoning)
+    context.note(f"decided: {decision.kind}")
+    if decision.malformed:
+        context.extend_result_field("caveats", [MALFORMED])
+        context.warn(f"{decision.reasoning:.500}; an agent was sent")
+    if decision.judgment is None:
+        return await _by_agent(context, handle, decision.note)
+    _without_agent(context)
+    if decision.given is not None:
+        context.set_result_field("evaluation_input", decision.given.text)
+    return decision.judgment
+
+
+async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: str = "") -> Judgment:
+    context.set_artifact_and_result(ArtifactKeys.AGENTIC_PARSING_PERFORMED, True)
+    try:
+        found = await _looked(context, handle, note)
+    except BaseException:
+        context.set_artifact_and_result(ArtifactKeys.INVESTIGATION_TRACE, None)
+        raise
+    context.set_artifact_and_result(ArtifactKeys.INVESTIGATION_TRACE, found.trace)
+    if found.limit is not None:
+        told = cut_short(
+            found.limit, context.parsing, turns="agentic_parsing_max_turns", time="agentic_parsing_timeout"
+        )
+        raise AgentExecutionError(told, limit_reached=found.limit != "time")
+    return await _filled(context, handle, found)
+
+
+async def _looked(context: VerificationContext, handle: TemplateHandle, note: str) -> Investigation:
+    """Let the agent look at what `agentic_judge_context` allows. Raises PortError, OSError and WorkspaceError."""
+    config, response = context.config, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    mode = config.agentic_judge_context
+    if mode == "workspace_only" and context.workspace is None:
+        raise AgentResponseError("there is no workspace to look at; set agentic_judge_context to show the trace")
+    if mode == "trace_only" and not response.strip():
+        raise AgentResponseError("there is nothing to judge: the trace is empty")
+    if mode in WITH_TRACE:
+        context.set_result_field("used_full_trace", True)
+        context.set_result_field("evaluation_input", response)
+    material = Material(
+        question=context.question_text,
+        response=response,
+        workspace=context.workspace,
+        copies=context.investigation,
+    )
+    assignment = Assignment(
+        task=PromptTask.AGENTIC_PARSING_INVESTIGATION,
+        system=verification_system(handle.schema()),
+        shows_trace=mode in WITH_TRACE,
+        shows_workspace=mode in WITH_WORKSPACE,
+        trace_as_file=config.agentic_parsing_materialize_trace,
+        max_turns=config.agentic_parsing_max_turns,
+        timeout=config.agentic_parsing_timeout,
+        note=note,
+    )
+    as_file = assignment.trace_as_file and bool(response)
+    keep = config.agentic_parsing_persist_trace
+    writing = written_trace(response, context.question_id, context.workspace, keep=keep)
+    with writing if as_file else nullcontext(WrittenTrace()) as written:
+        if written.problem:
+            context.warn(f"{written.problem}; it stands in the prompt instead")
+        if keep:
+            kept_at(context, written, response, "agentic_parsing_persist_trace")
+        material = evolve(material, trace_file=written.path, trace_as=written.name)
+        return await investigated(context.parsing, assignment, material)
+
+
+async def _filled(context: VerificationContext, handle: TemplateHandle, found: Investigation) -> Judgment:
+    """The template, filled in by the judge from the report; where that fails, from the report's own JSON object."""
+    model, task, schema = context.parsing, PromptTask.AGENTIC_PARSING_EXTRACTION, handle.schema()
+    user = filling_text(context.question_text, found.report or found.trace)
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = model.prompt(task, with_own(model, FILLING), user, shape)
+    try:
+        result = await model.parse(task, messages, schema, validate=handle.build)
+    except PortError as error:
+        filled = await _own_object(handle, found.report)
+        if filled is None:
+            raise
+        context.set_result_field("agentic_extraction_recovery", "local_json")
+        context.set_result_field("agentic_extraction_error", str(error))
+        context.warn(f"the report could not be read by the judge ({error!s:.500}); its own JSON object was taken")
+        return Judgment(filled=filled)
+    return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
+
+
+async def _own_object(handle: TemplateHandle, report: str) -> FilledTemplate | None:
+    """The template, filled in from the last JSON object of a report that fits it: agents end their reports with it, and
+    may quote others before. Fields that it calls unanswered are null."""
+    for found in reversed(json_objects(report)):
+        data = dict(found)
+        unanswered = data.pop(UNANSWERED, [])
+        if isinstance(unanswered, list):
+            data |= {name: None for name in unanswered if isinstance(name, str)}
+        try:
+            return await handle.build(data)
+        except KareninaError:
+            continue
+    return None
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(AgenticParseTemplate)

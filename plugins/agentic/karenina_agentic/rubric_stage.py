@@ -1,0 +1,182 @@
+"""AgenticRubricEvaluation: agents investigate the traits that reading an answer cannot decide."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from karenina_core import (
+    ArtifactKeys,
+    Category,
+    Karenina,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
+from karenina_core.errors import Problem
+from karenina_core.model.rubric import RubricTrait
+from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
+from karenina_core.pipeline.stage import with_traits
+
+from .agents import WITH_TRACE, Material
+from .evaluator import Finding, exported
+from .folders import kept_at, written_trace
+from .investigators import investigators, unsupported
+from .presence import Known, known_of
+from .strategies import Case, individual, shared
+
+STRATEGIES = {"individual": individual, "shared": shared}
+EXTENDED = ("trait_details", "trait_scales", "trait_states", "trait_provenance")
+DYNAMIC = ("dynamic_rubric_promoted_traits", "dynamic_rubric_skipped_traits")
+
+
+class AgenticRubricEvaluation(Stage):
+    """Has every agentic trait investigated by an agent and scored from what it found.
+
+    A trait that fails costs no other trait its score, and never changes the outcome.
+    """
+
+    category = Category.RUBRIC
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    produces = (
+        ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED,
+        ArtifactKeys.AGENTIC_TRAIT_SCORES,
+        ArtifactKeys.AGENTIC_TRAIT_INVESTIGATION_TRACES,
+    )
+    result_fields = (
+        "agentic_rubric_evaluation_performed",
+        "agentic_trait_scores",
+        "agentic_trait_investigation_traces",
+    )
+    extends = (*EXTENDED, *DYNAMIC)
+    included_when = with_traits(AgenticRubricTrait.type_name)
+    after = ("VerifyTemplate", "EmbeddingCheck", "DeepJudgmentAutoFail", "RubricEvaluation")
+    before = ("DeepJudgmentRubricAutoFail",)
+
+    def check_traits(
+        self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
+    ) -> Iterable[Problem]:
+        return unsupported([trait for trait in traits if isinstance(trait, AgenticRubricTrait)], config, app)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        allowed = super().should_run(context)
+        if not allowed:
+            return allowed
+        if not own_traits(context):
+            return Skip("the rubric has no agentic traits")
+        return True if context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE) else Skip("there is no answer")
+
+    async def execute(self, context: VerificationContext) -> None:
+        traits = own_traits(context)
+        presence = await known_of(context, traits)
+        open_ = [trait for trait in traits if trait.name not in presence.decided]
+        decided = {name: Finding(score=score) for name, score in presence.decided.items()}
+        findings = {**decided, **(await _evaluated(context, open_) if open_ else {})}
+        _keep(context, traits, {trait.name: findings[trait.name] for trait in traits}, presence)
+
+
+def own_traits(context: VerificationContext) -> list[AgenticRubricTrait]:
+    """The traits that this stage is responsible for."""
+    return [trait for trait in context.rubric or () if isinstance(trait, AgenticRubricTrait)]
+
+
+async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubricTrait]) -> dict[str, Finding]:
+    """Every trait by the configured strategy. Where a trait asks for it, the trace is a file meanwhile."""
+    config, response = context.config, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    places = asyncio.Semaphore(config.rubric_concurrency if config.agentic_rubric_parallel else 1)
+    wanted = [trait for trait in traits if trait.materialize_trace and trait.context_mode in WITH_TRACE and response]
+    strategy, able = STRATEGIES[config.agentic_rubric_strategy], await investigators(context, traits)
+    material = Material(
+        question=context.question_text,
+        response=response,
+        workspace=context.workspace,
+        copies=context.investigation,
+    )
+    if not wanted:
+        return await strategy(Case(context, material, able, places), traits)
+    keep = any(trait.persist_trace for trait in traits)
+    with written_trace(response, context.question_id, context.workspace, keep=keep) as written:
+        if written.problem:
+            context.warn(f"{written.problem}; it stands in the prompts instead")
+        kept = kept_at(context, written, response, "persist_trace") if keep else None
+        material = evolve(material, trace_file=written.path, trace_as=written.name)
+        findings = await strategy(Case(context, material, able, places), traits)
+        return {trait.name: _with_file(findings[trait.name], kept if _keeps(trait) else None) for trait in traits}
+
+
+def _keeps(trait: AgenticRubricTrait) -> bool:
+    """Whether a trait tells where the trace stays: it asks for it, and is about the trace."""
+    return trait.persist_trace and trait.context_mode in WITH_TRACE
+
+
+def _with_file(finding: Finding, path: str | None) -> Finding:
+    """The finding, with where the trace stays."""
+    if path is None:
+        return finding
+    return evolve(finding, score=evolve(finding.score, details={**finding.score.details, "trace_file": path}))
+
+
+def _keep(
+    context: VerificationContext,
+    traits: Sequence[AgenticRubricTrait],
+    findings: Mapping[str, Finding],
+    presence: Known,
+) -> None:
+    investigated = [trait for trait in traits if findings[trait.name].score.state != "skipped"]
+    scores: dict[str, Any] = {}
+    for trait in investigated:
+        scores |= _entries(trait, findings[trait.name])
+    traces = {trait.name: findings[trait.name].trace for trait in investigated}
+    context.set_artifact_and_result(ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED, True)
+    context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_SCORES, scores)
+    context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_INVESTIGATION_TRACES, traces)
+    for name, table in _tables(context, traits, findings).items():
+        context.extend_result_field(name, table)
+    if presence.promoted or presence.skipped:
+        context.extend_result_field("dynamic_rubric_promoted_traits", presence.promoted)
+        skipped = {name: presence.decided[name].reason for name in presence.skipped}
+        context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
+    failed = {t.name: findings[t.name].score.reason for t in investigated if findings[t.name].score.state != "ok"}
+    if failed:
+        told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        context.warn(f"{len(failed)} of {len(investigated)} agentic traits have no score ({told:.1000})")
+    context.note(f"{len(investigated) - len(failed)} of {len(traits)} agentic traits have a score")
+
+
+def _entries(trait: AgenticRubricTrait, finding: Finding) -> dict[str, Any]:
+    """The entries of one trait in the table of scores: `trait.field` for the record of a template kind."""
+    score = finding.score
+    if score.state == "ok" and isinstance(trait.kind, TemplateKind):
+        return {f"{trait.name}.{name}": value for name, value in score.value.items()}
+    return {trait.name: exported(trait, score)}
+
+
+def _tables(
+    context: VerificationContext, traits: Sequence[AgenticRubricTrait], findings: Mapping[str, Finding]
+) -> dict[str, dict[str, Any]]:
+    """What is kept of every trait beside its score, by result field."""
+    rubric = context.rubric
+    assert rubric is not None  # there are traits
+    details = {}
+    for trait in traits:
+        score = findings[trait.name].score
+        label = {} if score.label is None else {"label": score.label}
+        if known := {**score.details, **label}:
+            details[trait.name] = known
+    states = {t.name: {"state": findings[t.name].score.state, "reason": findings[t.name].score.reason} for t in traits}
+    return {
+        "trait_details": details,
+        "trait_scales": {trait.name: trait.scale() for trait in traits},
+        "trait_states": states,
+        "trait_provenance": {t.name: rubric.provenance[t.name] for t in traits if t.name in rubric.provenance},
+    }
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(AgenticRubricEvaluation)

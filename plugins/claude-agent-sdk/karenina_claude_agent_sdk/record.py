@@ -1,0 +1,273 @@
+"""What happened in a session, as karenina tells it: messages, usage, limits."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import define, evolve, field
+
+from karenina_core.errors import PortError
+from karenina_core.model.message import (
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UsageMetadata,
+    one_result_each,
+)
+from karenina_core.ports.text import sanitize, sanitize_data
+from karenina_core.ports.values import AgentConfig, AgentResult, Limit
+
+from .offered import SERVER, own_name, shortened_answer
+
+__all__ = ["Record"]
+
+LIMITS: Mapping[str, Limit] = {"error_max_turns": "turns", "error_max_budget_usd": "cost"}
+"""Subtypes of a result that say which limit the program has kept."""
+ALREADY_CUT = 200
+"""Characters that an answer of karenina's own tools may have beyond the limit: the remark that it was cut."""
+NO_MODEL = "<synthetic>"
+"""The model of messages that the program writes itself, to tell an error."""
+
+
+@define(eq=False)
+class _Reply:
+    """One reply of the model, which the program hands over block by block."""
+
+    blocks: list[Block] = field(factory=list)
+    usage: UsageMetadata | None = None
+
+    def message(self) -> Message:
+        return Message("assistant", self.blocks, self.usage)
+
+
+@define(eq=False)
+class Record:
+    """A session as far as it has come. `take` its messages one by one until it says that this was the last."""
+
+    limits: AgentConfig
+    clean: Callable[[str], str] = lambda text: text
+    """Takes secrets out of a text."""
+    result: Any = None
+    """The SDK's ResultMessage, once there is one."""
+    refusal: str | None = None
+    """The kind of error that the program reported in place of a reply, in the SDK's word."""
+    refusal_text: str = ""
+    resets_at: float | None = None
+    """When requests are taken again, in seconds since 1970; None where none was turned away."""
+    session_id: str | None = None
+    actual_model: str | None = None
+    flags: dict[str, None] = field(factory=dict)
+    limit: Limit | None = None
+    _trace: list[_Reply | Message] = field(factory=list)
+    _replies: dict[str, _Reply] = field(factory=dict)
+    _calls: dict[str, ToolUseBlock] = field(factory=dict)
+    """The calls that count, by id."""
+    _pending: set[str] = field(factory=set)
+    """Those of them that have no answer yet."""
+    _excess: bool = False
+    """Whether there was a call too many."""
+    _repeated: Counter[str] = field(factory=Counter)
+
+    # Taking messages
+
+    def take(self, message: Any) -> bool:
+        """Take one message of the SDK. Returns whether it is the last that counts.
+
+        Raises PortError where the program goes to work without the tools that it was offered.
+        """
+        kind = type(message).__name__
+        if kind == "ResultMessage":
+            self.result = message
+            self.session_id = message.session_id or self.session_id
+            self.limit = LIMITS.get(message.subtype) or ("tool_calls" if self._excess else None)
+            return True
+        if getattr(message, "parent_tool_use_id", None) is not None:
+            return False  # the work of another agent, whose report is the answer of a tool
+        if kind == "AssistantMessage":
+            self._take_reply(message)
+        elif kind == "UserMessage" and isinstance(message.content, list):
+            self._take_answers(message.content)
+        elif kind == "SystemMessage" and message.subtype == "init":
+            self._take_start(message.data)
+        elif kind == "RateLimitEvent" and message.rate_limit_info.status == "rejected":
+            self.resets_at = message.rate_limit_info.resets_at
+        return self.limit is not None
+
+    def _take_start(self, data: Mapping[str, Any]) -> None:
+        self.session_id = data.get("session_id") or self.session_id
+        for server in data.get("mcp_servers") or ():
+            if isinstance(server, dict) and (server.get("name"), server.get("status")) == (SERVER, "failed"):
+                raise PortError("the program could not reach the tools that it was offered", kind="plugin")
+
+    def _take_reply(self, message: Any) -> None:
+        if message.error or message.model == NO_MODEL:
+            self.refusal = message.error or "unknown"
+            self.refusal_text = "\n".join(block.text for block in message.content if hasattr(block, "text"))
+            return
+        key = message.message_id or f"reply {len(self._replies)}"
+        if key not in self._replies:
+            if self._excess:
+                self.limit = "tool_calls"
+                return
+            self._replies[key] = _Reply()
+            self._trace.append(self._replies[key])
+        reply = self._replies[key]
+        self.actual_model = message.model or self.actual_model
+        if message.usage:
+            reply.usage = evolve(_usage(message.usage), model=message.model)
+        for block in map(self._block, message.content):
+            if block is not None:
+                reply.blocks.append(block)
+            if isinstance(block, ToolUseBlock):
+                self._count(block)
+        if self._excess and not self._pending:
+            self.limit = "tool_calls"
+
+    def _count(self, call: ToolUseBlock) -> None:
+        most = self.limits.max_tool_calls
+        if most is not None and len(self._calls) >= most:
+            self._excess = True
+        else:
+            self._calls[call.id] = call
+            self._pending.add(call.id)
+
+    def _take_answers(self, blocks: list[Any]) -> None:
+        for block in map(self._block, blocks):
+            if not isinstance(block, ToolResultBlock) or block.tool_use_id not in self._pending:
+                continue
+            self._pending.discard(block.tool_use_id)
+            self._trace.append(Message("tool", (block,)))
+            call = self._calls[block.tool_use_id]
+            self._repeated[json.dumps([call.name, call.input, block.content], sort_keys=True, default=str)] += 1
+        self._look_at_limits()
+
+    def _look_at_limits(self) -> None:
+        """What the program does not keep itself: looked at whenever all calls have their answers."""
+        if self._pending or not self._repeated:
+            return
+        limits = self.limits
+        if self._excess:
+            self.limit = "tool_calls"
+        elif limits.max_total_tokens is not None and self._spent().total_tokens >= limits.max_total_tokens:
+            self.limit = "tokens"
+        elif limits.max_repeated_calls is not None and max(self._repeated.values()) > limits.max_repeated_calls:
+            self.limit = "repeated_calls"
+
+    # Blocks
+
+    def _block(self, block: Any) -> Block | None:
+        """A block of the SDK as one of karenina's; None for what carries nothing."""
+        kind = type(block).__name__
+        if kind == "TextBlock":
+            return TextBlock(self._text(block.text)) if block.text else None
+        if kind == "ThinkingBlock":
+            return ThinkingBlock(self._text(block.thinking), block.signature or None) if block.thinking else None
+        if kind in ("ToolUseBlock", "ServerToolUseBlock"):
+            return ToolUseBlock(block.id, own_name(block.name), self._data(block.input))
+        if kind in ("ToolResultBlock", "ServerToolResultBlock"):
+            text = shortened_answer(self._text(_answer(block.content)), ALREADY_CUT)
+            return ToolResultBlock(block.tool_use_id, text, bool(getattr(block, "is_error", False)))
+        return None
+
+    def _text(self, text: str) -> str:
+        text, flags = sanitize(self.clean(text))
+        self.flags |= dict.fromkeys(flags)
+        return text
+
+    def _data(self, data: Any) -> Mapping[str, Any]:
+        """The arguments of a call, safe to write."""
+        try:
+            data = self._cleaned(sanitize_data(data))
+        except RecursionError:
+            data = "[nested too deeply]"
+        return data if isinstance(data, dict) else {"arguments": data}
+
+    def _cleaned(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            return {self.clean(key): self._cleaned(value) for key, value in data.items()}
+        if isinstance(data, list):
+            return [self._cleaned(value) for value in data]
+        return self.clean(data) if isinstance(data, str) else data
+
+    # Telling
+
+    def messages(self) -> list[Message]:
+        """What was said and done, one message for every tool result."""
+        told = (part.message() if isinstance(part, _Reply) else part for part in self._trace)
+        return [message for part in told if part.content for message in one_result_each(part)]
+
+    def text(self) -> str:
+        """All that the model said."""
+        return "\n".join(message.text for message in self.messages() if message.text)
+
+    def thinking(self) -> str | None:
+        """All that the model thought."""
+        blocks = (block for message in self.messages() for block in message.content)
+        return "\n\n".join(block.thinking for block in blocks if isinstance(block, ThinkingBlock)) or None
+
+    def said(self) -> str:
+        """The text of the result."""
+        text = getattr(self.result, "result", None)
+        return self._text(text) if isinstance(text, str) else ""
+
+    def usage(self) -> UsageMetadata:
+        """That of the result; while there is none, the sum of what the replies reported."""
+        if self.result is None or not self.result.usage:
+            return self._spent()
+        cost = self.result.total_cost_usd
+        return evolve(_usage(self.result.usage), cost_usd=cost or None, model=self.actual_model)
+
+    @property
+    def usage_unavailable(self) -> bool:
+        return self.result is None or not self.result.usage
+
+    def _spent(self) -> UsageMetadata:
+        known = [reply.usage for reply in self._replies.values() if reply.usage is not None]
+        return sum(known[1:], known[0]) if known else UsageMetadata()
+
+    def agent_result(self) -> AgentResult:
+        trace = self.messages()
+        last = trace[-1] if trace else None
+        final = last.text if last is not None and last.role == "assistant" and not last.tool_calls else ""
+        if not final and self.limit is None:
+            final = self.said()
+        return AgentResult(
+            final_response=final,
+            trace_messages=tuple(trace),
+            usage=self.usage(),
+            turns=len(self._replies),
+            limit=self.limit,
+            usage_unavailable=self.usage_unavailable,
+            flags=tuple(self.flags),
+            session_id=self.session_id,
+            actual_model=self.actual_model,
+        )
+
+
+def _answer(content: Any) -> str:
+    """The content of a tool's answer as text; what is no text is named."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
+    parts = (block if isinstance(block, dict) else {"type": str(block)} for block in content)
+    return "\n".join(str(part["text"]) if "text" in part else f"[{part.get('type', 'unknown')}]" for part in parts)
+
+
+def _usage(counts: Mapping[str, Any]) -> UsageMetadata:
+    """The provider's counts. Its `input_tokens` are those that no cache served; karenina's are all of them."""
+
+    def count(name: str) -> int | None:
+        value = counts.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+    read, created = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
+    taken = (count("input_tokens") or 0) + (read or 0) + (created or 0)
+    given = count("output_tokens") or 0
+    return UsageMetadata(taken, given, taken + given, cache_read_tokens=read, cache_creation_tokens=created)

@@ -1,0 +1,146 @@
+"""One session of the program, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from karenina_core.errors import AdapterUnavailableError, one_line
+from karenina_core.ports.text import sanitize
+
+from .faults import failure
+from .program import Program
+from .record import Record
+from .surroundings import Surroundings, uninterrupted
+
+__all__ = ["Session", "load"]
+
+LONGEST_ARGUMENT = 100_000
+"""Bytes of a system prompt that is passed on the command line; Linux takes 128 KB for one argument."""
+INSTALL = 'pip install "karenina-claude-agent-sdk[sdk]"'
+LOGGER = "claude_agent_sdk"
+COMMAND_LINE = "claude_agent_sdk._internal.transport.subprocess_cli"
+"""Where the SDK turns options into a command line. It offers no public name for that."""
+
+
+async def load() -> Any:
+    """The SDK. The first import takes a second and is done in a thread. Raises AdapterUnavailableError."""
+    try:
+        sdk = await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
+        importlib.import_module(COMMAND_LINE)
+    except ImportError as error:
+        raise AdapterUnavailableError(
+            f"the Claude Agent SDK cannot be imported ({one_line(error)}); {INSTALL}"
+        ) from error
+    logger = logging.getLogger(LOGGER)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)  # what it would print is in the errors that are raised
+    return sdk
+
+
+def _command(options: Any) -> list[str]:
+    """The command line of the program for the SDK's options. Raises AdapterUnavailableError."""
+    try:
+        made = importlib.import_module(COMMAND_LINE).SubprocessCLITransport(prompt="", options=options)
+        command: list[str] = made._build_command()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise AdapterUnavailableError(
+            f"this version of the Claude Agent SDK is not one that karenina knows ({one_line(error)}); {INSTALL}"
+        ) from error
+    return [sanitize(part)[0].replace("\0", "\ufffd") for part in command]
+
+
+@frozen(kw_only=True)
+class Session:
+    """What the program is asked to do."""
+
+    sdk: Any
+    program: str
+    prompt: str
+    system: str = ""
+    options: Mapping[str, Any] = field(factory=dict)
+    """Options of the SDK beside those that every session has."""
+    own_prompt: bool = False
+    """Whether the program's own prompt stands before `system`."""
+    most_bytes: int
+
+    async def run(self, record: Record, surroundings: Surroundings, seconds: float | None) -> None:
+        """Fill the record. Raises PortError, and TimeoutError where the time is up; the program is ended all the same.
+
+        Where a limit of the record is reached, the program is ended in the middle of its work.
+        """
+        program, clock = None, None
+        record.clean = lambda text: _without(text, surroundings.secrets)
+        try:
+            options = self._options(surroundings)
+            async with _running(Program(_command(options), surroundings, self.most_bytes)) as program:
+                async with asyncio.timeout(seconds) as clock:
+                    await self._followed(record, program, options)
+        except AdapterUnavailableError:
+            raise
+        except Exception as error:  # what the SDK raises has no common base
+            if isinstance(error, TimeoutError) and clock is not None and clock.expired():
+                raise
+            raise failure(error, program) from error
+
+    async def _followed(self, record: Record, program: Program, options: Any) -> None:
+        client = self.sdk.ClaudeSDKClient(options, transport=program)
+        try:
+            await client.connect()
+            await client.query(self.prompt)
+            async with aclosing(client.receive_messages()) as messages:
+                async for message in messages:
+                    if record.take(message):
+                        break
+        finally:
+            if not program.finished:
+                program.hurry()
+            await uninterrupted(client.disconnect())
+
+    def _options(self, surroundings: Surroundings) -> Any:
+        return self.sdk.ClaudeAgentOptions(
+            **{
+                "cwd": str(surroundings.folder),
+                "cli_path": self.program,
+                "system_prompt": self._system(surroundings.private),
+                "permission_mode": "dontAsk",  # what is not allowed is refused; nobody is asked
+                "setting_sources": [],
+                "skills": [],
+                "strict_mcp_config": True,
+                "verbatim_prompts": True,
+                **self.options,
+            }
+        )
+
+    def _system(self, private: Path) -> Any:
+        """The system prompt; one that is too long for a command line as a file."""
+        if self.own_prompt:
+            return {"type": "preset", "preset": "claude_code", **({"append": self.system} if self.system else {})}
+        text = sanitize(self.system)[0]
+        if len(text.encode()) <= LONGEST_ARGUMENT:
+            return text
+        path = private / "system.txt"
+        path.write_text(text, encoding="utf-8")
+        return {"type": "file", "path": str(path)}
+
+
+@asynccontextmanager
+async def _running(program: Program) -> AsyncIterator[Program]:
+    """The program, which the SDK starts, and which is ended when the block is left."""
+    try:
+        yield program
+    finally:
+        await uninterrupted(program.end())
+
+
+def _without(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,159 @@
+"""Answers of a model that works with tools: those of its servers, its own, and those of a workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from attrs import evolve
+
+from karenina_core import VerificationConfig, VerificationContext
+from karenina_core.errors import AgentTimeoutError, PortError, WorkspaceError, plural
+from karenina_core.model.message import Message, trace_dicts
+from karenina_core.pipeline.agent_metrics import agent_metrics
+from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.trace import render_trace
+from karenina_core.ports.client import Model
+from karenina_core.ports.tool_calls import heard
+from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities, Tool
+from karenina_core.prompts import PromptTask
+
+__all__ = ["trace_text", "with_workspace", "worked", "works_with_tools"]
+
+RECORDED = "manual"
+WHERE = (
+    'You have a working folder. For your tools its root is ".": the inputs of the task are there, and what you are '
+    "asked to produce belongs there too. Give your answer as text when you are done."
+)
+NO_CODE = "Files can be looked at, searched and written; nothing can be executed."
+CODE = "You can execute code in it."
+CODE_APART = "You can execute code in it, inside a sandbox."
+
+
+def works_with_tools(context: VerificationContext) -> bool:
+    """Whether the answering model is run as an agent: it is one, it has tool servers, or there is a workspace."""
+    model = context.answering.model
+    reasons = (model.agent is not None, bool(model.servers or model.tools), context.workspace is not None)
+    return context.answering.can_use_tools and any(reasons)
+
+
+def with_workspace(context: VerificationContext, system_text: str) -> str:
+    """The system text; where there is a workspace, with what the model has to know of it."""
+    if context.workspace is None:
+        return system_text
+    model = context.answering.model
+    if not context.answering.can_use_tools:
+        if model.config.interface != RECORDED:
+            context.warn(f"the model {model.identity} cannot work with tools: it does not see the question's workspace")
+        return system_text
+    able = _able(model)
+    execution = NO_CODE
+    if able.supports_code_execution:
+        execution = CODE_APART if able.uses_sandboxed_execution else CODE
+    return "\n\n".join(part for part in (system_text, f"{WHERE} {execution}") if part)
+
+
+async def worked(context: VerificationContext, messages: Sequence[Message]) -> CachedAnswer:
+    """Let the model work.
+
+    Raises PortError where there is no usable answer; what was done until then is in the result all the same.
+    """
+    model = context.answering.model
+    tools = [heard(tool, partial(_warned, context)) for tool in await _tools(context)]
+    config = context.answering.agent_config(workspace_path=context.workspace)
+    try:
+        result = await context.answering.run_agent(PromptTask.GENERATION, messages, tools, config=config)
+        _refuse_nothing(result, config)
+    except PortError as error:
+        if isinstance(done := error.evidence.get("agent_result"), AgentResult) and done.trace_messages:
+            _keep_part(context, messages, done)
+        raise
+    trace = _trace(result)
+    metrics = agent_metrics(trace, result.limit)
+    ended = f", ended by its limit of {result.limit}" if result.limit else ""
+    done = plural(metrics["tool_calls"], "call")
+    context.note(f"worked with {plural(len(tools), 'tool')}: {done} in {plural(result.turns, 'turn')}{ended}")
+    return CachedAnswer(
+        raw_llm_response=trace_text(trace),
+        trace_messages=tuple(trace_dicts(trace)),
+        recursion_limit_reached=result.limit_reached,
+        answering_mcp_servers=model.servers,
+        agent_metrics=metrics,
+        conversation_context=tuple(message.to_dict() for message in messages),
+        text_flags=result.flags,
+        usage_unavailable=result.usage_unavailable,
+    )
+
+
+def trace_text(trace: Sequence[Message]) -> str:
+    """A trace as text: a single message without tool calls is its own text, anything else is rendered."""
+    if len(trace) == 1 and not trace[0].tool_calls:
+        return trace[0].text
+    return render_trace(trace)
+
+
+def _able(model: Model) -> PortCapabilities:
+    return model.agent.capabilities if model.agent is not None else model.capabilities
+
+
+async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
+    """The tools of the servers and, for a model without file tools of its own, those of the workspace."""
+    model = context.answering.model
+    if context.workspace is None or (model.agent is not None and _able(model).supports_file_tools):
+        return model.tools
+    from karenina_core.ports.workspace_tools import workspace_tools  # only models with a workspace need them
+
+    taken = {tool.name for tool in model.tools}
+    written, made = await asyncio.to_thread(_room, context.workspace, context.config)
+    own = (
+        evolve(tool, name=f"workspace__{tool.name}") if tool.name in taken else tool
+        for tool in workspace_tools(context.workspace, most_written=written, most_made=made)
+    )
+    return (*model.tools, *own)
+
+
+def _room(workspace: Path, config: VerificationConfig) -> tuple[int, int]:
+    """Bytes, and new files and folders, that may be written into a workspace, so that it can still be copied for its
+    judges."""
+    from karenina_core.pipeline.folder_copy import Limits, contents
+    from karenina_core.ports.workspace_tools import MOST_MADE, MOST_WRITTEN
+
+    limits = Limits(max_bytes=config.workspace_max_bytes, max_files=config.workspace_max_files)
+    try:
+        sizes = [entry.size for entry in contents(workspace, limits)]
+    except (OSError, WorkspaceError):  # a folder that is used without a copy may hold more; nobody can copy it anyway
+        return MOST_WRITTEN, MOST_MADE
+    left = max(0, limits.max_bytes - sum(sizes)), max(0, limits.max_files - len(sizes))
+    return min(MOST_WRITTEN, left[0]), min(MOST_MADE, left[1])
+
+
+def _warned(context: VerificationContext, warning: str) -> None:
+    """What is odd about a server is a warning of the item, once."""
+    if warning not in context.warnings:
+        context.warn(warning)
+
+
+def _trace(result: AgentResult) -> list[Message]:
+    """The messages of an agent; one of its last words where it gave none."""
+    return list(result.trace_messages) or [Message.assistant(result.final_response or result.raw_trace)]
+
+
+def _refuse_nothing(result: AgentResult, config: AgentConfig) -> None:
+    """Raises PortError where the agent said and did nothing."""
+    if trace_text(_trace(result)).strip():
+        return
+    if result.limit == "time":
+        raise AgentTimeoutError(
+            f"the answering agent said nothing within {config.timeout:g} s; raise agent_timeout", kind="timeout"
+        )
+    raise PortError("the answering agent gave an empty answer", kind="bad_response")
+
+
+def _keep_part(context: VerificationContext, messages: Sequence[Message], done: AgentResult) -> None:
+    """Keep what an agent did before it failed. It is no answer: nothing of it is judged."""
+    context.set_result_field("trace_messages", trace_dicts(done.trace_messages))
+    context.set_result_field("agent_metrics", agent_metrics(done.trace_messages, done.limit))
+    context.set_result_field("conversation_context", [message.to_dict() for message in messages])
+    context.set_result_field("usage_unavailable", done.usage_unavailable)

@@ -1,0 +1,75 @@
+"""What has become of the tools that a run was given: servers change their lists while they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import evolve, frozen
+
+from karenina_core.ports.tool_servers import tool_digest
+from karenina_core.ports.values import Tool, ToolOutcome
+
+__all__ = ["Changes", "changes_between"]
+
+MOST_NAMES = 10
+
+
+@frozen
+class Changes:
+    """The differences between the tools of a run and those that its server offers now, by name."""
+
+    gone: frozenset[str] = frozenset()
+    altered: frozenset[str] = frozenset()
+    """Tools with another input schema: a model that was shown the old one cannot use them."""
+    reworded: frozenset[str] = frozenset()
+    """Tools with another description. They are called all the same."""
+    added: frozenset[str] = frozenset()
+    """Tools that no model of this run is offered."""
+
+    def refusal(self, tool: str) -> ToolOutcome | None:
+        """What a model is told that calls a tool which is no longer what it was offered."""
+        if tool in self.gone:
+            return ToolOutcome("the server does not offer this tool any more; go on without it", is_error=True)
+        if tool in self.altered:
+            return ToolOutcome(
+                "the server has changed the arguments of this tool since it was offered; go on without it",
+                is_error=True,
+            )
+        return None
+
+    def warning(self, server: str) -> str | None:
+        """For the user; None where nothing has changed."""
+        said = "; ".join(self._said())
+        return f"the tool server {server!r} changed its tools during the run: {said}" if said else None
+
+    def _said(self) -> Iterator[str]:
+        if self.gone:
+            yield f"{_names(self.gone)} gone, calls are refused"
+        if self.altered:
+            yield f"{_names(self.altered)} with other arguments, calls are refused"
+        if self.reworded:
+            yield f"{_names(self.reworded)} with another description, models keep the first one"
+        if self.added:
+            yield f"{_names(self.added)} new, not offered"
+
+
+def changes_between(before: Iterable[Tool], now: Iterable[Tool]) -> Changes:
+    """What a server has changed. Both lists have every name once."""
+    old, new = {tool.name: tool for tool in before}, {tool.name: tool for tool in now}
+    both = old.keys() & new.keys()
+    altered = {name for name in both if _arguments(old[name]) != _arguments(new[name])}
+    return Changes(
+        gone=frozenset(old.keys() - both),
+        altered=frozenset(altered),
+        reworded=frozenset(n for n in both - altered if old[n].description != new[n].description),
+        added=frozenset(new.keys() - both),
+    )
+
+
+def _arguments(tool: Tool) -> str:
+    return tool_digest([evolve(tool, description="")])
+
+
+def _names(names: frozenset[str]) -> str:
+    shown = [repr(name) for name in sorted(names)[:MOST_NAMES]]
+    return ", ".join(shown) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -1,0 +1,117 @@
+"""`karenina show` where agents worked: what they did, what judges looked at, and the files that were kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.model.convert import unstructure
+from karenina_core.model.message import Message, TextBlock, ToolUseBlock, trace_dicts
+from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.pipeline.agent_metrics import agent_metrics
+from karenina_core.run.workspace_capture import CaptureRow, append_row
+
+Run = Callable[..., Result]
+WORK = [
+    Message("assistant", [TextBlock("Let me look."), ToolUseBlock("call_1", "read_file", {"path": "sales.csv"})]),
+    Message.tool_result("call_1", "error: there is no such file", is_error=True),
+]
+
+
+def result_of(**parts: Any) -> VerificationResult:
+    metadata = MetadataPart(
+        question_id="q",
+        template_id="t",
+        result_id="r1",
+        question_text="What do the sales add up to?",
+        answering=ModelIdentity("openai_endpoint", "worker"),
+        parsing=ModelIdentity("openai_endpoint", "judge"),
+    )
+    return VerificationResult(metadata=metadata, **parts)
+
+
+@pytest.fixture
+def shown(run: Run, tmp_path: Path) -> Callable[[VerificationResult], str]:
+    def show(result: VerificationResult) -> str:
+        (tmp_path / "results.jsonl").write_text(json.dumps(unstructure(result)) + "\n", "utf-8")
+        ran = run("show", str(tmp_path), "q")
+        assert ran.exit_code == 0, ran.output
+        return ran.stdout
+
+    return show
+
+
+def test_the_work_of_a_model_that_gave_no_answer_is_shown(shown: Callable[[VerificationResult], str]) -> None:
+    metrics = agent_metrics(WORK, limit="tool_calls")
+    told = shown(result_of(generation=GenerationPart(trace_messages=trace_dicts(WORK), agent_metrics=metrics)))
+    assert "(none; what was done until then:)" in told
+    assert "Let me look." in told
+    assert "read_file (call_1)" in told
+    assert "[ERROR] error: there is no such file" in told
+    assert "calls of tools" in told
+    assert "1 (read_file 1)" in told
+    assert "1 answer of tools (read_file)" in told
+    assert told.index("ended by its limit of") < told.index("tool_calls")
+
+
+def test_a_model_that_did_nothing_has_no_work(shown: Callable[[VerificationResult], str]) -> None:
+    told = shown(result_of())
+    assert "  (none)\n" in told
+    for absent in ("until then", "Work of", "Investigation", "Workspace"):
+        assert absent not in told
+
+
+def test_investigations_are_shown_and_equal_ones_once(shown: Callable[[VerificationResult], str]) -> None:
+    rubric = RubricPart(agentic_trait_investigation_traces={"neat": "It is neat.", "new": "It is neat.", "odd": ""})
+    template = TemplatePart(investigation_trace="The sum is in out/total.txt.")
+    told = shown(result_of(rubric=rubric, template=template))
+    assert "Investigation of the fields\n  The sum is in out/total.txt.\n" in told
+    assert "Investigation of the traits neat, new\n  It is neat.\n" in told
+    assert told.count("It is neat.") == 1
+    assert "Investigation of the trait odd\n  (there is no record of it)\n" in told
+
+
+def test_a_long_investigation_is_cut_in_its_middle_and_says_how_to_see_all(
+    shown: Callable[[VerificationResult], str], run: Run, tmp_path: Path
+) -> None:
+    trace = "\n".join([*(f"line {number}" for number in range(100)), "x" * 700, "The finding."])
+    told = shown(result_of(rubric=RubricPart(agentic_trait_investigation_traces={"neat": trace})))
+    assert "  line 0\n" in told
+    assert "  The finding.\n" in told
+    assert "line 50\n" not in told
+    assert "62 lines left out; --json prints all of it" in told
+    assert f"{'x' * 500}… (200 more characters)" in told
+    document = json.loads(run("show", str(tmp_path), "q", "--json").stdout)
+    assert document["rubric"]["agentic_trait_investigation_traces"]["neat"] == trace
+
+
+def test_a_tool_cannot_command_the_terminal(shown: Callable[[VerificationResult], str]) -> None:
+    template = TemplatePart(investigation_trace="\x1b[2J\u202egone")
+    told = shown(result_of(template=template, generation=GenerationPart(agent_metrics={"limit": "\x1b[2J"})))
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+def row(**facts: Any) -> CaptureRow:
+    usual = {"question_id": "q", "run_name": "r", "replicate": 1, "answering": "a", "parsing": "p"}
+    return CaptureRow(**{"capture_mode": "full", "result_id": "r1", **usual, **facts})
+
+
+def test_the_kept_workspace_is_named(shown: Callable[[VerificationResult], str], tmp_path: Path) -> None:
+    folder = tmp_path / "workspaces"
+    append_row(folder, row(result_id="another", destination="another", copied_file_count=9))
+    append_row(folder, row(destination="q__r1", copied_file_count=1, copy_errors=("huge.bin is too large",)))
+    with (folder / "manifest.jsonl").open("a") as file:
+        file.write('{"result_id": "r1", "desti')  # the run was killed
+    told = shown(result_of())
+    assert f"Workspace: {folder / 'q__r1'} (1 file)\n  not kept: huge.bin is too large\n" in told
+    assert "another" not in told
+    (folder / "manifest.jsonl").unlink()
+    append_row(folder, row(status="skipped", skip_reason="it holds more than 5 bytes"))
+    assert "Workspace: not kept: it holds more than 5 bytes" in shown(result_of())
