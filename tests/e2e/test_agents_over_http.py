@@ -56,7 +56,7 @@ class Library:
 class Plugin:
     @hookimpl
     def karenina_register_tool_servers(self, registry: Any) -> None:
-        registry.add(Library, name="mcp")
+        registry.add(Library, name="mcp", replaces="mcp")
 
 
 def calling(*calls: tuple[str, Mapping[str, Any]], turn: int = 0) -> Reply:

@@ -82,7 +82,7 @@ def verified(server: type[Library], url: str, settings: Any, out: Path | None = 
 
         @hookimpl
         def karenina_register_tool_servers(self, registry: Any) -> None:
-            registry.add(server, name="mcp")
+            registry.add(server, name="mcp", replaces="mcp")
 
     judge = ModelConfig(model_name="scripted", interface="openai_endpoint", endpoint_base_url=url)
     answering = ModelConfig(

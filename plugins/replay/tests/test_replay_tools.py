@@ -82,7 +82,7 @@ def run(url: str, plugin: dict[str, str], interface: str, client: type = Library
     class Tools:
         @hookimpl
         def karenina_register_tool_servers(self, registry: Any) -> None:
-            registry.add(client, name="mcp")
+            registry.add(client, name="mcp", replaces="mcp")
 
     app = application(Tools(), installed=True, settings={"replay": plugin})
     judge = ModelConfig(model_name="scripted", interface=interface, endpoint_base_url=url)
