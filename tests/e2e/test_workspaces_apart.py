@@ -27,7 +27,7 @@ from karenina_core.testing import Reply, ScriptedServer, ServedRequest, applicat
 
 SCRIPT = Path(sys.executable).with_name("karenina")
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.startswith("KARENINA_")}
-SECONDS = 45.0
+SECONDS = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -229,7 +229,7 @@ def test_a_function_of_the_authors_own_module_runs_where_that_module_is_missing(
     (here / "my_scorers.py").write_text(MODULE, "utf-8")
     file = tmp_path / "code"
     command = [sys.executable, "-c"]
-    subprocess.run([*command, WRITE, file], cwd=here, check=True, timeout=30)
+    subprocess.run([*command, WRITE, file], cwd=here, check=True, timeout=120)
     ran = subprocess.run([*command, READ, file], cwd=there, check=True, timeout=30, capture_output=True, text=True)
     assert ran.stdout.split() == ["2", "False"]
 

@@ -62,7 +62,7 @@ def from_the_clock(root: Path, answering: ModelConfig) -> Path:
 
 
 def workspaces_are_left_alone(make: Make, root: Path) -> None:
-    together = threading.Barrier(len(ANSWERERS), timeout=10)
+    together = threading.Barrier(len(ANSWERERS), timeout=60)
 
     def work(answering: ModelConfig) -> tuple[Path, str]:
         together.wait()

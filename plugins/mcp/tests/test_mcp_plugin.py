@@ -46,7 +46,7 @@ from karenina_mcp.server import McpServer
 McpServer("tools", "http://127.0.0.1:1/mcp").problem()
 assert not {"anyio", "mcp", "httpx2", "pydantic"} & set(sys.modules), set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 @pytest.mark.parametrize(
