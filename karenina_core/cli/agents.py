@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import plural
-from ..model.message import trace_messages
 from ..model.result import VerificationResult
-from ..pipeline.trace import render_trace
-from ..run.workspace_capture import MANIFEST, WORKSPACES
+from ..run.workspace_capture import WORKSPACES, captures
+from .conversation import indented, shortened_lines
 from .output import Part, Table, inline
 
-__all__ = ["answer_parts", "indented", "investigations", "kept_workspace", "work"]
-
-MOST_LINES = 40
-"""Lines of a conversation that are printed, half of them from its beginning."""
-WIDEST = 500
-"""Characters of such a line."""
-ALL = "--json prints all of it"
-
-
-def answer_parts(result: VerificationResult) -> list[Part]:
-    """The answer; where there is none, what was done until then."""
-    metadata, generation = result.metadata, result.generation
-    title = f"Answer of {metadata.answering_model}, replicate {metadata.replicate}"
-    if generation.raw_llm_response:
-        return [title, indented(generation.raw_llm_response), ""]
-    if not generation.trace_messages:
-        return [title, indented("(none)"), ""]
-    done = _shortened(render_trace(trace_messages(generation.trace_messages)))
-    return [title, indented("(none; what was done until then:)"), "", *map(indented, done), ""]
+__all__ = ["investigations", "kept_workspace", "work"]
 
 
 def work(result: VerificationResult) -> list[Part]:
@@ -77,24 +57,12 @@ def investigations(result: VerificationResult) -> list[Part]:
 
 
 def _conversation(title: str, trace: str) -> list[Part]:
-    return [title, *map(indented, _shortened(trace) if trace else ["(there is no record of it)"]), ""]
-
-
-def _shortened(text: str) -> list[str]:
-    """The beginning and the end of a text, with what is left out between them."""
-    lines = text.split("\n")
-    cut = [
-        line if len(line) <= WIDEST else f"{line[:WIDEST]}… ({len(line) - WIDEST} more characters)" for line in lines
-    ]
-    half = MOST_LINES // 2
-    if len(cut) <= MOST_LINES:
-        return cut if cut == lines else [*cut, f"({ALL})"]
-    return [*cut[:half], f"… {plural(len(cut) - 2 * half, 'line')} left out; {ALL} …", *cut[-half:]]
+    return [title, indented(*(shortened_lines(trace) if trace else ["(there is no record of it)"])), ""]
 
 
 def kept_workspace(result: VerificationResult, run_dir: Path | None) -> list[Part]:
     """Where the files are that the agent left, or why they were not kept."""
-    row = _captures(run_dir).get(result.metadata.result_id) if run_dir is not None else None
+    row = captures(run_dir).get(result.metadata.result_id)
     if row is None or run_dir is None:
         return []
     if row.get("destination"):
@@ -104,27 +72,3 @@ def kept_workspace(result: VerificationResult, run_dir: Path | None) -> list[Par
         parts += [f"  not kept: {inline(error)}" for error in row.get("copy_errors") or ()]
         return [*parts, ""]
     return [f"Workspace: not kept: {inline(row.get('skip_reason') or 'no reason is known')}", ""]
-
-
-def _captures(run_dir: Path) -> dict[str, Mapping[str, Any]]:
-    """The rows of the manifest of workspaces, by result; a later row of a result counts."""
-    try:
-        lines = (run_dir / WORKSPACES / MANIFEST).read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    return {str(row.get("result_id")): row for row in _rows(lines)}
-
-
-def _rows(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue  # a run that was killed may leave half a line
-        if isinstance(row, Mapping):
-            yield row
-
-
-def indented(text: str) -> str:
-    """The text with two blanks before every line."""
-    return "\n".join(f"  {line}" for line in text.split("\n"))

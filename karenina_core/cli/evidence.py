@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..model.quotations import Quotation
 from ..model.result import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from ..model.trait_scale import is_number
 from .output import Part, Table, inline
 from .traits import trait_name
 
 __all__ = ["checks", "embedding", "excerpts", "trait_excerpts"]
 
 SUFFICIENT = {True: "sufficient", False: "insufficient"}
-EXCERPT = ("excerpt", "confidence", "similarity", "risk")
+EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
+REASONING = 1000
+"""Characters of what a judge thought about a field or a trait."""
 ABSTAINED = {True: "abstained", False: "answered"}
 
 
@@ -50,27 +55,41 @@ def embedding(part: TemplatePart) -> list[Part]:
     return [f"Embedding check ({part.embedding_model_used}): {found}", ""]
 
 
-def excerpts(part: DeepJudgmentPart) -> list[Part]:
-    """The evidence for every field."""
+def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
+    """The evidence for every field; `quoted` are the quotations of the result."""
     risks = part.hallucination_risk_assessment or {}
     title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
-    rows = _rows(part.extracted_excerpts, part.attributes_without_excerpts, risks)
-    reasons = [(name, inline(text)) for name, text in part.attribute_reasoning.items()]
-    return _filled(Table(("field", *EXCERPT), rows, title), Table(("field", "reasoning"), reasons, "Reasoning"))
+    own = [quotation for quotation in quoted if quotation.kind == "field"]
+    rows = _rows(own, part.attributes_without_excerpts, risks)
+    named = dict.fromkeys((*part.attribute_reasoning, *risks))
+    reasons = [
+        (name, str(risks.get(name) or ""), inline(part.attribute_reasoning.get(name, ""), REASONING)) for name in named
+    ]
+    return _filled(
+        Table(("field", *EXCERPT), rows, title),
+        _looked_up("field", own),
+        Table(("field", "risk", "reasoning"), reasons, "Reasoning"),
+    )
 
 
-def trait_excerpts(part: DeepJudgmentRubricPart) -> list[Part]:
+def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) -> list[Part]:
     """The evidence for every trait that was judged deeply; the risk of a trait stands beside its reasoning."""
-    found = _rows(part.extracted_rubric_excerpts, part.traits_without_valid_excerpts, {})
+    own = [quotation for quotation in quoted if quotation.kind == "trait"]
+    found = _rows(own, part.traits_without_valid_excerpts, {})
     rows = [(trait_name(name), *cells) for name, *cells in found]
     assessed = part.rubric_hallucination_risk_assessment
     reasoning = part.rubric_trait_reasoning
     reasons = [
-        (trait_name(name), str((assessed.get(name) or {}).get("overall_risk") or ""), inline(reasoning.get(name, "")))
+        (
+            trait_name(name),
+            str((assessed.get(name) or {}).get("overall_risk") or ""),
+            inline(reasoning.get(name, ""), REASONING),
+        )
         for name in dict.fromkeys((*reasoning, *assessed))
     ]
     return _filled(
         Table(("trait", *EXCERPT), rows, "Evidence for traits (deep judgment)"),
+        _looked_up("trait", own),
         Table(("trait", "risk", "reasoning"), reasons, "Reasoning about traits"),
     )
 
@@ -79,19 +98,45 @@ def _filled(*tables: Table) -> list[Part]:
     return [table for table in tables if table.rows]
 
 
-def _rows(found: Mapping[str, Any], without: Sequence[str], risks: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _rows(found: Sequence[Quotation], without: Sequence[str], risks: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """A row for each excerpt, and for each name that has none."""
-    rows = [_row(name, excerpt, risks) for name, excerpts in found.items() for excerpt in excerpts]
+    rows = [_row(quotation, risks) for quotation in found]
     shown = {row[0] for row in rows}
-    return rows + [(name, "(none)", "", "", "") for name in without if name not in shown]
+    return rows + [(name, "(none)", "", "", "", "") for name in without if name not in shown]
 
 
-def _row(name: str, excerpt: Mapping[str, Any], risks: Mapping[str, Any]) -> tuple[str, ...]:
-    similarity = excerpt.get("similarity_score")
+def _row(quotation: Quotation, risks: Mapping[str, Any]) -> tuple[str, ...]:
+    facts = quotation.facts
+    text, similarity = facts.get("text"), facts.get("similarity_score")
     return (
-        name,
-        inline(excerpt.get("text") or f"({excerpt.get('explanation', 'none')})"),
-        str(excerpt.get("confidence", "")),
-        "" if similarity is None else f"{similarity:.2f}",
-        str(excerpt.get("hallucination_risk") or risks.get(name, "")),
+        quotation.name,
+        inline(text or f"({facts.get('explanation', 'none')})"),
+        _found(quotation) if text else "",
+        str(facts.get("confidence", "")),
+        f"{similarity:.2f}" if is_number(similarity) else "",
+        str(facts.get("hallucination_risk") or risks.get(quotation.name, "")),
     )
+
+
+def _found(quotation: Quotation) -> str:
+    if quotation.span is not None:
+        return "yes"
+    return "in the trace" if quotation.in_trace else "no"
+
+
+def _looked_up(kind: str, quoted: Sequence[Quotation]) -> Table:
+    """What a search said about quotations, and what the judge made of it."""
+    rows = [
+        (trait_name(quotation.name), inline(quotation.facts.get("text", ""), 60), *told)
+        for quotation in quoted
+        for told in (_search(quotation.facts),)
+        if any(told)
+    ]
+    return Table((kind, "excerpt", "search", "why this risk"), rows, f"What was looked up for {kind}s")
+
+
+def _search(facts: Mapping[str, Any]) -> tuple[str, str]:
+    error = facts.get("search_error")
+    found = f"failed: {error}" if error else facts.get("search_results")
+    told = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str) if found else ""
+    return inline(told), inline(facts.get("hallucination_justification") or "")

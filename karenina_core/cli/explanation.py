@@ -11,11 +11,15 @@ from attrs import frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import unstructure
+from ..model.quotations import quotations
 from ..model.result import TemplatePart, VerificationResult
+from ..model.trait_scale import is_number
+from ..run.facts import facts, remarks
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from ..run.summary import summarize
-from .agents import answer_parts, indented, investigations, kept_workspace, work
+from .agents import investigations, kept_workspace, work
+from .conversation import answer_parts, answer_text, indented, sent_parts, trace_parts
 from .evidence import checks, embedding, excerpts, trait_excerpts
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .summary import shown_cost
@@ -24,6 +28,8 @@ from .traits import trait_parts, trait_totals
 __all__ = ["Wanted", "explained", "select_results", "show"]
 
 MANY = 5
+LINE = 2000
+"""Characters of a reason, an error or a warning."""
 MARKS = {True: "right", False: "wrong", None: "not found"}
 
 
@@ -75,35 +81,51 @@ def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[V
 
 def explained(result: VerificationResult, run_dir: Path | None = None) -> list[Part]:
     """Everything about one result, for people. `run_dir` is where it is kept, beside its workspace."""
-    metadata = result.metadata
-    reason = why(result)
+    metadata, template, error = result.metadata, result.template, result.metadata.error
+    reason, quoted = why(result), quotations(result, answer_text(result))
     parts: list[Part] = [
-        f"Question {metadata.question_id}",
+        f"Question {inline(metadata.question_id)}",
         indented(metadata.question_text),
         "",
         "Reference answer",
         indented(metadata.raw_answer or "(none)"),
         "",
-        *answer_parts(result),
-        f"Outcome: {result.outcome}{f': {reason}' if reason else ''}",
+        *answer_parts(result, quoted),
+        f"Outcome: {result.outcome}{f': {inline(reason, LINE)}' if reason else ''}",
+        *([f"Error: {inline(error, LINE)}"] if error and error != reason else []),
         f"Judge: {metadata.parsing_model}, mode {metadata.evaluation_mode}, {metadata.execution_time:.2f} s",
+        *(f"Warning: {inline(remark, LINE)}" for remark in remarks(result)),
         "",
     ]
-    parts += [*work(result), *kept_workspace(result, run_dir), *checks(result.checks)]
-    parts += _fields(result.template) if result.template else []
-    parts += _patterns(result.template) if result.template else []
-    parts += embedding(result.template) if result.template else []
-    parts += excerpts(result.deep_judgment) if result.deep_judgment else []
+    parts += [*_fields(template), *_patterns(template)] if template else []
+    parts += checks(result.checks)
+    parts += embedding(template) if template else []
+    parts += excerpts(result.deep_judgment, quoted) if result.deep_judgment else []
     parts += trait_parts(result.rubric) if result.rubric else []
-    parts += trait_excerpts(result.deep_judgment_rubric) if result.deep_judgment_rubric else []
-    parts += investigations(result)
+    parts += trait_excerpts(result.deep_judgment_rubric, quoted) if result.deep_judgment_rubric else []
+    parts += [*work(result), *kept_workspace(result, run_dir), *investigations(result)]
+    return [*parts, *_course(result)]
+
+
+def _course(result: VerificationResult) -> list[Part]:
+    """How it came about: the verdict, the stages, what was sent and said, the calls, and what else is known."""
+    generation = result.generation
     ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
-    parts += _table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger)
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
-    parts += _table("Stages", ("stage", "status", "seconds", "reason"), trail)
-    parts += _usage(result.generation.usage_metadata)
-    parts += [f"Warning: {warning}" for warning in metadata.warnings]
-    return parts
+    added = [
+        (f"{plugin}.{key}", _value(told))
+        for plugin, values in result.extensions.items()
+        for key, told in values.items()
+    ]
+    return [
+        *_table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger),
+        *_table("Stages", ("stage", "status", "seconds", "reason"), trail),
+        *sent_parts(result),
+        *trace_parts(result),
+        *_usage(generation.usage_metadata),
+        *_table("Added by other packages", ("name", "value"), [(name, inline(text)) for name, text in added]),
+        *_table("Facts", ("", ""), [(name, inline(text)) for name, text in facts(result)]),
+    ]
 
 
 def _full_id(given: str, ids: Sequence[str]) -> str:
@@ -159,13 +181,28 @@ def _totals(results: Sequence[VerificationResult]) -> list[Part]:
 
 
 def _fields(template: TemplatePart) -> list[Part]:
+    """Expected against extracted; partial credit only where there is some."""
     expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
-    results = template.field_results or {}
+    results, scores = template.field_results or {}, template.field_scores or {}
+    partial = any(score not in (None, 0, 1) for score in scores.values())
     rows = [
-        (name, _value(expected.get(name)), _value(extracted.get(name)), _mark(name, results))
+        (
+            name,
+            _value(expected.get(name)),
+            _value(extracted.get(name)),
+            _mark(name, results),
+            *([_credit(scores.get(name))] if partial else []),
+        )
         for name in dict.fromkeys((*results, *expected, *extracted))
     ]
-    return _table("Fields", ("field", "expected", "extracted", "comparison"), rows)
+    columns = ("field", "expected", "extracted", "comparison", *(["score"] if partial else []))
+    granular = template.verify_granular_result
+    told = [f"Granular score: {_credit(granular)}", ""] if granular not in (None, 0, 1) else []
+    return [*_table("Fields", columns, rows), *told]
+
+
+def _credit(score: float | None) -> str:
+    return f"{score:.2f}" if is_number(score) else ""
 
 
 def _mark(name: str, results: Mapping[str, bool | None]) -> str:
@@ -175,11 +212,17 @@ def _mark(name: str, results: Mapping[str, bool | None]) -> str:
 def _patterns(template: TemplatePart) -> list[Part]:
     details = template.regex_validation_details or {}
     rows = [
-        (name, "passed" if passed else "failed", str(about.get("pattern", "")), _value(about.get("matches_found")))
+        (
+            name,
+            "passed" if passed else "failed",
+            str(about.get("pattern", "")),
+            _value(about.get("expected")),
+            _value(about.get("matches_found")),
+        )
         for name, passed in (template.regex_validation_results or {}).items()
         for about in (details.get(name) or {},)
     ]
-    return _table("Patterns on the whole answer", ("check", "result", "pattern", "found"), rows)
+    return _table("Patterns on the whole answer", ("check", "result", "pattern", "expected", "found"), rows)
 
 
 def _usage(usage: Mapping[str, Any]) -> list[Part]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..run.config_file import Flags, RunConfig, load_config
 from ..run.config_models import ModelFlags
+from ..run.sinks import without_password
 from .output import note
 
 __all__ = ["configured", "trust_line"]
@@ -38,9 +39,9 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
 
 
 def trust_line(arguments: Sequence[str]) -> str:
-    """What the user typed, with `--trust` added, ready to be pasted into a shell."""
+    """What the user typed, with `--trust` added, ready to be pasted into a shell; passwords of sinks are left out."""
     command, *rest = arguments
-    return shlex.join(["karenina", command, "--trust", *rest])
+    return shlex.join(["karenina", command, "--trust", *map(without_password, rest)])
 
 
 def _recording(options: Mapping[str, Any]) -> list[str]:

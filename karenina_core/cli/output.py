@@ -12,12 +12,30 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-__all__ = ["Part", "Table", "inline", "note", "own_stdout", "print_json", "print_parts", "printable"]
+__all__ = [
+    "Part",
+    "Passage",
+    "Table",
+    "inline",
+    "note",
+    "own_stdout",
+    "print_json",
+    "print_parts",
+    "printable",
+]
 
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
 """Control characters but newline and tab, what reorders text, lone surrogates, and invisible tags."""
+
+
+BRACKETS = (("[[", "]]"), ("{{", "}}"), ("<<", ">>"), ("\u27e6", "\u27e7"))
+"""What stands around marked pieces where a terminal shows no styles: the first pair that the text does not hold."""
+WHOLE = 24
+"""Characters of a word that a table on a terminal does not break; where it would have to, it is no table."""
+GAP = 2
+"""Blanks between two columns."""
 
 
 class Table(NamedTuple):
@@ -28,7 +46,17 @@ class Table(NamedTuple):
     title: str = ""
 
 
-Part = str | Table
+class Passage(NamedTuple):
+    """A text of somebody else, two blanks from the edge. Marked pieces stand out, with or without colours."""
+
+    pieces: Sequence[tuple[str, bool]]
+
+    @property
+    def marked(self) -> bool:
+        return any(mark and text for text, mark in self.pieces)
+
+
+Part = str | Table | Passage
 
 
 def printable(text: str) -> str:
@@ -52,12 +80,14 @@ def own_stdout() -> Iterator[IO[str]]:
 
 def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
     """Print texts and tables, with rich where `out` is a terminal."""
-    draw = _draw_with_rich if out.isatty() else _draw_plainly
+    terminal = out.isatty()
     for part in parts:
         if isinstance(part, str):
             click.echo(printable(part), file=out)
+        elif isinstance(part, Passage):
+            (_wrap_with_rich if terminal else _indent_plainly)(part, out)
         else:
-            draw(part, out)
+            (_draw_with_rich if terminal else _draw_plainly)(part, out)
 
 
 def print_json(document: Any, out: IO[str]) -> None:
@@ -96,16 +126,81 @@ def _draw_plainly(table: Table, out: IO[str]) -> None:
     click.echo(file=out)
 
 
+def _indent_plainly(passage: Passage, out: IO[str]) -> None:
+    for line in _bracketed(passage).split("\n"):
+        click.echo(f"  {printable(line)}" if line else "", file=out)
+
+
+def _bracketed(passage: Passage) -> str:
+    """The text with brackets around marked pieces; without them where it holds all of them already."""
+    text = "".join(piece for piece, _ in passage.pieces)
+    for opening, closing in BRACKETS:
+        if opening not in text and closing not in text:
+            return "".join(f"{opening}{piece}{closing}" if mark else piece for piece, mark in passage.pieces)
+    return text
+
+
+def _wrap_with_rich(passage: Passage, out: IO[str]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = _console(out)
+    text = Text(overflow="fold")
+    if console.color_system is None:
+        text.append(printable(_bracketed(passage)))
+    else:
+        for piece, mark in passage.pieces:
+            text.append(printable(piece), "bold reverse" if mark else None)
+    console.print(Padding(text, (0, 0, 0, 2), expand=False))
+
+
 def _draw_with_rich(table: Table, out: IO[str]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    drawn = Drawn(box=box.SIMPLE, show_header=any(table.columns), title_justify="left")
+    console = _console(out)
+    if not _fits(table, console.width):
+        _draw_as_records(table, console)
+        return
+    drawn = Drawn(box=box.SIMPLE, show_header=any(table.columns), title_justify="left", padding=(0, 1, 0, 0))
     drawn.title = Text(printable(table.title)) if table.title else None
     for column in table.columns:
         drawn.add_column(Text(column), overflow="fold")
     for row in table.rows:
         drawn.add_row(*(Text(printable(cell)) for cell in row))
-    Console(file=out, markup=False, highlight=False, emoji=False).print(drawn)
+    console.print(drawn)
+
+
+def _fits(table: Table, width: int) -> bool:
+    """Whether the columns can be as wide as their words."""
+    widths = [
+        max((min(len(word), WHOLE) for cell in column for word in printable(cell).split()), default=0)
+        for column in zip(table.columns, *table.rows, strict=True)
+    ]
+    return sum(widths) + GAP * (len(widths) + 1) <= width
+
+
+def _draw_as_records(table: Table, console: Any) -> None:
+    """A paragraph for each row, for terminals that are too narrow for the table."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if table.title:
+        console.print(Text(printable(table.title)))
+    for head, *cells in table.rows:
+        console.print(Padding(Text(inline(printable(head), 10_000), overflow="fold"), (0, 0, 0, 2), expand=False))
+        told = [(name, cell) for name, cell in zip(table.columns[1:], cells, strict=True) if cell.strip()]
+        text = Text(overflow="fold")
+        for number, (name, cell) in enumerate(told):
+            text.append("; " if number else "").append(f"{name} " if name else "", "dim")
+            text.append(inline(printable(cell), 10_000))
+        if told:
+            console.print(Padding(text, (0, 0, 0, 4), expand=False))
+    console.print()
+
+
+def _console(out: IO[str]) -> Any:
+    from rich.console import Console
+
+    return Console(file=out, markup=False, highlight=False, emoji=False)

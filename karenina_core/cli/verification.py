@@ -9,13 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import TemplateRefused
+from ..errors import TemplateRefused, one_line
 from ..log import configure
 from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
+from ..run.exports import Format, export_results, ready_format
 from ..run.prepare import Prepared, prepare
 from ..run.results import VerificationResultSet
 from ..run.runner import Destination, execute
+from ..run.stored import stored_results
 from .exits import OK, SOME_FAILED, Interrupted
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
@@ -31,6 +33,8 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
     with own_stdout() as out:
         configure()
         prepared = _prepared(path, options, trust_line(arguments))
+        kept = _needed_files(path, options)
+        formats = {file: ready_format(prepared.app, file, kept=kept) for file in options["exports"]}
         directory = options["out"] or default_directory(path.stem)
         if not options["quiet"]:
             note(_announced(prepared, directory))
@@ -38,6 +42,7 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         results = _run(prepared, destination, quiet=options["quiet"])
         for sink, failure in results.sink_failures.items():
             note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
+        unwritten = _export(directory, formats, quiet=options["quiet"])
         if options["as_json"]:
             for warning in prepared.benchmark.warnings:
                 note(f"Warning: {warning}")
@@ -45,7 +50,33 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         else:
             print_parts(run_parts(results, directory, prepared.benchmark.warnings), out)
     failed = any(result.metadata.outcome == "error" for result in results)
-    return SOME_FAILED if failed or results.sink_failures else OK
+    return SOME_FAILED if failed or results.sink_failures or unwritten else OK
+
+
+def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:
+    """What this run reads or writes beside its exports: none of it is to be replaced by one."""
+    named = (options.get(name) for name in ("config", "manual_traces", "record", "replay"))
+    targets = (uri.partition(":")[2] for uri in options["sinks"])
+    return [path, *(Path(file) for file in named if file), *(Path(target) for target in targets if target)]
+
+
+def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> list[Path]:
+    """Write the run's results to the files. Returns those that could not be written; each of them is reported.
+
+    What the run directory holds is written: it has no secrets, and need not be in memory.
+    """
+    unwritten = []
+    for file, found in formats.items():
+        try:
+            stored = stored_results(directory)
+            export_results(stored, file, found, stored.manifest)
+        except Exception as error:  # a stranger's format; the results are in the run directory
+            note(f"Error: {file} was not written; the results are in {directory}: {one_line(error)}")
+            unwritten.append(file)
+        else:
+            if not quiet:
+                note(f"written: {file}")
+    return unwritten
 
 
 def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared:

@@ -60,6 +60,15 @@ COUNT = click.IntRange(min=1)
     help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
 )
 @click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
+@click.option(
+    "--export",
+    "exports",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
+    ".parquet, ...). One that is there is replaced. Repeatable.",
+)
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @json_option
 @click.pass_context

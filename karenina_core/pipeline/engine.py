@@ -23,6 +23,7 @@ from .stage import Skip, Stage
 __all__ = ["Engine", "error_kind", "stops_item"]
 
 Step = Callable[[VerificationContext], Awaitable[None]]
+Verify = Callable[[VerificationContext], Awaitable[VerificationResult]]
 log = get_logger("karenina.pipeline")
 
 
@@ -39,9 +40,13 @@ class Engine:
         wrappers = app.implementations("karenina_wrap_stage") if app else []
         self._prepared = [_Prepared(stage, _compose(stage, wrappers)) for stage in stages]
         self._app = app if app and app.implementations("karenina_stage_finished") else None
+        self._verify = _surrounded(self._all, app.implementations("karenina_wrap_item") if app else [])
 
     async def run(self, context: VerificationContext) -> VerificationResult:
         """Run every stage that wants to run. Only cancellation leaves without a result."""
+        return await self._verify(context)
+
+    async def _all(self, context: VerificationContext) -> VerificationResult:
         started = time.perf_counter()
         for prepared in self._prepared:
             entry = await self._one(prepared, context)
@@ -105,8 +110,12 @@ def stops_item(error: BaseException) -> bool:
 
 def _is_cancelled(error: BaseException) -> bool:
     """Whether this item was cancelled; a stage may also let the cancellation of a task of its own through."""
+    return isinstance(error, asyncio.CancelledError) and _is_cancelling()
+
+
+def _is_cancelling() -> bool:
     task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return task is not None and task.cancelling() > 0
 
 
 def _is_exit(error: BaseException) -> bool:
@@ -138,6 +147,54 @@ def _compose(stage: Stage, wrappers: Sequence[tuple[str, Callable[..., object]]]
 
 async def _around(around: Callable[..., Awaitable[None]], step: Step, context: VerificationContext) -> None:
     await around(context, partial(step, context))
+
+
+def _surrounded(verify: Verify, wrappers: Sequence[tuple[str, Callable[..., object]]]) -> Verify:
+    """What verifies an item, inside the middleware; the first wrapper is the outermost."""
+    for plugin, wrap in reversed(wrappers):
+        try:
+            around = wrap()
+        except Exception as error:
+            raise PluginError(f"karenina_wrap_item of plugin {plugin!r} failed: {one_line(error)}") from error
+        if around is None:
+            continue
+        if not callable(around):
+            raise PluginError(f"karenina_wrap_item of plugin {plugin!r} must return a coroutine function or None")
+        verify = partial(_around_item, plugin, around, verify)
+    return verify
+
+
+async def _around_item(
+    plugin: str, around: Callable[..., Awaitable[None]], verify: Verify, context: VerificationContext
+) -> VerificationResult:
+    """The item's result, whatever the wrapper does with the item."""
+    work: list[VerificationResult | None] = []  # empty: not begun; None: not done
+
+    async def proceed() -> VerificationResult:
+        if not work:
+            work.append(None)
+            work[0] = await verify(context)
+        if work[0] is None:
+            raise RuntimeError("the item is not done yet; await proceed() once")
+        return work[0]
+
+    told = "it did not wait for the item"
+    try:
+        await around(context.task, proceed)
+    except BaseException as error:
+        if stops_item(error):
+            raise
+        told = one_line(error)
+        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=told)
+    done = work[0] if work else None
+    if done is not None:
+        return done
+    if _is_cancelling():  # which the wrapper has kept to itself
+        raise asyncio.CancelledError
+    if not work:
+        return await verify(context)
+    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {told}", kind="plugin")
+    return evolve(bare_result(context), trail=tuple(context.trail))
 
 
 async def _execute(stage: Stage, context: VerificationContext) -> None:

@@ -21,8 +21,10 @@ from .discovery import Rank, discover, load
 from .implementations import check_hook, keywords_only
 from .markers import PROJECT
 from .registries import (
+    AggregatorRegistry,
     EmbedderRegistry,
     ExecutorRegistry,
+    FormatRegistry,
     PrimitiveRegistry,
     SearchToolRegistry,
     SettingsRegistry,
@@ -32,6 +34,7 @@ from .registries import (
     TemplateRuntimeRegistry,
     ToolServerRegistry,
     TraitRegistry,
+    ViewRegistry,
 )
 from .registry import Registry, resolve_drafts
 
@@ -53,6 +56,9 @@ REGISTRIES: Mapping[str, tuple[str, type[Registry[Any]]]] = {
     "karenina_register_settings": ("settings_classes", SettingsRegistry),
     "karenina_register_strategies": ("strategies", StrategyRegistry),
     "karenina_register_primitives": ("primitives", PrimitiveRegistry),
+    "karenina_register_views": ("views", ViewRegistry),
+    "karenina_register_aggregators": ("aggregators", AggregatorRegistry),
+    "karenina_register_formats": ("formats", FormatRegistry),
 }
 OTHER_KINDS = {
     "karenina_load_benchmark": "loader",
@@ -64,6 +70,8 @@ OTHER_KINDS = {
     "karenina_wrap_tool_server": "tool server middleware",
     "karenina_classify_error": "error classifier",
     "karenina_instruct": "prompt instructions",
+    "karenina_wrap_agent": "agent middleware",
+    "karenina_wrap_item": "item middleware",
     "karenina_wrap_stage": "stage middleware",
     "karenina_run_started": "observer",
     "karenina_stage_finished": "observer",
@@ -116,6 +124,9 @@ class Karenina:
     settings_classes: SettingsRegistry
     strategies: StrategyRegistry
     primitives: PrimitiveRegistry
+    views: ViewRegistry
+    aggregators: AggregatorRegistry
+    formats: FormatRegistry
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ does not need. `app` is the application that calls, for its registries and for t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from ..errors import ErrorKind
     from ..model.benchmark import BenchmarkData
     from ..model.config import ModelConfig
+    from ..model.identity import TaskIdentity
     from ..model.result import TrailEntry, VerificationResult
+    from ..ports.values import AgentResult, CallContext, Tool
     from ..prompts.instructions import AdapterInstruction
     from .adapters import AdapterRegistry
     from .application import Karenina
     from .registries import (
+        AggregatorRegistry,
         EmbedderRegistry,
         ExecutorRegistry,
+        FormatRegistry,
         PrimitiveRegistry,
         SearchToolRegistry,
         SettingsRegistry,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
         TemplateRuntimeRegistry,
         ToolServerRegistry,
         TraitRegistry,
+        ViewRegistry,
     )
 
 # Registration: called once per application. Each fills one registry; see `Registry.add`.
@@ -107,6 +112,27 @@ def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
     """Add verification primitives, by class name: how an extracted value is compared with the expected one."""
 
 
+@hookspec
+def karenina_register_views(registry: ViewRegistry) -> None:
+    """Add views of results, such as `template` or `rubric`: classes that are made with a `VerificationResultSet`.
+
+    `results.view(name)` makes one.
+    """
+
+
+@hookspec
+def karenina_register_aggregators(registry: AggregatorRegistry) -> None:
+    """Add aggregators: functions of a list of values, never empty and without None, that give one value for all.
+
+    One that cannot be applied to such values raises TypeError or ValueError, and says why.
+    """
+
+
+@hookspec
+def karenina_register_formats(registry: FormatRegistry) -> None:
+    """Add file formats: how results are written to a file one after the other and, where it can be done, read."""
+
+
 # Reading and writing benchmarks: called once per file; the first answer that is not None counts.
 
 
@@ -138,6 +164,22 @@ def karenina_wrap_port(port: Any, model: ModelConfig, app: Karenina) -> Any | No
     None leaves it as it is.
 
     The port of the plugin with the first name is the outermost one.
+    """
+
+
+@hookspec
+def karenina_wrap_agent(
+    model: ModelConfig, app: Karenina
+) -> (
+    Callable[[CallContext, Sequence[Tool], Callable[[Sequence[Tool]], Awaitable[AgentResult]]], Awaitable[AgentResult]]
+    | None
+):
+    """Return a coroutine function `around(call, tools, proceed)` that stands in front of the model's work with tools.
+
+    It gives back what `proceed(tools)` gives, and may hand on other tools of the same names, such as ones that time
+    their calls: `karenina_core.ports.tool_calls.current_call` tells a tool which call it answers. Called once per model
+    that is opened, also for one with an agent of its own. What it raises, the agent run has raised. The wrapper of the
+    plugin with the first name is the outermost one.
     """
 
 
@@ -182,7 +224,19 @@ def karenina_wrap_tool_server(server: Any, name: str, app: Karenina) -> Any | No
     """
 
 
-# Stages: called once per plan.
+# Items and stages: called once per plan.
+
+
+@hookspec
+def karenina_wrap_item(
+    app: Karenina,
+) -> Callable[[TaskIdentity, Callable[[], Awaitable[VerificationResult]]], Awaitable[None]] | None:
+    """Return a coroutine function `around(task, proceed)` that surrounds every item and may await `proceed()`.
+
+    It cannot keep an item from its result or change it: an item that it did not proceed with runs all the same, one
+    that it proceeds with twice runs once, and what it raises is logged. An item that it ends halfway, by cancelling
+    `proceed()`, has an error as its result. The wrapper of the plugin with the first name is the outermost one.
+    """
 
 
 @hookspec
@@ -214,5 +268,8 @@ def karenina_item_finished(result: VerificationResult, app: Karenina) -> None:
 
 
 @hookspec
-def karenina_run_finished(summary: Mapping[str, Any], app: Karenina) -> None:
-    """A run ended: the JSON document of `karenina verify --json`."""
+def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Karenina) -> None:
+    """A run ended: the JSON document of `karenina verify --json`, and how it ended.
+
+    `status` is `completed`, `interrupted` or `failed`. Not every run that ends has begun.
+    """

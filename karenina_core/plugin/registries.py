@@ -8,8 +8,10 @@ from ..errors import PluginError
 from .registry import Registry
 
 __all__ = [
+    "AggregatorRegistry",
     "EmbedderRegistry",
     "ExecutorRegistry",
+    "FormatRegistry",
     "PrimitiveRegistry",
     "SearchToolRegistry",
     "SettingsRegistry",
@@ -19,6 +21,7 @@ __all__ = [
     "TemplateRuntimeRegistry",
     "ToolServerRegistry",
     "TraitRegistry",
+    "ViewRegistry",
 ]
 
 
@@ -137,3 +140,36 @@ class PrimitiveRegistry(Registry[Any]):
     """Verification primitives."""
 
     kind = "primitive"
+
+
+class ViewRegistry(Registry[Any]):
+    """Views of results: classes that are made with a `VerificationResultSet`."""
+
+    kind = "view"
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str | type):
+            raise PluginError(f"{thing!r} is not a view: add a class that is made with a VerificationResultSet")
+        return thing
+
+
+class AggregatorRegistry(Registry[Any]):
+    """Functions of a list of values that give one value for all of them."""
+
+    kind = "aggregator"
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str) and not callable(thing):
+            raise PluginError(f"{thing!r} is not an aggregator: add a function of a list of values")
+        return thing
+
+
+class FormatRegistry(Registry[Any]):
+    """File formats of results."""
+
+    kind = "file format"
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str) and not hasattr(thing, "write"):
+            raise PluginError(f"{thing!r} is not a file format: it has no write")
+        return thing

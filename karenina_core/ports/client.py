@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from attrs import define, evolve, field, frozen
@@ -35,6 +36,8 @@ from .values import (
 __all__ = ["CallRecord", "Model", "ModelClient"]
 
 T = TypeVar("T")
+RunAgent = Callable[[Sequence[Tool]], Awaitable[AgentResult]]
+AroundAgent = Callable[[CallContext, Sequence[Tool], RunAgent], Awaitable[AgentResult]]
 REFUSED: frozenset[ErrorKind] = frozenset({"auth", "rate_limited", "invalid_request"})
 """Failures of calls that no model has worked on."""
 
@@ -76,6 +79,8 @@ class Model:
     instructions: AdapterInstructionRegistry = field(factory=AdapterInstructionRegistry)
     max_elapsed: float = 120.0
     classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
+    around_agent: Sequence[AroundAgent] = ()
+    """What stands in front of work with tools, the outermost first."""
 
     def __attrs_post_init__(self) -> None:
         if self.parser is None and self.llm is not None:
@@ -183,8 +188,12 @@ class ModelClient:
         config = config or AgentConfig()
         call = self._call(task, None)
         attempts, started = Attempts(), time.monotonic()
+
+        async def work(tools: Sequence[Tool]) -> AgentResult:
+            return await self._agent(messages, tools, mcp_servers, config, call, attempts)
+
         try:
-            result = await self._agent(messages, tools, mcp_servers, config, call, attempts)
+            result = await self._surrounded(call, tools, work)
         except BaseException as error:
             done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
             part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
@@ -193,6 +202,11 @@ class ModelClient:
             raise
         self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
         return result
+
+    async def _surrounded(self, call: CallContext, tools: Sequence[Tool], work: RunAgent) -> AgentResult:
+        for around in reversed(self.model.around_agent):
+            work = partial(_around, around, call, work)
+        return await work(tools)
 
     async def _agent(
         self,
@@ -355,6 +369,14 @@ class _Retried:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
+
+
+async def _around(around: AroundAgent, call: CallContext, proceed: RunAgent, tools: Sequence[Tool]) -> AgentResult:
+    result: object = await around(call, tools, proceed)
+    if not isinstance(result, AgentResult):
+        what = f"gave back no result of the agent ({type(result).__name__}); it has to return what proceed(tools) gives"
+        raise PortError(f"middleware around the agent {what}", kind="plugin")
+    return result
 
 
 def _is_proper_reply(reply: Any) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from attrs import evolve
@@ -16,7 +17,7 @@ from ..model.message import Message, ToolUseBlock
 from .text import MOST_NESTED, sanitize
 from .values import RunTool, Tool, ToolOutcome
 
-__all__ = ["AT_ONCE", "MOST_CHARACTERS", "answered", "heard", "proper_outcome", "run_tool"]
+__all__ = ["AT_ONCE", "MOST_CHARACTERS", "answered", "current_call", "heard", "proper_outcome", "run_tool"]
 
 MOST_CHARACTERS = 100_000
 """Of one answer of a tool; what is longer is cut, and the model is told."""
@@ -26,6 +27,8 @@ MALFORMED = (
     f"the arguments were no JSON object, or nested more than {MOST_NESTED} levels deep; "
     "call the tool again with valid JSON"
 )
+current_call: ContextVar[ToolUseBlock | None] = ContextVar("karenina_tool_call", default=None)
+"""The call that the running tool answers; None where an agent of an adapter's own has called it."""
 UNANSWERED = ToolOutcome("there is no answer: the work was ended before the tool was done", is_error=True)
 
 
@@ -50,6 +53,7 @@ async def answered(
 
     async def one(call: ToolUseBlock) -> None:
         async with places:
+            current_call.set(call)  # seen by this tool alone: every call has a task of its own
             outcomes[call.id] = await _outcome(call, tools, malformed=call.id in malformed)
 
     try:

@@ -113,6 +113,7 @@ async def open_model(app: Karenina, config: VerificationConfig, model: ModelConf
         ),
         max_elapsed=config.retry_max_elapsed_seconds,
         classify=_classifier(app),
+        around_agent=_around_agent(app, model),
         **ports,
     )
     try:
@@ -161,6 +162,21 @@ async def open_models(
 
 def _positional(function: Any) -> Any:
     return lambda task, interface, context: function(task=task, interface=interface, context=context)
+
+
+def _around_agent(app: Karenina, model: ModelConfig) -> list[Any]:
+    found = []
+    for plugin, wrap in app.implementations("karenina_wrap_agent"):
+        try:
+            around = wrap(model=model)
+        except KareninaError:
+            raise
+        except Exception as error:  # a plugin's own code
+            raise PluginError(f"karenina_wrap_agent of plugin {plugin!r} failed: {one_line(error)}") from error
+        if around is not None and not callable(around):
+            raise PluginError(f"karenina_wrap_agent of plugin {plugin!r} must return a coroutine function or None")
+        found.append(around)
+    return [around for around in found if around is not None]
 
 
 def _classifier(app: Karenina) -> Any:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from attrs import evolve, field, frozen
 
-from ..errors import BenchmarkError, ConfigError
-from ..model.convert import structure
+from ..model.outcome import Outcome, OutcomeName
 from ..model.result import VerificationResult
-from .directory import MANIFEST, RESULTS
+from ..plugin.application import Karenina, current
 from .prepare import LeftOut
+from .stored import stored_results
 from .summary import summarize
+from .usage import usage_by_task
 
 __all__ = ["VerificationResultSet"]
+
+K = TypeVar("K")
 
 
 def _results(value: Iterable[VerificationResult]) -> tuple[VerificationResult, ...]:
@@ -39,30 +41,13 @@ class VerificationResultSet(Sequence[VerificationResult]):
     """Sinks that failed during the run, and how."""
 
     @classmethod
-    def load(cls, path: str | Path) -> VerificationResultSet:
-        """Read a run directory or a `results.jsonl`. Raises BenchmarkError naming the line that cannot be read."""
-        path = Path(path)
-        directory = path if path.is_dir() else path.parent
-        file = path / RESULTS if path.is_dir() else path
-        try:
-            lines = file.read_text("utf-8").split("\n")  # other line separators may stand inside texts
-        except (OSError, UnicodeDecodeError) as error:
-            raise BenchmarkError(
-                f"the results {file} cannot be read: {error}; give a run directory or its {RESULTS}"
-            ) from error
-        results = {}
-        notes: tuple[str, ...] = ()
-        for number, line in enumerate(lines, 1):
-            try:
-                result = _read(file, number, line) if line.strip() else None
-            except BenchmarkError:
-                if number < len(lines):  # every whole line ends with a newline; what follows the last was cut off
-                    raise
-                notes = (f"{file}, line {number} was cut off while it was written and is left out",)
-                continue
-            if result is not None:
-                results[result.metadata.result_id] = result
-        return cls(tuple(results.values()), directory, _left_out(directory), notes)
+    def load(cls, path: str | Path, app: Karenina | None = None) -> VerificationResultSet:
+        """Read a run directory, its `results.jsonl`, or a file of any format that holds whole results.
+
+        Raises BenchmarkError, which names the line that cannot be read.
+        """
+        stored = stored_results(path, app)
+        return cls(tuple(stored), stored.directory, _left_out(stored.manifest), stored.notes)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...
@@ -83,45 +68,140 @@ class VerificationResultSet(Sequence[VerificationResult]):
         question_ids: Iterable[str] | None = None,
         answering_models: Iterable[str] | None = None,
         parsing_models: Iterable[str] | None = None,
-        replicates: Iterable[int] | None = None,
+        replicates: Iterable[int] | int | None = None,
         outcomes: Iterable[str] | None = None,
+        completed_only: bool = False,
+        has_template: bool | None = None,
+        has_rubric: bool | None = None,
+        has_judgment: bool | None = None,
         where: Callable[[VerificationResult], bool] | None = None,
     ) -> VerificationResultSet:
-        """The results for which every given condition holds.
+        """The results for which every given condition holds; what belongs to the run as a whole stays.
 
-        Models are named as `result.metadata.answering_model` has them.
+        Models are named as `result.metadata.answering_model` has them. `completed_only` leaves out errors. `has_...`
+        asks for results with the part (True) or without it (False); a judgment is evidence for fields or for traits.
+        Raises ValueError for an outcome that there is not.
         """
-        wanted: list[tuple[Callable[[VerificationResult], Any], set[Any]]] = [
-            (get, set(values))
-            for get, values in (
-                (lambda r: r.metadata.question_id, question_ids),
-                (lambda r: r.metadata.answering_model, answering_models),
-                (lambda r: r.metadata.parsing_model, parsing_models),
-                (lambda r: r.metadata.replicate, replicates),
-                (lambda r: r.metadata.outcome, outcomes),
-            )
-            if values is not None
+        if outcomes is not None:
+            outcomes = tuple(_listed(outcomes))
+            for name in outcomes:
+                Outcome(cast("OutcomeName", name))
+        wanted: list[tuple[Callable[[VerificationResult], Any], Any]] = [
+            (lambda r: r.metadata.question_id, question_ids),
+            (lambda r: r.metadata.answering_model, answering_models),
+            (lambda r: r.metadata.parsing_model, parsing_models),
+            (lambda r: r.metadata.replicate, replicates),
+            (lambda r: r.metadata.outcome, outcomes),
+            (lambda r: r.metadata.completed_without_errors, (True,) if completed_only else None),
+            (lambda r: r.template is not None, _exactly(has_template)),
+            (lambda r: r.rubric is not None, _exactly(has_rubric)),
+            (lambda r: (r.deep_judgment or r.deep_judgment_rubric) is not None, _exactly(has_judgment)),
         ]
+        asked = [(get, set(_listed(values))) for get, values in wanted if values is not None]
         kept = [
-            r for r in self.results if all(get(r) in values for get, values in wanted) and (where is None or where(r))
+            r for r in self.results if all(get(r) in values for get, values in asked) and (where is None or where(r))
         ]
         return evolve(self, results=tuple(kept))
 
-    def get_summary(self) -> dict[str, Any]:
-        """Counts, rates, calls and cost, as `karenina verify --json` prints them."""
-        return summarize(self.results, run_dir=self.run_dir, left_out=self.left_out, notes=self.notes)
+    # Groups
+
+    def group_by_question(self) -> dict[str, VerificationResultSet]:
+        """`{question id: results}`, in the order in which the questions first occur."""
+        return self._grouped(lambda r: r.metadata.question_id)
+
+    def group_by_model(
+        self, by: Literal["answering", "parsing", "both"] = "answering"
+    ) -> dict[str, VerificationResultSet]:
+        """`{model: results}`, named as in the metadata; `both`: `answering model | parsing model`."""
+        keys: dict[str, Callable[[VerificationResult], str]] = {
+            "answering": lambda r: r.metadata.answering_model,
+            "parsing": lambda r: r.metadata.parsing_model,
+            "both": lambda r: f"{r.metadata.answering_model} | {r.metadata.parsing_model}",
+        }
+        if by not in keys:
+            raise ValueError(f"by must be one of {', '.join(keys)}, not {by!r}")
+        return self._grouped(keys[by])
+
+    def group_by_replicate(self) -> dict[int, VerificationResultSet]:
+        """`{replicate: results}`."""
+        return self._grouped(lambda r: r.metadata.replicate)
+
+    def _grouped(self, key: Callable[[VerificationResult], K]) -> dict[K, VerificationResultSet]:
+        groups: dict[K, list[VerificationResult]] = {}
+        for result in self.results:
+            groups.setdefault(key(result), []).append(result)
+        return {name: evolve(self, results=tuple(found)) for name, found in groups.items()}
+
+    def get_question_ids(self) -> list[str]:
+        """The different questions, in the order in which they first occur."""
+        return list(self.group_by_question())
+
+    def get_model_names(self, by: Literal["answering", "parsing", "both"] = "answering") -> list[str]:
+        """The different models, in the order in which they first occur."""
+        return list(self.group_by_model(by))
+
+    # Views
+
+    def view(self, name: str, app: Karenina | None = None) -> Any:
+        """The results as a plugin's view shows them: `template`, `rubric`, `judgment`, `rubric_judgments`, ...
+
+        Raises UnknownName where no plugin brings a view of this name, and PluginError where its packages are missing.
+        """
+        with current(app) as used:
+            return used.views.make(name, self)
+
+    def get_template_results(self) -> Any:
+        """Fields, verdicts and checks; `.to_dataframe()` has a row for every field. See `view`."""
+        return self.view("template")
+
+    def get_rubric_results(self, include_deep_judgment: bool = False) -> Any:
+        """Scores of traits; `.to_dataframe()` has a row for every trait. See `view`.
+
+        `include_deep_judgment` adds columns for the evidence of each trait.
+        """
+        rubric = self.view("rubric")
+        return rubric.with_deep_judgment() if include_deep_judgment else rubric
+
+    get_rubrics_results = get_rubric_results
+
+    def get_judgment_results(self) -> Any:
+        """Evidence for fields; `.to_dataframe()` has a row for every quotation. See `view`."""
+        return self.view("judgment")
+
+    def get_rubric_judgments_results(self) -> Any:
+        """Evidence for traits; `.to_dataframe()` has a row for every quotation. See `view`."""
+        return self.view("rubric_judgments")
+
+    # Numbers
+
+    def usage_by_task(self) -> dict[str, dict[str, Any]]:
+        """`{task: {"items", "calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens",
+        "seconds", "cost_usd", "models"}}`, added up over the results.
+
+        What was made for another judge's item is counted there and not here. A cost is None where one is unknown.
+        """
+        return usage_by_task(self.results)
+
+    def get_summary(self, *, times: bool = False) -> dict[str, Any]:
+        """Counts, rates, calls and cost, as `karenina verify --json` prints them.
+
+        `times` adds what differs from run to run, also between a run and its replay: `total_execution_time` of the
+        set, `execution_time` of each pair of models, and `seconds` of each task, all in seconds.
+        """
+        return summarize(self.results, run_dir=self.run_dir, left_out=self.left_out, notes=self.notes, times=times)
 
 
-def _read(file: Path, number: int, line: str) -> VerificationResult:
+def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:
+    return None if wanted is None else (wanted,)
+
+
+def _listed(values: Any) -> Iterable[Any]:
+    """A single text is no list of its letters; a single number is one too."""
+    return (values,) if isinstance(values, str | int) else values
+
+
+def _left_out(manifest: Mapping[str, Any]) -> tuple[LeftOut, ...]:
     try:
-        return structure(json.loads(line), VerificationResult)
-    except (ValueError, ConfigError) as error:
-        raise BenchmarkError(f"{file}, line {number}: not a result: {error}") from error
-
-
-def _left_out(directory: Path) -> tuple[LeftOut, ...]:
-    try:
-        listed = json.loads((directory / MANIFEST).read_text("utf-8"))["left_out"]
-        return tuple(LeftOut(row["question_id"], row["reason"]) for row in listed)
-    except (OSError, ValueError, KeyError, TypeError):
+        return tuple(LeftOut(row["question_id"], row["reason"]) for row in manifest["left_out"])
+    except (KeyError, TypeError):
         return ()

@@ -23,7 +23,7 @@ from .overrides import ModelPool, model_pool
 from .prepare import Generation, Item, Prepared
 from .results import VerificationResultSet
 from .single import run_item
-from .sinks import RunInfo, Sinks, make_sink
+from .sinks import RunInfo, Sinks, make_sink, without_password
 from .summary import summarize
 from .workspace_sources import unkept_traces
 from .workspaces import Workspace, Workspaces
@@ -129,7 +129,8 @@ async def execute(
     ):
         uris = [*([] if destination.run_dir is None else ["jsonl"]), *destination.sinks]
         sinks = Sinks(
-            {uri: make_sink(app, uri) for uri in uris}, essential=None if destination.run_dir is None else "jsonl"
+            {without_password(uri): make_sink(app, uri) for uri in uris},
+            essential=None if destination.run_dir is None else "jsonl",
         )
         directory = None
         if destination.run_dir is not None:
@@ -180,9 +181,16 @@ async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
             try:
                 await asyncio.shield(run.sinks.close(summary))
             finally:  # also when a second interrupt does not wait for the sinks
-                if directory is not None:
-                    directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
-                app.observe("karenina_run_finished", summary=summary)
+                _ended(run, directory, status, summary)
+
+
+def _ended(run: _Running, directory: RunDirectory | None, status: str, summary: dict[str, Any]) -> None:
+    """Observers hear of the end also where the run directory cannot be written."""
+    try:
+        if directory is not None:
+            directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
+    finally:
+        run.prepared.app.observe("karenina_run_finished", summary=summary, status=status)
 
 
 def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,12 +10,19 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ..errors import PluginError, RunDirectoryError, one_line
-from ..log import get_logger
+from ..log import MASK, get_logger
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
 
-__all__ = ["RunInfo", "Sink", "Sinks", "make_sink"]
+__all__ = ["RunInfo", "Sink", "Sinks", "make_sink", "without_password"]
 
+PASSWORDS = (
+    re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)"),
+    re.compile(
+        r"(?i)((?:password|passwd|secret|token|key)\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))"
+    ),
+)
+"""In `user:PASSWORD@host` of an address, and after `password=` and the like."""
 log = get_logger("karenina.run")
 
 
@@ -47,8 +55,15 @@ def make_sink(app: Karenina, uri: str) -> Sink:
     try:
         sink: Sink = factory(target)
     except Exception as error:
-        raise PluginError(f"sink {uri!r} cannot be made: {one_line(error)}") from error
+        raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}") from error
     return sink
+
+
+def without_password(uri: str) -> str:
+    """The URI of a sink as it may be shown, logged and written."""
+    for pattern in PASSWORDS:
+        uri = pattern.sub(rf"\1{MASK}", uri)
+    return uri
 
 
 class Sinks:

@@ -13,10 +13,12 @@ from attrs import asdict
 
 from ..model.result import VerificationResult
 from ..model.trait_rows import read_traits
+from ..model.trait_scale import is_number
 from .prepare import LeftOut
+from .totals import seconds, tokens, totals
 from .trait_summary import trait_lines
 
-__all__ = ["rates", "summarize", "wilson"]
+__all__ = ["DECIDED", "has_no_scores", "rates", "summarize", "wilson"]
 
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
@@ -58,31 +60,47 @@ def summarize(
     run_dir: Path | None = None,
     left_out: Sequence[LeftOut] = (),
     notes: Sequence[str] = (),
+    times: bool = False,
 ) -> dict[str, Any]:
     """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown,
     `usage_unavailable` says that somebody did not tell how many tokens some call took.
 
-    Items that count in no trait's numbers, because nothing could be scored, are a model's `items_without_scores`.
+    `times` adds how long items, pairs of models and tasks took.
+
+    Items that count in no trait's numbers, because nothing could be scored, are a model's `items_without_scores`. What
+    the set holds is told as `totals` names it; `replicate_stats` has the rates of each replicate.
     """
     results = list(results)
     pairs: dict[tuple[str, str], list[VerificationResult]] = {}
     for result in results:
         pairs.setdefault((str(result.metadata.answering), str(result.metadata.parsing)), []).append(result)
-    totals = [result.generation.usage_metadata.get("total", {}) for result in results]
-    costs = [total.get("cost_usd") for total in totals if total]
+    sums = [result.generation.usage_metadata.get("total", {}) for result in results]
+    costs = [total.get("cost_usd") for total in sums if total]
     return {
         "run_dir": str(run_dir) if run_dir else None,
         "outcomes": dict(Counter(result.metadata.outcome for result in results)),
-        "models": [_row(answering, parsing, rows) for (answering, parsing), rows in pairs.items()],
+        "models": [_row(answering, parsing, rows, times) for (answering, parsing), rows in pairs.items()],
         "left_out": [asdict(left) for left in left_out],
         "notes": list(notes),
-        "calls": sum(total.get("attempts", 0) for total in totals),
-        "cost_usd": None if any(cost is None for cost in costs) else float(sum(costs)),
-        "usage_unavailable": any(total.get("usage_unavailable") for total in totals),
+        "calls": sum(calls for total in sums if is_number(calls := total.get("attempts"))),
+        "cost_usd": float(sum(costs)) if all(map(is_number, costs)) else None,
+        "usage_unavailable": any(total.get("usage_unavailable") for total in sums),
+        "replicate_stats": _replicates(results),
+        **totals(results, times=times),
     }
 
 
-def _row(answering: str, parsing: str, results: Sequence[VerificationResult]) -> dict[str, Any]:
+def _replicates(results: Sequence[VerificationResult]) -> list[dict[str, Any]]:
+    outcomes: dict[int, Counter[str]] = {}
+    for result in results:
+        outcomes.setdefault(result.metadata.replicate, Counter())[result.metadata.outcome] += 1
+    return [
+        {"replicate": number, "items": sum(found.values()), **rates(found), "outcomes": dict(found)}
+        for number, found in sorted(outcomes.items())
+    ]
+
+
+def _row(answering: str, parsing: str, results: Sequence[VerificationResult], times: bool) -> dict[str, Any]:
     outcomes = Counter[str](result.metadata.outcome for result in results)
     errors = Counter(r.metadata.outcome_detail or "unknown" for r in results if r.metadata.outcome == "error")
     return {
@@ -93,11 +111,14 @@ def _row(answering: str, parsing: str, results: Sequence[VerificationResult]) ->
         "outcomes": dict(outcomes),
         "errors": dict(errors),
         "traits": trait_lines(results),
-        "items_without_scores": sum(map(_has_no_scores, results)),
+        "items_without_scores": sum(map(has_no_scores, results)),
+        "completed": sum(result.metadata.completed_without_errors for result in results),
+        "tokens": tokens(results),
+        **({"execution_time": seconds(results)} if times else {}),
     }
 
 
-def _has_no_scores(result: VerificationResult) -> bool:
+def has_no_scores(result: VerificationResult) -> bool:
     """Whether a rubric was due and nothing was scored: no answer came, or a stage before failed.
 
     The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.

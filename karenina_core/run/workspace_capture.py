@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import asdict, evolve, field, frozen
 
@@ -25,6 +25,7 @@ __all__ = [
     "Snapshot",
     "append_row",
     "capture",
+    "captures",
     "safe_name",
     "snapshot",
     "with_files",
@@ -189,3 +190,24 @@ def append_row(folder: Path, row: CaptureRow) -> None:
     line = json.dumps(asdict(row), ensure_ascii=False) + "\n"
     with (folder / MANIFEST).open("ab") as file:
         file.write(line.encode("utf-8", "replace"))
+
+
+def captures(run_dir: Path | None) -> dict[str, Mapping[str, Any]]:
+    """The rows of a run's manifest by result; the last one of each counts."""
+    if run_dir is None:
+        return {}
+    try:
+        lines = (run_dir / WORKSPACES / MANIFEST).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    return {str(row.get("result_id")): row for row in _rows(lines)}
+
+
+def _rows(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # a run that was killed may leave half a line
+        if isinstance(row, Mapping):
+            yield row

@@ -26,7 +26,11 @@ MATCH_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def run_patterns(checks: Mapping[str, Mapping[str, Any]], text: str) -> RegexVerdict:
-    """Run every check over the text. One that cannot be run fails with an `error`; the others are not affected."""
+    """Run every check over the text. One that cannot be run fails with an `error`; the others are not affected.
+
+    The details of a check say where the first match stands (`match_start` and `match_end`, in characters) and what all
+    of it is (`full_match`), beside everything that matched.
+    """
     results: dict[str, bool] = {}
     details: dict[str, Any] = {}
     extractions: dict[str, Any] = {}
@@ -44,6 +48,8 @@ def _run(check: Mapping[str, Any], text: str) -> tuple[bool, dict[str, Any]]:
         found = re.findall(check["pattern"], text)
         detail["matches_found"] = [list(match) if isinstance(match, tuple) else match for match in found]
         detail["match_count"] = len(found)
+        if first := re.search(check["pattern"], text):
+            detail |= {"match_start": first.start(), "match_end": first.end(), "full_match": first.group()}
         passed, reason = _judge(kind, found, check["expected"])
     except (re.error, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         return False, {**detail, "error": one_line(error)}

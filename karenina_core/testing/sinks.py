@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -179,6 +180,35 @@ def _concurrent(subject: SinkSubject) -> Fault | None:
     return None
 
 
+def _crash(subject: SinkSubject) -> Fault | None:
+    """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
+    first, others = examples()[: MANY // 2], examples()[MANY // 2 :]
+
+    async def begin(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        for result in first:
+            await sink.write(result)
+
+    async def end(sink: Any) -> None:
+        await sink.close({})
+
+    with subject.target() as crashed, subject.target() as after:
+        sink = crashed.sink()
+        in_loop(begin(sink, crashed.info()))
+        shutil.copytree(crashed.path.parent, after.path.parent, dirs_exist_ok=True)
+        in_loop(end(sink))
+        try:
+            after.write([*first, *others])
+            lost = [result for result in examples() if not after.count(result)]
+        except Exception as error:
+            problem = f"after a crash in the middle of a run, a new start failed: {one_line(error)}"
+            return Fault(problem, subject.line("open"), MEND)
+        if lost:
+            problem = f"a run crashed and was started again, and {lost[0].metadata.result_id} is missing"
+            return Fault(problem, subject.line("open"), MEND)
+    return None
+
+
 class _Failing:
     """A sink that fails at every write."""
 
@@ -212,12 +242,14 @@ def _beside_another(subject: SinkSubject) -> Fault | None:
 
 FLUSH = "write it to disk in `write`, or at the latest in `close`"
 REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
 REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.log.redactor"
 LOOKS: Mapping[str, tuple[str, Callable[[SinkSubject], Fault | None]]] = {
     "methods": ("It has open, write and close as coroutine functions.", _methods),
     "keeps": ("What is written is there after close.", _keeps),
     "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),
     "odd_text": ("Odd text is stored, and read back as it was.", _odd_text),
+    "crash": ("After a crash before `close` it can be used again, and what is written then is there.", _crash),
     "closes_twice": ("Closing it twice is harmless.", _closes_twice),
     "nothing_written": ("A run without results leaves no record.", _nothing_written),
     "secrets": ("No secret of the run is written.", _secrets),

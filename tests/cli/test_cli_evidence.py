@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-from karenina_core.cli.evidence import checks, embedding, excerpts
-from karenina_core.cli.output import Table
-from karenina_core.model.result import ChecksPart, DeepJudgmentPart, TemplatePart
+import sys
+from typing import Any
+
+import pytest
+
+from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.cli.conversation import answer_parts
+from karenina_core.cli.evidence import checks, embedding, excerpts, trait_excerpts
+from karenina_core.cli.output import Passage, Table, print_parts
+from karenina_core.model.quotations import quotations
+from karenina_core.model.result import (
+    ChecksPart,
+    DeepJudgmentPart,
+    DeepJudgmentRubricPart,
+    GenerationPart,
+    MetadataPart,
+    RubricPart,
+    TemplatePart,
+)
+
+ANSWER = "It binds BCL2, which is safe."
+
+
+def result_of(answer: str = ANSWER, **parts: Any) -> VerificationResult:
+    about: dict[str, Any] = {"question_id": "q", "template_id": "t", "result_id": "r", "question_text": "?"}
+    model = ModelIdentity("x", "m")
+    metadata = MetadataPart(**about, answering=model, parsing=model)
+    return VerificationResult(metadata=metadata, generation=GenerationPart(raw_llm_response=answer), **parts)
 
 
 def rows(part: object) -> list[tuple[str, ...]]:
@@ -43,22 +68,76 @@ def test_the_embedding_check_is_one_line() -> None:
 
 
 def test_evidence_is_shown_field_by_field_and_so_is_its_absence() -> None:
-    assert excerpts(DeepJudgmentPart(deep_judgment_mode="full")) == []
+    assert excerpts(DeepJudgmentPart(deep_judgment_mode="full"), []) == []
     part = DeepJudgmentPart(
         deep_judgment_mode="full",
         deep_judgment_performed=True,
         extracted_excerpts={
-            "target": [{"text": "binds BCL2", "confidence": "high", "similarity_score": 1.0}],
+            "target": [
+                {"text": "binds BCL2", "confidence": "high", "similarity_score": 1.0},
+                {"text": "binds BRAF", "confidence": "low", "search_error": "no network"},
+            ],
             "dose": [{"text": "", "confidence": "none", "similarity_score": 0.0, "explanation": "no dose is given"}],
         },
         attribute_reasoning={"target": "It says so."},
         attributes_without_excerpts=["dose", "year"],
         hallucination_risk_assessment={"target": "low"},
     )
-    evidence, reasoning = excerpts(part)
+    evidence, search, reasoning = excerpts(part, quotations(result_of(deep_judgment=part), ANSWER))
     assert rows(evidence) == [
-        ("target", "binds BCL2", "high", "1.00", "low"),
-        ("dose", "(no dose is given)", "none", "0.00", ""),
-        ("year", "(none)", "", "", ""),
+        ("target", "binds BCL2", "yes", "high", "1.00", "low"),
+        ("target", "binds BRAF", "no", "low", "", "low"),
+        ("dose", "(no dose is given)", "", "none", "0.00", ""),
+        ("year", "(none)", "", "", "", ""),
     ]
-    assert rows(reasoning) == [("target", "It says so.")]
+    assert rows(search) == [("target", "binds BRAF", "failed: no network", "")]
+    assert rows(reasoning) == [("target", "low", "It says so.")]
+
+
+def marked(answer: str = ANSWER) -> list[Any]:
+    """The answer with a quotation for a field, one for a trait, and one that does not stand in it."""
+    result = result_of(
+        answer,
+        deep_judgment=DeepJudgmentPart(extracted_excerpts={"target": [{"text": "binds BCL2"}, {"text": "binds it"}]}),
+        deep_judgment_rubric=DeepJudgmentRubricPart(extracted_rubric_excerpts={"safe": [{"text": "BCL2, which"}]}),
+    )
+    return answer_parts(result, quotations(result, answer))
+
+
+def test_quotations_that_stand_in_the_answer_are_marked_and_nothing_is_lost() -> None:
+    title, passage, legend, _ = marked()
+    assert title == "Answer of x:m, replicate 1"
+    assert passage == Passage([("It ", False), ("binds BCL2, which", True), (" is safe.", False)])
+    assert legend == "  (marked: quotations that were found in it, for field target, trait safe)"
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("", "  It [[binds BCL2, which]] is safe.\n"),
+        ("[[No.]] ", "  [[No.]] It {{binds BCL2, which}} is safe.\n"),
+        ("[[ {{ << \u27e6 ", "  [[ {{ << \u27e6 It binds BCL2, which is safe.\n"),
+    ],
+)
+def test_where_there_are_no_styles_brackets_mark_that_the_answer_does_not_hold(
+    before: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_parts(marked(before + ANSWER)[1:2], sys.stdout)
+    assert capsys.readouterr().out == shown
+
+
+def test_quotations_of_the_whole_trace_are_found_in_the_answer_at_its_end() -> None:
+    trace = f"It binds BCL2? Let me see.\n{ANSWER}"
+    later = trace.index("binds BCL2", 20)
+    entries = [
+        {"text": "Binds  BCL2", "start": later, "end": later + 10},
+        {"text": "let me see", "start": 15, "end": 25},
+        {"text": "made up"},
+    ]
+    evidence = DeepJudgmentRubricPart(extracted_rubric_excerpts={"safe": entries})
+    rubric = RubricPart(rubric_used_full_trace=True)
+    result = result_of(trace, evaluation_input=ANSWER, rubric=rubric, deep_judgment_rubric=evidence)
+    found = quotations(result, ANSWER)
+    assert [quotation.span for quotation in found] == [(3, 13), None, None]
+    (table,) = trait_excerpts(evidence, found)
+    assert [row[2] for row in rows(table)] == ["yes", "in the trace", "no"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_core.cli.output import Table, inline, note, own_stdout, print_json, print_parts, printable
+from karenina_core.cli.output import Passage, Table, inline, note, own_stdout, print_json, print_parts, printable
 
 HOSTILE = st.text(
     alphabet=st.one_of(
@@ -67,9 +68,86 @@ def test_on_a_terminal_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     out = Terminal()
-    print_parts([text, Table(("column",), [(text,)], f"title {text}")], out)
-    assert out.getvalue().count(printable(text)) == 3
+    print_parts([text, Table(("column",), [(text,)], f"title {text}"), Passage([(text, False), (text, True)])], out)
+    assert out.getvalue().count(printable(text)) == 5
     assert obeyed(out.getvalue()) == set()
+
+
+NARROW = Table(
+    ("trait", "type", "score", "from", "reason"),
+    [
+        ("adjusts for side effects", "llm boolean", "true", "question_specific", ""),
+        ("odd\n  no; score 9", "", "", "", "x"),
+    ],
+    "Rubric",
+)
+
+
+def drawn(part: Table | Passage, monkeypatch: pytest.MonkeyPatch, width: int, term: str = "xterm") -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    print_parts([part], out)
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+
+
+def plain(text: str) -> str:
+    """Without the styles that rich sets."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text).replace(" \n", "\n")
+
+
+def test_a_table_that_would_break_words_is_a_list_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plain(drawn(NARROW, monkeypatch, 53)) == (
+        "Rubric\n"
+        "  adjusts for side effects\n"
+        "    type llm boolean; score true; from\n    question_specific\n"
+        "  odd no; score 9\n"
+        "    reason x\n\n"
+    )
+
+
+def test_where_there_is_room_a_table_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = plain(drawn(NARROW, monkeypatch, 100)).split("\n")
+    assert lines[2].split() == list(NARROW.columns)
+    assert lines[4].split() == ["adjusts", "for", "side", "effects", "llm", "boolean", "true", "question_specific"]
+
+
+@given(
+    st.integers(1, 5).flatmap(lambda n: st.lists(st.tuples(*[HOSTILE] * n), min_size=1, max_size=3)),
+    st.integers(10, 90),
+)
+@settings(max_examples=40)
+def test_no_width_of_a_terminal_makes_a_cell_a_command(rows: list[tuple[str, ...]], width: int) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        table = drawn(Table([f"c{number}" for number in range(len(rows[0]))], rows, "t"), monkeypatch, width)
+        passage = drawn(Passage([(cell, True) for cell in rows[0]]), monkeypatch, width)
+    assert obeyed(plain(table + passage)) == set()
+
+
+MARKED = Passage([("one two three ", False), ("four five", True), (" six seven eight", False)])
+
+
+def test_a_passage_is_wrapped_between_words_and_marks_need_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(MARKED, monkeypatch, 20).split("\n")
+    assert plain("\n".join(lines)).split("\n")[:3] == [
+        "  one two three four",
+        "  five six seven",
+        "  eight",
+    ]
+    assert "\x1b[1;7mfive\x1b[0m six" in "\n".join(lines)
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    print_parts([MARKED], out)
+    assert "\x1b[1;7mfive\x1b[0m" in out.getvalue()
+    assert not re.search(r"\x1b\[(\d+;)*[349]\d", out.getvalue())
+
+
+def test_a_terminal_without_styles_and_a_pipe_have_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(MARKED, monkeypatch, 80, "dumb") == "  one two three [[four five]] six seven eight\n"
+    pipe = io.StringIO()
+    print_parts([MARKED], pipe)
+    assert pipe.getvalue() == "  one two three [[four five]] six seven eight\n"
 
 
 def test_json_is_ascii_and_one_document() -> None:

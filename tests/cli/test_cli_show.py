@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 from click.testing import Result
+from hypothesis import HealthCheck, Phase, given, settings
 
 from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.cli.explanation import explained
+from karenina_core.cli.output import print_parts
 from karenina_core.model.convert import unstructure
 from karenina_core.model.result import (
     GenerationPart,
@@ -22,6 +26,7 @@ from karenina_core.model.result import (
     TemplatePart,
     TrailEntry,
 )
+from karenina_core.testing import strategies
 
 Run = Callable[..., Result]
 USAGE = {
@@ -176,6 +181,31 @@ def test_an_answer_cannot_pass_for_the_report(run: Run, write_run: Callable[...,
     assert outcome.startswith("Outcome: failed: wrong: capital (expected Paris, extracted Rome)")
     assert not set("\x1b\x07\r\u202e") & set(shown)
     assert "\\x1b[2J\\x1b]8;;http://evil\\x07[bold]x[/bold]\\u202e\\x0dOutcome: passed" in shown
+
+
+def test_nothing_that_was_extracted_or_went_wrong_can_pass_for_the_report(
+    run: Run, write_run: Callable[..., Path]
+) -> None:
+    forged = "Rome\nOutcome: passed"
+    result = result_of("q")
+    told = evolve(
+        result,
+        metadata=evolve(result.metadata, error=forged, warnings=(forged,)),
+        template=evolve(result.template, parsed_llm_response={"capital": forged}),
+    )
+    shown = run("show", write_run(told), "q").stdout
+    assert len(re.findall(r"^Outcome: ", shown, re.M)) == 1
+    assert "Error: Rome Outcome: passed" in shown
+    assert "Warning: Rome Outcome: passed" in shown
+
+
+@given(strategies.results())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_any_result_can_be_explained(result: VerificationResult) -> None:
+    out = io.StringIO()
+    print_parts(explained(result), out)
+    assert len(re.findall(r"^Outcome: ", out.getvalue(), re.M)) == 1
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out.getvalue())
 
 
 @pytest.mark.parametrize("name", ["error", "passed"])

@@ -18,6 +18,7 @@ from karenina_core.cli.output import Part, Table
 from karenina_core.cli.summary import model_parts
 from karenina_core.cli.traits import MOST_LINES, trait_parts, trait_totals
 from karenina_core.model.convert import unstructure
+from karenina_core.model.quotations import Quotation, quotations
 from karenina_core.model.result import DeepJudgmentRubricPart, MetadataPart, RubricPart
 from karenina_core.run.results import VerificationResultSet
 from karenina_core.run.trait_summary import trait_lines
@@ -155,13 +156,13 @@ EVIDENCE = DeepJudgmentRubricPart(
 
 
 def test_the_evidence_of_a_trait_is_shown_and_so_is_its_absence() -> None:
-    assert trait_excerpts(DeepJudgmentRubricPart()) == []
-    assert tables(trait_excerpts(EVIDENCE)) == {
+    assert trait_excerpts(DeepJudgmentRubricPart(), []) == []
+    assert tables(trait_excerpts(EVIDENCE, quotations(result(), "Please ask your doctor."))) == {
         "Evidence for traits (deep judgment)": [
-            ("Safe", "ask your doctor", "high", "1.00", "low"),
-            ("Safe", "no risk", "low", "0.85", ""),
-            ("Clarity", "(it is one word)", "none", "0.00", ""),
-            ("Tone", "(none)", "", "", ""),
+            ("Safe", "ask your doctor", "yes", "high", "1.00", "low"),
+            ("Safe", "no risk", "no", "low", "0.85", ""),
+            ("Clarity", "(it is one word)", "", "none", "0.00", ""),
+            ("Tone", "(none)", "", "", "", ""),
         ],
         "Reasoning about traits": [("Safe", "medium", "It warns.")],
     }
@@ -189,7 +190,7 @@ def test_show_prints_traits_and_their_evidence(run: Callable[..., Result], tmp_p
         r"Lost +llm literal +invalid +no such class; replied: grumpy",
         r"Dosing +skipped +not spoken of",
         r"^Evidence for traits \(deep judgment\)$",
-        r"Safe +ask your doctor +high +1\.00 +low",
+        r"Safe +ask your doctor +no +high +1\.00 +low",
         r"Safe +medium +It warns\.",
     ):
         assert re.search(expected, shown, re.M), expected
@@ -323,9 +324,10 @@ def test_long_names_are_cut_in_every_table() -> None:
     deep = DeepJudgmentRubricPart(
         extracted_rubric_excerpts={name: [{"text": "x"}]}, rubric_trait_reasoning={name: "so"}
     )
-    parts = [*trait_parts(part), *trait_excerpts(deep), *trait_totals(trait_lines([result(rubric=part)]))]
+    quoted = [Quotation("trait", name, {"text": "x", "search_results": "found"}, None)]
+    parts = [*trait_parts(part), *trait_excerpts(deep, quoted), *trait_totals(trait_lines([result(rubric=part)]))]
     found = tables(parts)
-    assert len(found) == 7
+    assert len(found) == 8
     assert all(
         name not in text for title, rows in found.items() for text in (title, *(cell for row in rows for cell in row))
     )

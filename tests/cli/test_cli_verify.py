@@ -28,10 +28,16 @@ class Answer(BaseAnswer):
         print("and prints again")
         return self.capital == "Paris"
 """
-SUMMARY = {"run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd", "usage_unavailable"}
+SUMMARY = {
+    *("run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd", "usage_unavailable"),
+    *("num_results", "num_completed", "num_with_template", "num_with_rubric", "num_with_judgment"),
+    *("num_questions", "num_models", "num_parsing_models", "num_replicates"),
+    *("tokens", "usage", "rubric_traits", "replicate_stats", "tool_usage_stats", "trace_length_stats"),
+}
 ROW = {
     *("answering", "parsing", "items", "outcomes", "errors", "traits", "items_without_scores"),
     *("pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage"),
+    *("completed", "tokens"),
 }
 
 Run = Callable[..., Result]

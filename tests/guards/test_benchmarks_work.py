@@ -32,3 +32,12 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
     assert all(row["milliseconds"] > 0 and name in ran.stdout for name, row in rows.items())
     assert rows["python -c pass"]["ratio"] == 1
     assert rows["karenina --help"]["ratio"] > 1
+
+
+def test_exports_are_measured_and_read_back(repository: Path) -> None:
+    options = ["--results", "40", "--formats", "json"]
+    command = [sys.executable, "-m", "tests.benchmarks.exports", *options]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "NOT EQUAL" not in ran.stdout
+    assert ran.stdout.count("  json ") == 4

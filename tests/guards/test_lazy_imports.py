@@ -8,7 +8,11 @@ import sys
 
 import pytest
 
-HEAVY = {"litellm", "openai", "pandas", "numpy", "mcp", "aiohttp", "rapidfuzz", "pydantic", "dateutil", "tokenizers"}
+HEAVY = {
+    *("litellm", "openai", "mcp", "aiohttp", "rapidfuzz", "pydantic", "dateutil", "tokenizers"),
+    *("pandas", "numpy", "scipy", "statsmodels", "polars", "pyarrow", "matplotlib", "jinja2", "markupsafe", "psycopg"),
+    "opentelemetry",
+}
 
 
 def imported_after(code: str) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from attrs import define, field
 
 from karenina_core import VerificationResultSet, hookimpl
-from karenina_core.errors import PluginError, UnknownName
+from karenina_core.errors import PluginError, RunDirectoryError, UnknownName
 from karenina_core.run.runner import Destination
 from karenina_core.run.sinks import RunInfo
 
@@ -154,9 +155,30 @@ def test_observers_see_the_run_from_beginning_to_end(world: Make) -> None:
             raise SystemExit(1)
 
         @hookimpl
-        def karenina_run_finished(self, summary: Any) -> None:
-            seen.append(("finished", summary["outcomes"]))
+        def karenina_run_finished(self, summary: Any, status: str) -> None:
+            seen.append((status, summary["outcomes"]))
 
     here = world(Observer(), questions=2)
     here.run(here.config(concurrency=1))
-    assert seen == [("started", 2), ("item", "q0"), ("item", "q1"), ("finished", {"passed": 2})]
+    assert seen == [("started", 2), ("item", "q0"), ("item", "q1"), ("completed", {"passed": 2})]
+
+
+def test_observers_hear_how_a_run_ended_also_where_its_directory_is_gone(world: Make, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Observer:
+        @hookimpl
+        def karenina_item_finished(self) -> None:
+            shutil.rmtree(tmp_path / "run")
+
+        @hookimpl
+        def karenina_run_finished(self, status: str) -> None:
+            seen.append(status)
+
+    here = world(Observer())
+    with pytest.raises(RunDirectoryError, match="cannot be written"):
+        here.run(destination=Destination(run_dir=tmp_path / "run"))
+    broken = world(Observer(), Memory(fails={"open": PluginError("no")}))
+    with pytest.raises(PluginError):
+        broken.run(destination=Destination(sinks=["memory:x"]))
+    assert seen == ["completed", "failed"]

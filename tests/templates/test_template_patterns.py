@@ -47,6 +47,9 @@ def test_the_details_tell_what_was_found() -> None:
         "match_type": "count",
         "matches_found": ["[1]", "[2]"],
         "match_count": 2,
+        "match_start": TRACE.index("[1]"),
+        "match_end": TRACE.index("[1]") + 3,
+        "full_match": "[1]",
     }
 
 

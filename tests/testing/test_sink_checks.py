@@ -116,6 +116,17 @@ class Summarizing(Folder):
         (self.path / "summary.json").write_text("{}", "ascii")
 
 
+class Locked(Folder):
+    """A crash leaves its lock, and nobody can write to the folder any more."""
+
+    async def open(self, run: Any) -> None:
+        await super().open(run)
+        (self.path / ".lock").touch(exist_ok=False)
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        (self.path / ".lock").unlink(missing_ok=True)
+
+
 class Full(Folder):
     async def write(self, result: VerificationResult) -> None:
         raise OSError("no space left on device")
@@ -128,6 +139,7 @@ class Full(Folder):
         (Lossy, "keeps", ids),
         (Ascii, "odd_text", files),
         (Summarizing, "nothing_written", ids),
+        (Locked, "crash", ids),
         (Full, "beside_another", ids),
     ],
 )

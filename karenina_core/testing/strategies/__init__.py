@@ -36,6 +36,7 @@ from .models import (
     verification_configs,
 )
 from .results import cached_answers, identities, results, traces
+from .scores import rubric_parts
 from .templates import filled_templates, fillings_of, template_handles, template_specs
 from .values import json_objects, json_values, names, of_type, texts
 
@@ -64,6 +65,7 @@ __all__ = [
     "regex_traits",
     "results",
     "retry_policies",
+    "rubric_parts",
     "rubrics",
     "template_handles",
     "template_specs",

@@ -25,6 +25,7 @@ from ...model.result import (
 )
 from ...pipeline.context import CachedAnswer
 from .models import MESSAGE, MODE
+from .scores import SCORES
 from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name
 
 __all__ = ["cached_answers", "identities", "results", "traces"]
@@ -174,7 +175,7 @@ RESULT = st.builds(
     generation=GENERATION,
     checks=CHECKS,
     template=st.none() | TEMPLATE,
-    rubric=st.none() | RUBRIC,
+    rubric=st.none() | RUBRIC | SCORES,
     deep_judgment=st.none() | DEEP_JUDGMENT,
     deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
     evaluation_input=MAYBE_TEXT,

@@ -97,10 +97,10 @@ def test_any_text_comes_back(tmp_path_factory: Any, text: str) -> None:
     assert loaded.generation.raw_llm_response == text
 
 
-def test_what_no_file_can_hold_is_replaced_and_the_line_stays_readable(tmp_path: Path) -> None:
+def test_what_utf8_cannot_hold_is_not_lost_and_the_line_stays_readable(tmp_path: Path) -> None:
     write([result(text="lone \ud800 surrogate")], info(tmp_path))
     (loaded,) = VerificationResultSet.load(tmp_path)
-    assert loaded.generation.raw_llm_response == "lone ? surrogate"
+    assert loaded.generation.raw_llm_response == "lone \ud800 surrogate"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
@@ -126,7 +126,7 @@ def test_secrets_are_not_written(tmp_path: Path) -> None:
     assert loaded.generation.raw_llm_response == "the key is [redacted] indeed"
 
 
-# Not yet as it should be. Each of these says what the sink owes.
+# Odd content
 
 
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85"])

@@ -1,0 +1,159 @@
+"""Results that lie in files, gone through one after the other: they need not fit into memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from attrs import field, frozen
+
+from ..errors import BenchmarkError, ConfigError
+from ..model.convert import structure
+from ..model.result import VerificationResult
+from ..plugin.application import Karenina, current
+from .directory import MANIFEST, RESULTS
+from .exports import suffix_format
+
+__all__ = ["StoredResults", "stored_results"]
+
+LINES = ".jsonl"
+TEXT = rb'"(?:[^"\\]|\\.)*"'
+BEGINNING = re.compile(
+    rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
+)
+"""How a line begins that karenina wrote: its id is known without reading the rest."""
+
+
+@frozen(kw_only=True)
+class StoredResults:
+    """The results of a run directory or a file. Every iteration reads them anew; none of them is kept.
+
+    Iterating raises BenchmarkError where something is not a result.
+    """
+
+    read: Callable[[], Iterator[VerificationResult]] = field(repr=False)
+    file: Path
+    directory: Path
+    notes: tuple[str, ...] = ()
+    """What was left out."""
+    manifest: Mapping[str, Any] = field(factory=dict, repr=False)
+    """The run's `manifest.json`, empty where there is none."""
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return self.read()
+
+
+def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResults:
+    """The results in a run directory, in a file of JSON lines, or in a file of any format that can be read.
+
+    A file is taken for what its suffix says, and for JSON lines where no format has the suffix. Of several lines for
+    one item the last one counts. Raises BenchmarkError where there is nothing to read, or a line is not a result.
+    """
+    path = Path(path)
+    directory = path if path.is_dir() else path.parent
+    file = path / RESULTS if path.is_dir() else path
+    manifest = _manifest(directory)
+    if file.suffix != LINES and file.exists() and (read := _reader(file, app)):
+        return StoredResults(file=file, directory=directory, manifest=manifest, read=partial(read, file))
+    try:
+        index, notes = _indexed(file)
+    except OSError as error:
+        raise BenchmarkError(
+            f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
+        ) from error
+    read_lines = partial(_lines, file, index)
+    return StoredResults(file=file, directory=directory, notes=notes, manifest=manifest, read=read_lines)
+
+
+def _reader(file: Path, app: Karenina | None) -> Callable[[Path], Iterator[VerificationResult]] | None:
+    """What reads files of this suffix; None for JSON lines."""
+    with current(app) as used:
+        found = suffix_format(used, file)
+    if found is None or found.name == LINES.removeprefix("."):
+        return None
+    read: Callable[[Path], Iterator[VerificationResult]] | None = getattr(found, "read", None)
+    if read is None:
+        raise BenchmarkError(
+            f"{file}: files of the format {found.name} do not hold whole results; give the run directory, or a file of "
+            "another format"
+        )
+    return read
+
+
+class _Index(NamedTuple):
+    """Where the lines of results begin, and their numbers. Eight bytes each: a million results fit easily."""
+
+    offsets: array[int]
+    numbers: array[int]
+
+
+def _indexed(file: Path) -> tuple[_Index, tuple[str, ...]]:
+    index, hashes = _Index(array("q"), array("q")), array("q")
+    notes: tuple[str, ...] = ()
+    offset = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            begins, offset = offset, offset + len(line)
+            if not line.strip():
+                continue
+            try:
+                identifier = _result_id(file, number, line)
+            except BenchmarkError:
+                if line.endswith(b"\n"):  # every whole line does; what follows the last one was cut off
+                    raise
+                notes = (f"{file}, line {number} was cut off while it was written and is left out",)
+                continue
+            index.offsets.append(begins)
+            index.numbers.append(number)
+            hashes.append(hash(identifier))
+        return _without_repetitions(file, lines, index, hashes), notes
+
+
+def _result_id(file: Path, number: int, line: bytes) -> str:
+    begins = BEGINNING.match(line) if line.endswith(b"}\n") else None
+    return begins[1].decode("ascii") if begins else _read(file, number, line).metadata.result_id
+
+
+def _without_repetitions(file: Path, lines: BinaryIO, index: _Index, hashes: array[int]) -> _Index:
+    """Each item once: where it first stands, and as its last line has it."""
+    offsets, numbers = index
+    again = {value for value, following in pairwise(sorted(hashes)) if value == following}
+    places: dict[str, list[int]] = {}
+    for place in (place for place, value in enumerate(hashes) if value in again):
+        lines.seek(offsets[place])
+        places.setdefault(_result_id(file, numbers[place], lines.readline()), []).append(place)
+    moved = {first: others[-1] for first, *others in places.values() if others}
+    dropped = {place for _, *others in places.values() for place in others}
+    if not dropped:
+        return index
+    kept = [moved.get(place, place) for place in range(len(offsets)) if place not in dropped]
+    return _Index(array("q", (offsets[p] for p in kept)), array("q", (numbers[p] for p in kept)))
+
+
+def _lines(file: Path, index: _Index) -> Iterator[VerificationResult]:
+    with file.open("rb") as lines:
+        for offset, number in zip(index.offsets, index.numbers, strict=True):
+            if lines.tell() != offset:
+                lines.seek(offset)
+            yield _read(file, number, lines.readline())
+
+
+def _read(file: Path, number: int, line: bytes) -> VerificationResult:
+    try:
+        return structure(json.loads(line.decode("utf-8")), VerificationResult)
+    except (ValueError, ConfigError, RecursionError) as error:
+        raise BenchmarkError(f"{file}, line {number}: not a result: {error}") from error
+
+
+def _manifest(directory: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads((directory / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,86 @@
+"""Spans for runs, items, stages, calls of models, agents and tools.
+
+While it is off, nothing is imported and nothing is wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from karenina_core import ModelConfig, hookimpl
+
+NAME = "opentelemetry"
+
+
+@hookimpl
+def karenina_register_settings(registry: Any) -> None:
+    registry.add("karenina_opentelemetry.settings:TracingSettings", name=NAME)
+
+
+@hookimpl
+def karenina_run_started(run: Mapping[str, Any], app: Any) -> None:
+    if _is_on(app):
+        from karenina_opentelemetry.runs import started
+
+        started(run, app)
+
+
+@hookimpl
+def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> None:
+    if _is_on(app):
+        from karenina_opentelemetry.runs import finished
+
+        finished(summary, status)
+
+
+@hookimpl
+def karenina_wrap_item(app: Any) -> Any | None:
+    if not _is_on(app):
+        return None
+    from karenina_opentelemetry.items import around_item
+
+    return around_item(app)
+
+
+@hookimpl
+def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
+    if not _is_on(app):
+        return None
+    from karenina_opentelemetry.items import around_stage
+
+    return around_stage(stage, app)
+
+
+@hookimpl
+def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
+    if not _is_on(app):
+        return None
+    from karenina_opentelemetry.ports import TracedPort
+    from karenina_opentelemetry.tracing import tracing_of
+
+    return TracedPort(port, model, tracing_of(app, model))
+
+
+@hookimpl
+def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> Any | None:
+    if not _is_on(app):
+        return None
+    from karenina_opentelemetry.ports import TracedEmbedder
+    from karenina_opentelemetry.tracing import tracing_of
+
+    return TracedEmbedder(embedder, name, model, tracing_of(app))
+
+
+@hookimpl
+def karenina_wrap_agent(model: ModelConfig, app: Any) -> Any | None:
+    if not _is_on(app):
+        return None
+    from karenina_opentelemetry.agents import around_agent
+
+    return around_agent(model, app)
+
+
+def _is_on(app: Any) -> bool:
+    settings = app.settings(NAME)
+    return settings is not None and settings.enabled

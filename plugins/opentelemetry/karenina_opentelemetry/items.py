@@ -1,0 +1,128 @@
+"""Spans of items and of their stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+from opentelemetry.trace import Span
+
+from karenina_core import VerificationResult
+from karenina_core.model.identity import TaskIdentity
+from karenina_core.model.trait_rows import FAILED, TraitOutcome, read_traits
+from karenina_core.model.trait_scale import is_number, scale_classes
+from karenina_core.run.reasons import why
+
+from .tracing import Tracing, fill, harmless, known, tracing_of
+
+__all__ = ["around_item", "around_stage"]
+
+EVENT = "gen_ai.evaluation.result"
+VERDICT = "karenina.verdict"
+"""The name of the event about the item as a whole; traits may be called `verdict`."""
+OF_TEXT = re.compile(r"^urn:uuid:question-.*-([0-9a-f]{8})$", re.DOTALL)
+"""An id that was made from the question's text and shows the beginning of it."""
+SCORES = {"passed": 1.0, "failed": 0.0, "auto_failed": 0.0}
+"""Outcomes that are a verdict; the others have a label only."""
+
+
+@frozen(kw_only=True)
+class _Told:
+    """One evaluation: a number, a name for it, or why there is none."""
+
+    name: str
+    value: float | None = None
+    label: str | None = None
+    error: str | None = None
+
+
+def around_item(app: Any) -> Callable[..., Awaitable[None]]:
+    """See the hook `karenina_wrap_item`."""
+    tracing = tracing_of(app)
+
+    async def around(task: TaskIdentity, proceed: Callable[[], Awaitable[VerificationResult]]) -> None:
+        facts = {
+            "karenina.question.id": _shown_id(task.question_id, tracing),
+            "karenina.template.id": task.template_id,
+            "karenina.answering.model": str(task.answering),
+            "karenina.parsing.model": str(task.parsing),
+            "karenina.replicate": task.replicate,
+        }
+        with tracing.span("item", facts) as span:
+            _tell(span, await proceed(), tracing)
+
+    return around
+
+
+def around_stage(stage: Any, app: Any) -> Callable[..., Awaitable[None]]:
+    """See the hook `karenina_wrap_stage`. Stages that are skipped have no span."""
+    tracing = tracing_of(app)
+
+    async def around(context: Any, proceed: Callable[[], Awaitable[None]]) -> None:
+        with tracing.span(f"stage {stage.name}", {"karenina.stage": stage.name}) as span:
+            before = context.error
+            await proceed()
+            if context.error is not None and context.error != before:
+                tracing.failed(span, str(context.error_kind), context.error)
+
+    return around
+
+
+def _shown_id(question: str, tracing: Tracing) -> str:
+    """The id, without the words of the question that it may be made of."""
+    if tracing.settings.content:
+        return tracing.redacted(question)
+    found = OF_TEXT.match(question)
+    return f"question-{found[1]}" if found else question
+
+
+@harmless
+def _tell(span: Span, result: VerificationResult, tracing: Tracing) -> None:
+    if not span.is_recording():
+        return
+    metadata = result.metadata
+    fill(span, {"karenina.result.id": metadata.result_id, "karenina.outcome": metadata.outcome})
+    error = (metadata.outcome_detail or "error") if metadata.outcome == "error" else None
+    if error is not None:
+        tracing.failed(span, error, metadata.error or "")
+    verdict = _Told(name=VERDICT, value=SCORES.get(metadata.outcome), label=metadata.outcome, error=error)
+    _event(span, verdict, why(result), tracing)
+    for trait in read_traits(result.rubric) if result.rubric else ():
+        for told in _scores(trait):
+            _event(span, told, trait.reason, tracing)
+
+
+def _scores(trait: TraitOutcome) -> Iterator[_Told]:
+    """What a judge wrote in its own words is content, and no score. A trait that was skipped was not evaluated."""
+    name, value = trait.name, trait.value
+    if trait.state in FAILED:
+        yield _Told(name=name, error=trait.state)
+    elif trait.kind in ("metric", "template"):
+        parts = trait.metrics if trait.kind == "metric" else value if isinstance(value, dict) else {}
+        yield from (_score(f"{name}.{part}", number) for part, number in parts.items() if _is_score(number))
+    elif _is_score(value):
+        classes = scale_classes(trait.scale) if trait.kind == "literal" else []
+        of_class = classes[value] if isinstance(value, int) and 0 <= value < len(classes) else None
+        yield _score(name, value, of_class)
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, bool) or is_number(value)
+
+
+def _score(name: str, value: Any, label: str | None = None) -> _Told:
+    return _Told(name=name, value=float(value), label=str(value).lower() if isinstance(value, bool) else label)
+
+
+def _event(span: Span, told: _Told, reason: str, tracing: Tracing) -> None:
+    explanation = tracing.redacted(reason) if tracing.settings.content else None
+    facts: dict[str, Any] = {
+        "gen_ai.evaluation.name": told.name,
+        "gen_ai.evaluation.score.value": told.value,
+        "gen_ai.evaluation.score.label": told.label,
+        "gen_ai.evaluation.explanation": explanation,
+        "error.type": told.error,
+    }
+    span.add_event(EVENT, known(facts))

@@ -1,0 +1,52 @@
+"""The one definition of columns: what DataFrames, CSV and Parquet files of results have in common.
+
+A `Table` says which columns there are and what of a result its rows are about. `RESULT` has one row for every item, the
+others go into it: `TEMPLATE` field by field, `REGEX` pattern by pattern, `USAGE` task by task, `RUBRIC` trait by trait,
+`JUDGMENT` and `RUBRIC_JUDGMENT` quotation by quotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .cells import CellType, as_json, cell, written
+from .judgment import JUDGMENT, RUBRIC_JUDGMENT
+from .rubric import RUBRIC, RUBRIC_WITH_EVIDENCE
+from .table import Column, Row, Table
+from .template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
+from .whole import RESULT
+
+__all__ = [
+    "JUDGMENT",
+    "REGEX",
+    "RESULT",
+    "RUBRIC",
+    "RUBRIC_JUDGMENT",
+    "RUBRIC_WITH_EVIDENCE",
+    "TABLES",
+    "TEMPLATE",
+    "USAGE",
+    "USAGE_TOTALS",
+    "CellType",
+    "Column",
+    "Row",
+    "Table",
+    "as_json",
+    "cell",
+    "written",
+]
+
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        RESULT,
+        TEMPLATE,
+        REGEX,
+        USAGE,
+        USAGE_TOTALS,
+        RUBRIC,
+        RUBRIC_WITH_EVIDENCE,
+        JUDGMENT,
+        RUBRIC_JUDGMENT,
+    )
+}

@@ -1,0 +1,237 @@
+"""Columns that every table of results has: how an item ended, which one it is, who answered and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+from karenina_core import VerificationResult
+from karenina_core.errors import shortened
+from karenina_core.run.reasons import why
+
+from .table import Column, Found, Row, at
+
+__all__ = [
+    "ADDED",
+    "CAVEATS",
+    "CHECKS",
+    "ENDING",
+    "IDENTITY",
+    "MODELS",
+    "PARSING_AGENT",
+    "RECURSION",
+    "RESPONSE",
+    "RUN",
+    "caveats_of",
+    "extension_columns",
+    "failure_of",
+]
+
+LONGEST_REASON = 500
+
+# How documented categories are told from outcomes
+
+GUARDS: Mapping[str, str] = {
+    "RecursionLimitAutoFail": "recursion_limit",
+    "TraceValidationAutoFail": "trace_validation",
+    "DeepJudgmentAutoFail": "deep_judgment",
+    "DeepJudgmentRubricAutoFail": "deep_judgment_rubric",
+}
+ERRORS: Mapping[str, tuple[str, str]] = {
+    "timeout": ("timeout", "retry"),
+    "connection": ("connection", "retry"),
+    "rate_limited": ("rate_limit", "retry"),
+    "server": ("server_error", "retry"),
+    "template": ("template_validation", "system"),
+    "judge": ("parsing", "system"),
+}
+UNEXPECTED = ("unexpected_error", "system")
+
+
+def failure_of(result: VerificationResult) -> tuple[str | None, str | None]:
+    """`(category, group)` of what kept an item from passing; None for items that passed, were scored or skipped.
+
+    Groups: `content` (a wrong answer), `autofail` (a guard), `abstained` (nothing to judge), `retry` (the model could
+    not be reached) and `system` (everything else that broke).
+    """
+    outcome, detail = result.metadata.outcome, result.metadata.outcome_detail or ""
+    if outcome == "failed":
+        return "content", "content"
+    if outcome == "auto_failed":
+        return GUARDS.get(detail, detail or None), "autofail"
+    if outcome in ("abstained", "insufficient"):
+        return ("abstention" if outcome == "abstained" else "sufficiency"), "abstained"
+    return ERRORS.get(detail, UNEXPECTED) if outcome == "error" else (None, None)
+
+
+def _success(row: Row) -> bool | None:
+    outcome = row.result.metadata.outcome
+    return None if outcome == "skipped" else outcome in ("passed", "scored")
+
+
+def _stage(row: Row) -> str | None:
+    """The stage that failed, or whose effect last changed the verdict."""
+    outcome = row.result.metadata.outcome
+    if outcome == "error":
+        return next((entry.stage for entry in row.result.trail if entry.status == "failed"), None)
+    if outcome in ("passed", "scored", "skipped"):
+        return None
+    verdict, stage = None, None
+    for entry in row.result.ledger:
+        said = entry.effect.get("verdict")
+        if said is not None and said != verdict:
+            verdict, stage = said, entry.stage
+    return stage
+
+
+def _reason(row: Row) -> str | None:
+    return shortened(why(row.result), LONGEST_REASON) or None
+
+
+def caveats_of(result: VerificationResult) -> list[str]:
+    """The names of what to keep in mind about a result, each once."""
+    found = {
+        "partial_content": "truncated" in result.generation.text_flags,
+        "embedding_override": result.template is not None and result.template.embedding_override_applied,
+        "retries_used": bool(result.metadata.retry_counts),
+    }
+    names = (*(name for name, holds in found.items() if holds), *result.metadata.caveats)
+    return list(dict.fromkeys(names))
+
+
+def _caveats(row: Row) -> str | None:
+    return ", ".join(caveats_of(row.result)) or None
+
+
+def _none(_: Row) -> None:
+    return None
+
+
+def _of_template(name: str) -> Callable[[Row], Any]:
+    return at(f"template.{name}")
+
+
+ENDING = (
+    Column(
+        "success",
+        "boolean",
+        _success,
+        "True: passed, or scored where no verdict was due. False: everything else, wrong answers and errors alike; "
+        "`failure_group` and `outcome` tell them apart. None: no stage gave a verdict.",
+    ),
+    Column("failure_category", "text", lambda row: failure_of(row.result)[0], "What kept the item from passing."),
+    Column(
+        "failure_group",
+        "text",
+        lambda row: failure_of(row.result)[1],
+        "`content`: a wrong answer. `autofail`: a guard decided. `abstained`: refused or insufficient. `retry`: the "
+        "model could not be reached. `system`: anything else that broke.",
+    ),
+    Column("failure_stage", "text", _stage, "The stage that failed, or whose word last changed the verdict."),
+    Column("failure_reason", "text", _reason, f"The error, or what decided; at most {LONGEST_REASON} characters."),
+)
+CAVEATS = Column(
+    "caveats",
+    "text",
+    _caveats,
+    "What to keep in mind, joined by commas: `partial_content` (the answer was cut off), `embedding_override` (a wrong "
+    "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge did not say "
+    "readably whether an agent is needed), and what stages of other packages tell.",
+)
+RECURSION = Column("recursion_limit_reached", "boolean", at("generation.recursion_limit_reached"))
+NO_SCENARIO = "None: the item belongs to no scenario."
+IDENTITY = (
+    Column("question_id", "text", at("metadata.question_id")),
+    Column("template_id", "text", at("metadata.template_id")),
+    Column("question_text", "text", at("metadata.question_text")),
+    Column("keywords", "json", at("metadata.keywords"), "A list of texts."),
+    Column("replicate", "whole", at("metadata.replicate"), "From 1."),
+    Column("answering_mcp_servers", "json", at("generation.answering_mcp_servers"), "A list of names."),
+    Column("scenario_id", "text", _none, NO_SCENARIO),
+    Column("scenario_node", "text", _none, NO_SCENARIO),
+    Column("scenario_turn", "whole", _none, NO_SCENARIO),
+    Column("scenario_path", "json", _none, NO_SCENARIO),
+)
+MODELS = (
+    Column("answering_model", "text", at("metadata.answering_model")),
+    Column("parsing_model", "text", at("metadata.parsing_model")),
+    Column("answering_system_prompt", "text", at("metadata.answering_system_prompt")),
+    Column("parsing_system_prompt", "text", at("metadata.parsing_system_prompt")),
+)
+RESPONSE = Column("raw_llm_response", "text", at("generation.raw_llm_response"))
+CHECKS = (
+    Column("embedding_check_performed", "boolean", _of_template("embedding_check_performed")),
+    Column("embedding_similarity_score", "number", _of_template("embedding_similarity_score"), "From 0 to 1."),
+    Column("embedding_override_applied", "boolean", _of_template("embedding_override_applied")),
+    Column("embedding_model_used", "text", _of_template("embedding_model_used")),
+    Column("abstention_check_performed", "boolean", at("checks.abstention_check_performed")),
+    Column("abstention_detected", "boolean", at("checks.abstention_detected")),
+    Column("abstention_override_applied", "boolean", at("checks.abstention_override_applied")),
+    Column("abstention_reasoning", "text", at("checks.abstention_reasoning")),
+    Column("sufficiency_check_performed", "boolean", at("checks.sufficiency_check_performed")),
+    Column("sufficiency_detected", "boolean", at("checks.sufficiency_detected"), "True: the answer is sufficient."),
+    Column("sufficiency_override_applied", "boolean", at("checks.sufficiency_override_applied")),
+    Column("sufficiency_reasoning", "text", at("checks.sufficiency_reasoning")),
+    Column("regex_validations_performed", "boolean", _of_template("regex_validations_performed")),
+    Column("regex_overall_success", "boolean", _of_template("regex_overall_success")),
+)
+PARSING_AGENT = (
+    Column(
+        "agentic_parsing_performed",
+        "boolean",
+        _of_template("agentic_parsing_performed"),
+        "Whether an agent filled in the fields.",
+    ),
+    Column("agentic_extraction_recovery", "text", _of_template("agentic_extraction_recovery")),
+    Column("agentic_extraction_error", "text", _of_template("agentic_extraction_error")),
+    Column(
+        "dynamic_parsing_performed",
+        "boolean",
+        _of_template("dynamic_parsing_performed"),
+        "Whether the judge was to decide if an agent is needed.",
+    ),
+    Column(
+        "dynamic_parse_decision",
+        "text",
+        _of_template("dynamic_parse_decision"),
+        "`direct`, `escalated` (an agent was sent) or `answer_error_null`.",
+    ),
+    Column("dynamic_decision_reasoning", "text", _of_template("dynamic_decision_reasoning")),
+    Column(
+        "parsing_investigation_trace",
+        "text",
+        _of_template("investigation_trace"),
+        "What the agent did that filled in the fields.",
+    ),
+)
+RUN = (
+    Column("execution_time", "number", at("metadata.execution_time"), "Seconds."),
+    Column("timestamp", "text", at("metadata.timestamp"), "ISO 8601 with offset: when the item began."),
+    Column("run_name", "text", at("metadata.run_name")),
+)
+ADDED = (
+    Column("result_index", "whole", lambda row: row.index, "The place of the result in the set, from 0."),
+    Column("result_id", "text", at("metadata.result_id")),
+    Column("outcome", "text", at("metadata.outcome"), "One of the outcomes; exactly one for every item."),
+    Column("outcome_detail", "text", at("metadata.outcome_detail"), "The guard, the kind of error, or why skipped."),
+    Column("completed_without_errors", "boolean", at("metadata.completed_without_errors")),
+    Column("error", "text", at("metadata.error")),
+    Column("warnings", "json", at("metadata.warnings"), "A list of texts."),
+    Column("evaluation_mode", "text", at("metadata.evaluation_mode")),
+)
+"""What every table has at its end."""
+
+
+def extension_columns(result: VerificationResult) -> Iterator[Found]:
+    """One for every value that a stage of another package added: `plugin.key`."""
+    for plugin, values in result.extensions.items():
+        for key in values:
+            yield _extension(plugin, key)
+
+
+def _extension(plugin: str, key: str) -> Found:
+    def read(row: Row) -> Any:
+        return row.result.extensions.get(plugin, {}).get(key)
+
+    told: Hashable = ("extension", plugin, key)
+    return told, Column(f"{plugin}.{key}", "value", read, "Added by a stage of another package.")

@@ -1,0 +1,154 @@
+"""Columns and tables: how results become rows. DataFrames, CSV and Parquet all read them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from karenina_core import VerificationResult
+
+from .cells import CellType, cell, written
+
+__all__ = ["Column", "Row", "Table", "at"]
+
+
+@frozen
+class Row:
+    """What one row is read from: a result, its place in the set, and what of the result the row is about."""
+
+    result: VerificationResult
+    index: int = 0
+    item: Any = None
+
+
+@frozen
+class Column:
+    """One column: its name, the type of its cells, and how a cell is read."""
+
+    name: str
+    type: CellType
+    read: Callable[[Row], Any] = field(repr=False)
+    about: str = ""
+    """What the cells say, where the name does not."""
+    per_result: bool = True
+    """Whether all rows of a result have the same cell: it can then be read of a row that has no `item`."""
+
+    def cell(self, row: Row) -> Any:
+        """The cell as a Python value."""
+        return cell(self.type, self.read(row))
+
+    def written(self, row: Row) -> Any:
+        """The cell where a column has one type: a `value` is JSON text."""
+        return written(self.type, self.read(row))
+
+
+def at(path: str) -> Callable[[Row], Any]:
+    """Reads a field of the result, such as `template.verify_result`; None where the part is missing."""
+    steps = path.split(".")
+
+    def read(row: Row) -> Any:
+        value: Any = row.result
+        for step in steps:
+            if value is None:
+                return None
+            value = getattr(value, step)
+        return value
+
+    return read
+
+
+Found = tuple[Hashable, Column]
+"""A column that only some results have, and what tells it from others that would have the same name."""
+
+
+def _no_items(_: VerificationResult) -> Iterable[Any]:
+    return (None,)
+
+
+def _no_columns(_: VerificationResult) -> Iterable[Found]:
+    return ()
+
+
+@frozen
+class Table:
+    """A kind of table over results."""
+
+    name: str
+    columns: tuple[Column, ...]
+    """Those that every table of the kind has, in order."""
+    items: Callable[[VerificationResult], Iterable[Any]] = field(default=_no_items, repr=False)
+    """What a result has rows about, one row each."""
+    more: Callable[[VerificationResult], Iterable[Found]] = field(default=_no_columns, repr=False)
+    """The columns that a result has beside the fixed ones."""
+    more_after: str | None = None
+    """The fixed column after which they stand; None: at the end."""
+
+    def columns_for(self, results: Iterable[VerificationResult]) -> tuple[Column, ...]:
+        """The columns of a table of these results, which are gone through once.
+
+        Columns that only some results have are in alphabetical order; two of one name are told apart by a number.
+        """
+        found: dict[Hashable, Column] = {}
+        for result in results:
+            for key, column in self.more(result):
+                found.setdefault(key, column)
+        names = {column.name for column in self.columns}
+        more = []
+        for _, column in sorted(found.items(), key=lambda pair: (pair[1].name, repr(pair[0]))):
+            plain = name = cell("text", column.name)
+            number = 1
+            while name in names:
+                number += 1
+                name = f"{plain}_{number}"
+            names.add(name)
+            more.append(evolve(column, name=name))
+        place = len(self.columns)
+        if self.more_after is not None:
+            place = [column.name for column in self.columns].index(self.more_after) + 1
+        return (*self.columns[:place], *more, *self.columns[place:])
+
+    def sources(self, results: Iterable[VerificationResult], start: int = 0) -> Iterator[Row]:
+        """What the rows are read from, result by result; `start` is the index of the first result."""
+        for index, result in enumerate(results, start):
+            for item in self.items(result):
+                yield Row(result, index, item)
+
+    def written_rows(
+        self, results: Iterable[VerificationResult], columns: Sequence[Column], start: int = 0
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows for a place where a column has one type, one after the other: nothing is kept in memory."""
+        return self._rows(results, columns, start, written)
+
+    def rows(
+        self, results: Iterable[VerificationResult], columns: Sequence[Column], start: int = 0
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows of Python values, one after the other."""
+        return self._rows(results, columns, start, cell)
+
+    def _rows(
+        self,
+        results: Iterable[VerificationResult],
+        columns: Sequence[Column],
+        start: int,
+        convert: Callable[[CellType, Any], Any],
+    ) -> Iterator[tuple[Any, ...]]:
+        """Cells that all rows of a result have in common are read once."""
+        for index, result in enumerate(results, start):
+            shared: list[Any] | None = None
+            for item in self.items(result):
+                row = Row(result, index, item)
+                if shared is None:
+                    shared = [convert(c.type, c.read(row)) if c.per_result else None for c in columns]
+                yield tuple(
+                    value if c.per_result else convert(c.type, c.read(row))
+                    for c, value in zip(columns, shared, strict=True)
+                )
+
+    def column(self, name: str) -> Column:
+        """The fixed column of this name. Raises KeyError."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)

@@ -1,0 +1,44 @@
+"""`karenina export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Write the results of a run in another file format.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    help="json, jsonl, csv, parquet, sqlite, or what a plugin brings. Default: by the suffix of FILE.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The file; one that is there is replaced. Default: the name of DIR with the format's suffix, in the working "
+    "directory.",
+)
+@click.pass_context
+def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None) -> None:
+    """Write the results in DIR, a run directory or a file of results, to FILE. Its name is printed.
+
+    Results are read and written one after the other, so that they need not fit into memory. FILE is there as a whole or
+    not at all.
+
+    \b
+    Exit codes: 0 written, 1 the results cannot be read, the file cannot be written or a package is missing, 2 wrong
+    usage.
+    """
+    if format_ is None and output is None:
+        raise click.UsageError("give --format NAME, -o FILE, or both.", ctx)
+    from ..exporting import export
+
+    click.echo(export(directory, format_, output))
+    ctx.exit(0)

@@ -1,0 +1,120 @@
+"""Gates: what a comparison must come to. A gate that cannot be decided fails, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from ..numbers import Numbers
+from .values import Comparison, Row
+from .wording import many, models, percent, signed
+
+__all__ = ["Gate", "Limits", "gates"]
+
+
+SLACK = 1e-9
+"""Shares that differ by less are the same: sums of thirds are not exact."""
+
+
+@frozen(kw_only=True)
+class Limits:
+    """Which gates there are; None and False ask for nothing."""
+
+    no_regression: bool = False
+    """No row is significantly worse in B or loses significantly more answers to errors, every row has enough
+    questions to tell and a direction if it differs significantly, and every model of A is in B."""
+    coverage: float | None = None
+    """The smallest share of the questions of either side that must be compared, in every row."""
+    pass_rate: float | None = None
+    """The smallest pass rate of every model in B."""
+
+
+@frozen
+class Gate:
+    """One condition and what became of it."""
+
+    name: str
+    """`regression`, `coverage` or `pass rate`."""
+    about: str
+    """The models, and the metric."""
+    passed: bool
+    message: str
+
+
+def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:
+    """Every gate that `limits` asks for, in a fixed order. Nothing to compare fails each of them."""
+    found: list[Gate] = []
+    if limits.no_regression:
+        found += _regressions(comparison)
+    if limits.coverage is not None:
+        found += _coverages(comparison, limits.coverage)
+    if limits.pass_rate is not None:
+        found += _pass_rates(comparison, limits.pass_rate)
+    return tuple(found)
+
+
+def _regressions(comparison: Comparison) -> Iterator[Gate]:
+    for row in comparison.rows:
+        yield Gate("regression", _about(row), *_regression(row, comparison.alpha))
+    for name in comparison.unpaired_a:
+        told = "B has no results of it; name the models to compare (--models)"
+        yield Gate("regression", name, False, told)
+    if not comparison.rows:
+        yield Gate("regression", "all models", False, f"cannot be decided: {comparison.nothing}")
+
+
+def _regression(row: Row, alpha: float) -> tuple[bool, str]:
+    if row.verdict == "not compared" or row.difference is None:
+        return False, f"cannot be decided: none of {many(row.questions, 'question')} has a value on both sides"
+    told = f"{signed(row.difference, row)} on {many(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
+    if row.verdict == "too few pairs":
+        few = many(row.compared, "question") + (f" in {many(row.clusters, 'group')}" if row.clusters else "")
+        return False, f"cannot be decided: no result of {few} could be significant ({told})"
+    if row.verdict == "worse":
+        return False, f"significantly worse: {told}"
+    if row.verdict == "different":
+        what = "nobody says which direction is good; name the metrics that decide (--metric)"
+        return False, f"cannot be decided: significantly different, and {what} ({told})"
+    if row.lost_p <= alpha and row.lost > 0:
+        lost = f"more than A on {many(row.lost_b, 'question')}, less on {row.lost_a}"
+        return (
+            False,
+            f"B has significantly more answers without a value: {lost}, adjusted p = {row.lost_p:.3g} ({told})",
+        )
+    return True, f"{row.verdict}: {told}"
+
+
+def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
+    for row in comparison.rows:
+        share = row.coverage or 0.0
+        partly = share < row.compared / max(1, row.questions) - SLACK
+        counted = f"{percent(share)}{', with the answers that have no value' if partly else ''}"
+        told = f"{row.compared} of {many(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
+        yield Gate("coverage", _about(row), share >= least - SLACK, told)
+    for name in comparison.unpaired_a:
+        yield Gate("coverage", name, False, "B has no results of it")
+    if not comparison.rows:
+        yield Gate("coverage", "all models", False, f"cannot be decided: {comparison.nothing}")
+
+
+def _pass_rates(comparison: Comparison, least: float) -> Iterator[Gate]:
+    for numbers in comparison.numbers_b.pairs:
+        about = f"{numbers.answering}, judged by {numbers.parsing}"
+        yield Gate("pass rate", about, *_pass_rate(numbers, least))
+    if not comparison.numbers_b.pairs:
+        yield Gate("pass rate", "all models", False, f"cannot be decided: {comparison.nothing or 'B has no items'}")
+
+
+def _pass_rate(numbers: Numbers, least: float) -> tuple[bool, str]:
+    rate = numbers.pass_rate
+    if rate.value is None:
+        return False, f"cannot be decided: none of {many(numbers.items, 'item')} has a verdict"
+    missing = sum(rate.missing.values())
+    without = f"; {missing} items without a verdict are not in it" if missing else ""
+    told = f"{percent(rate.value)} of {rate.items} items pass, {percent(least)} asked for{without}"
+    return rate.value >= least, told
+
+
+def _about(row: Row) -> str:
+    return f"{models(row.pair)}: {row.metric}"

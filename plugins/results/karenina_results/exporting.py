@@ -1,0 +1,33 @@
+"""What `karenina export` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from karenina_core import Karenina
+from karenina_core.cli.output import note
+from karenina_core.run.exports import export_results, find_format, ready_format, usual_suffix
+from karenina_core.run.stored import stored_results
+
+__all__ = ["export"]
+
+
+def export(source: Path, name: str | None, output: Path | None, app: Karenina | None = None) -> Path:
+    """Write the results of a run directory or a file to another file, and return its name.
+
+    `name` is that of a format, or the suffix of `output` says which one. Raises KareninaError.
+    """
+    app = app or Karenina.default()
+    if output is None:
+        output = Path(f"{_name(source.resolve())}{usual_suffix(find_format(app, Path(), name))}")
+    stored = stored_results(source, app)
+    found = ready_format(app, output, name, kept=[stored.file])
+    for warning in stored.notes:
+        note(f"Warning: {warning}")
+    export_results(stored, output, found, stored.manifest)
+    return output
+
+
+def _name(source: Path) -> str:
+    """A folder has no suffix: `gpt-4.1` is its whole name."""
+    return source.name if source.is_dir() else source.stem

@@ -1,0 +1,187 @@
+"""The format csv: one row an item, for spreadsheets and statistics programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from karenina_core import VerificationResult
+from karenina_core.errors import BenchmarkError
+
+from ..columns import RESULT, CellType, Column
+from .about import export_columns
+
+__all__ = ["CsvFile", "merge_rows", "read_columns", "read_rows", "write_rows"]
+
+CELL = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
+ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+"""How texts begin that a spreadsheet program might take for a formula or a command."""
+INERT = "'"
+Raw = tuple[bool, str]
+"""A cell as it stands in the file: whether it is a text in quotation marks, and what it says."""
+
+
+class CsvFile:
+    """The columns of whole results, those of each trait among them, and when and of which run they were written.
+
+    It does not hold whole results: `read_rows` gives back its rows.
+    """
+
+    name = "csv"
+    suffixes = (".csv",)
+
+    def write(self, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
+        write_rows(results, path, manifest)
+
+
+def write_rows(
+    results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any], *, start: int = 0
+) -> None:
+    """Write a file of RFC 4180 in UTF-8; `start` is the index of the first result.
+
+    Nothing is an empty cell, an empty text is `""`. A text that a spreadsheet program might run gets an apostrophe.
+    """
+    columns = (*RESULT.columns_for(results), *export_columns(manifest))
+    types = [column.type for column in columns]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(_line(_text(column.name) for column in columns))
+        for row in RESULT.written_rows(results, columns, start):
+            file.write(_line(_written(type_, value) for type_, value in zip(types, row, strict=True)))
+
+
+def read_columns(path: str | Path) -> list[str]:
+    """The names of the columns of a file that `write_rows` wrote. Raises BenchmarkError."""
+    return [name for name, _ in _header(path)]
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file that `write_rows` wrote, `{column: cell}`, each cell as `Table.written_rows` gives it.
+
+    Raises BenchmarkError where it is another file.
+    """
+    header = _header(path)
+    rows = _records(path)
+    next(rows)
+    for number, cells in enumerate(rows, 1):
+        if len(cells) != len(header):
+            raise BenchmarkError(f"{path}, row {number}: {len(cells)} cells, but there are {len(header)} columns")
+        try:
+            yield {name: _read(type_, cell) for (name, type_), cell in zip(header, cells, strict=True)}
+        except ValueError as error:
+            raise BenchmarkError(f"{path}, row {number}: {error}") from error
+
+
+def merge_rows(parts: Sequence[Path], target: IO[str]) -> None:
+    """Write the rows of several files, one after the other, under the columns of all of them."""
+    headers = [next(_records(part)) for part in parts]
+    names = _merged([[_name(cell) for cell in header] for header in headers])
+    target.write(_line(map(_text, names)))
+    for part, header in zip(parts, headers, strict=True):
+        places = {_name(cell): place for place, cell in enumerate(header)}
+        records = _records(part)
+        next(records)
+        for cells in records:
+            target.write(_line(_raw(cells[places[name]]) if name in places else "" for name in names))
+
+
+def _merged(headers: Sequence[Sequence[str]]) -> list[str]:
+    """The columns that all tables have, with those of traits and extensions where a single table has them."""
+    fixed = [column.name for column in RESULT.columns]
+    known = {*fixed, *(column.name for column in export_columns({}))}
+    more = sorted({name for header in headers for name in header} - known)
+    place = fixed.index(RESULT.more_after) + 1 if RESULT.more_after else len(fixed)
+    last = [column.name for column in export_columns({})]
+    return [*fixed[:place], *more, *fixed[place:], *last]
+
+
+# Cells
+
+
+def _line(cells: Iterable[str]) -> str:
+    return ",".join(cells) + "\r\n"
+
+
+def _quoted(text: str) -> str:
+    """Always in quotation marks: a program that takes semicolons for separators must not split it either."""
+    return '"{}"'.format(text.replace('"', '""'))
+
+
+def _text(text: str) -> str:
+    """No text begins like a formula; one that begins with an apostrophe of its own gets another one."""
+    return _quoted(f"{INERT}{text}" if text.startswith(INERT) or ACTIVE.match(text) else text)
+
+
+def _written(type_: CellType, value: Any) -> str:
+    if value is None:
+        return ""
+    if type_ == "text":
+        return _text(value)
+    if type_ in ("json", "value"):
+        return _quoted(value)  # begins with a bracket, a quotation mark, a letter, or is a number
+    return json.dumps(value)
+
+
+def _raw(cell: Raw) -> str:
+    quoted, text = cell
+    return _quoted(text) if quoted else text
+
+
+def _name(cell: Raw) -> str:
+    return cell[1].removeprefix(INERT)
+
+
+def _read(type_: CellType, cell: Raw) -> Any:
+    quoted, text = cell
+    if not quoted and not text:
+        return None
+    if type_ == "text":
+        return text.removeprefix(INERT)
+    return text if type_ in ("json", "value") else json.loads(text)
+
+
+# Records
+
+
+def _header(path: str | Path) -> list[tuple[str, CellType]]:
+    """Names and types of the columns."""
+    known: dict[str, CellType] = {column.name: column.type for column in _fixed()}
+    try:
+        names = [_name(cell) for cell in next(_records(path))]
+    except StopIteration:
+        raise BenchmarkError(f"{path} is empty") from None
+    if missing := [column.name for column in RESULT.columns if column.name not in names]:
+        raise BenchmarkError(f"{path} is no table of results: it has no column {missing[0]!r}")
+    return [(name, known.get(name, "value")) for name in names]
+
+
+def _fixed() -> Iterator[Column]:
+    return chain(RESULT.columns, export_columns({}))
+
+
+def _records(path: str | Path) -> Iterator[list[Raw]]:
+    """The cells of every record. One that a crash cut off is left out."""
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            text, marks = [], 0
+            for line in file:
+                text.append(line)
+                marks += line.count('"')
+                if marks % 2 == 0 and line.endswith(("\n", "\r")):  # else it goes on, within quotation marks
+                    yield _cells("".join(text))
+                    text, marks = [], 0
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{path} cannot be read: {error}") from error
+
+
+def _cells(record: str) -> list[Raw]:
+    cells: list[Raw] = []
+    for found in CELL.finditer(record):
+        quoted, plain, end = found.groups()
+        cells.append((True, quoted.replace('""', '"')) if quoted is not None else (False, plain))
+        if end != ",":
+            break
+    return cells

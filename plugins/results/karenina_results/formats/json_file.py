@@ -1,0 +1,71 @@
+"""The format json: one document, version 2.2, written and read one result after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from karenina_core import VerificationResult
+from karenina_core.errors import BenchmarkError, ConfigError
+from karenina_core.log import get_logger
+
+from ..records import portable_record
+from .about import about_run
+from .json_stream import elements
+from .other_tools import result_from
+
+__all__ = ["JsonFile"]
+
+VERSION = "2.2"
+log = get_logger("karenina.results")
+
+
+class JsonFile:
+    """`{"format_version", "metadata", "shared_data", "results"}`, one result a line.
+
+    Also reads the versions 2.0 and 2.1, and files of other tools: see `other_tools`.
+    """
+
+    name = "json"
+    suffixes = (".json",)
+
+    def write(self, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
+        head = {"metadata": about_run(results, manifest), "shared_data": {"rubric_definition": None}}
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(f'{{"format_version":"{VERSION}",\n')
+            for key, value in head.items():
+                file.write(f'"{key}":{json.dumps(value, separators=(",", ":"), default=str)},\n')
+            file.write('"results":[')
+            for number, result in enumerate(results):
+                file.write(f"{',' if number else ''}\n{portable_record(result)}")
+            file.write("\n]}\n")
+
+    def read(self, path: Path) -> Iterator[VerificationResult]:
+        """The results of a file. Raises BenchmarkError, which says how many could be read before."""
+        number, seen = 0, False
+        try:
+            with path.open(encoding="utf-8") as file:
+                for key, value in elements(file, "results"):
+                    if key == "format_version":
+                        _check_version(value)
+                    elif key == "scenario_results" and value:
+                        log.warning("scenario results are not read", file=str(path), left_out=len(value))
+                    seen = seen or key in ("results", "format_version")
+                    if key == "results":
+                        yield result_from(value)
+                        number += 1
+        except (OSError, ConfigError, ValueError) as error:
+            raise BenchmarkError(f"{path}: cannot be read after {_counted(number)}: {error}") from error
+        if not seen:
+            raise BenchmarkError(f"{path}: is not an export of results: it has neither results nor a format_version")
+
+
+def _check_version(version: Any) -> None:
+    if str(version).partition(".")[0] != VERSION.partition(".")[0]:
+        raise ValueError(f"its format_version is {version!r}; 2.0 and later versions that begin with 2 can be read")
+
+
+def _counted(number: int) -> str:
+    return f"{number} results" if number != 1 else "1 result"

@@ -1,0 +1,111 @@
+"""Rows become a DataFrame of pandas or polars, or a table of pyarrow. Each package is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from karenina_core import VerificationResult
+from karenina_core.errors import PluginError, did_you_mean
+from karenina_core.plugin.registry import is_installed
+
+from .columns import Column, Table
+
+__all__ = ["Backend", "arrow_schema", "backend_package", "frame", "to_frame"]
+
+Backend = Literal["pandas", "polars", "pyarrow"]
+Rows = Iterable[Sequence[Any]]
+
+DISTRIBUTIONS: Mapping[str, str] = {
+    "pandas": "karenina-results",
+    "polars": "karenina-results[polars]",
+    "pyarrow": "karenina-results[pyarrow]",
+}
+PANDAS = {
+    "text": "string",
+    "json": "string",
+    "whole": "Int64",
+    "number": "Float64",
+    "boolean": "boolean",
+    "value": "object",
+}
+"""All of them tell a missing value from every other one, and turn no whole number into a floating one."""
+POLARS = {"text": "String", "json": "String", "value": "String", "whole": "Int64", "number": "Float64"}
+ARROW = {"text": "string", "json": "string", "value": "string", "whole": "int64", "number": "float64"}
+
+
+def backend_package(name: str) -> Any:
+    """The package of a backend. Raises ValueError for an unknown one, PluginError where it is not installed."""
+    if name not in DISTRIBUTIONS:
+        known = ", ".join(DISTRIBUTIONS)
+        raise ValueError(f"there is no backend {name!r}{did_you_mean(name, DISTRIBUTIONS)}; there is: {known}")
+    if not is_installed(name):
+        raise PluginError(
+            f"the package {name!r} is not installed; install it with: pip install '{DISTRIBUTIONS[name]}'"
+        )
+    return importlib.import_module(name)
+
+
+def frame(table: Table, results: Sequence[VerificationResult], backend: str = "pandas") -> Any:
+    """The results as a table of this kind: a DataFrame of pandas or polars, or a `pyarrow.Table`.
+
+    Raises ValueError for an unknown backend, PluginError where its package is not installed.
+    """
+    backend_package(backend)  # nothing is computed for what cannot be made
+    columns = table.columns_for(results)
+    rows = table.rows if backend == "pandas" else table.written_rows
+    return to_frame(columns, rows(results, columns), backend)
+
+
+def to_frame(columns: Sequence[Column], rows: Rows, backend: str = "pandas") -> Any:
+    """Rows of cells as `Table.rows` (pandas) or `Table.written_rows` (polars, pyarrow) gives them.
+
+    Raises like `frame`.
+    """
+    package = backend_package(backend)
+    cells: list[list[Any]] = [[] for _ in columns]
+    for row in rows:
+        for values, value in zip(cells, row, strict=True):
+            values.append(value)
+    return MAKERS[backend](package, columns, cells)
+
+
+def _pandas(pandas: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
+    series = {c.name: pandas.Series(values, dtype=PANDAS[c.type]) for c, values in zip(columns, cells, strict=True)}
+    return pandas.DataFrame(series, columns=[column.name for column in columns])
+
+
+def _polars(polars: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
+    types = [getattr(polars, POLARS.get(column.type, "Boolean")) for column in columns]
+    return polars.DataFrame(
+        [polars.Series(c.name, values, dtype=t) for c, values, t in zip(columns, cells, types, strict=True)]
+    )
+
+
+def _pyarrow(pyarrow: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
+    schema = arrow_schema(columns)
+    return pyarrow.Table.from_arrays(
+        [pyarrow.array(values, type=known.type) for values, known in zip(cells, schema, strict=True)], schema=schema
+    )
+
+
+def arrow_schema(columns: Sequence[Column]) -> Any:
+    """The `pyarrow.Schema` of columns. The metadata of a field names its type of cells, `json` and `value` among them.
+
+    Raises PluginError where pyarrow is not installed.
+    """
+    pyarrow = backend_package("pyarrow")
+    return pyarrow.schema(
+        [
+            pyarrow.field(c.name, getattr(pyarrow, ARROW.get(c.type, "bool_"))(), metadata={"karenina": c.type})
+            for c in columns
+        ]
+    )
+
+
+MAKERS: Mapping[str, Callable[[Any, Sequence[Column], Sequence[list[Any]]], Any]] = {
+    "pandas": _pandas,
+    "polars": _polars,
+    "pyarrow": _pyarrow,
+}

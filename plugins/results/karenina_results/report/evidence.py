@@ -1,0 +1,103 @@
+"""What deep judgment found for fields and traits: quotations, reasoning, risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core import VerificationResult
+from karenina_core.model.quotations import Quotation
+
+from .texts import value
+
+__all__ = ["Evidence", "Quoted", "Reasoning", "evidence_of"]
+
+
+@frozen(kw_only=True)
+class Quoted:
+    """One quotation, or why there is none."""
+
+    kind: str
+    name: str
+    text: str
+    found: bool
+    """Whether it is marked in the text."""
+    in_trace: bool = False
+    """Whether it stands elsewhere in the trace."""
+    explanation: str = ""
+    confidence: str = ""
+    similarity: str = ""
+    risk: str = ""
+    justification: str = ""
+    search: str = ""
+
+
+@frozen(kw_only=True)
+class Reasoning:
+    """What the judge thought about one field or trait."""
+
+    kind: str
+    name: str
+    text: str
+    risk: str
+
+
+@frozen(kw_only=True)
+class Evidence:
+    """Everything that deep judgment stored for an item."""
+
+    quoted: Sequence[Quoted] = ()
+    reasoning: Sequence[Reasoning] = ()
+    without: Sequence[str] = ()
+    """Fields and traits for which a quotation was wanted and none stands in the text."""
+
+
+def evidence_of(result: VerificationResult, found: Iterable[Quotation]) -> Evidence:
+    """Quotations as `karenina_core.model.quotations` gives them, with what is stored beside them."""
+    fields, traits = result.deep_judgment, result.deep_judgment_rubric
+    field_risks = (fields.hallucination_risk_assessment or {}) if fields else {}
+    trait_risks = traits.rubric_hallucination_risk_assessment if traits else {}
+    overall = {name: about.get("overall_risk") for name, about in trait_risks.items() if isinstance(about, Mapping)}
+    return Evidence(
+        quoted=[_quoted(quotation) for quotation in found],
+        reasoning=[
+            *_reasoning("field", fields.attribute_reasoning if fields else {}, field_risks),
+            *_reasoning("trait", traits.rubric_trait_reasoning if traits else {}, overall),
+        ],
+        without=[
+            *(f"field {name}" for name in (fields.attributes_without_excerpts if fields else ())),
+            *(f"trait {name}" for name in (traits.traits_without_valid_excerpts if traits else ())),
+        ],
+    )
+
+
+def _quoted(quotation: Quotation) -> Quoted:
+    facts = quotation.facts
+    similarity = facts.get("similarity_score")
+    return Quoted(
+        kind=quotation.kind,
+        name=quotation.name,
+        text=_text(facts, "text"),
+        found=quotation.span is not None,
+        in_trace=quotation.in_trace,
+        explanation=_text(facts, "explanation"),
+        confidence=_text(facts, "confidence"),
+        similarity=f"{similarity:.2f}" if isinstance(similarity, int | float) else "",
+        risk=_text(facts, "hallucination_risk"),
+        justification=_text(facts, "hallucination_justification"),
+        search=_text(facts, "search_results") or _text(facts, "search_error"),
+    )
+
+
+def _reasoning(kind: str, texts: Mapping[str, str], risks: Mapping[str, Any]) -> list[Reasoning]:
+    return [
+        Reasoning(kind=kind, name=name, text=str(texts.get(name) or ""), risk=str(risks.get(name) or ""))
+        for name in dict.fromkeys((*texts, *risks))
+    ]
+
+
+def _text(facts: Mapping[str, Any], name: str) -> str:
+    found = facts.get(name)
+    return found if isinstance(found, str) else value(found)

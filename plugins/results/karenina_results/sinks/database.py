@@ -1,0 +1,105 @@
+"""What the sinks sqlite and postgres have in common: a store behind the protocol of sinks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from karenina_core import VerificationResult
+from karenina_core.log import get_logger
+from karenina_core.run.sinks import RunInfo
+
+from .store import Store
+
+__all__ = ["DatabaseSink"]
+
+log = get_logger("karenina.results")
+
+
+class DatabaseSink(ABC):
+    """Every result is committed when `write` returns. Databases are waited for in threads, never in the event loop.
+
+    A connection that is lost is made anew a few times before the sink fails.
+    """
+
+    name: ClassVar[str]
+    waits: ClassVar[Sequence[float]] = (0.0, 1.0, 5.0)
+    """Seconds before each attempt to connect anew."""
+
+    def __init__(self) -> None:
+        self._store: Store | None = None
+        self._run: RunInfo | None = None
+        self._one_at_a_time = threading.Lock()
+        """Held in the thread: where a write is cancelled, its thread goes on."""
+
+    @abstractmethod
+    def connect(self, run: RunInfo) -> Store:
+        """Open the database and prepare it."""
+
+    def lost(self, store: Store) -> bool:
+        """Whether what went wrong is that the connection is gone."""
+        return False
+
+    async def open(self, run: RunInfo) -> None:
+        self._run = run
+        await asyncio.to_thread(self._open, run)
+
+    async def write(self, result: VerificationResult) -> None:
+        await asyncio.to_thread(self._write, result)
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        await asyncio.to_thread(self._close, summary)
+
+    def _open(self, run: RunInfo) -> None:
+        with self._one_at_a_time:
+            store = self.connect(run)
+            try:
+                store.begin_run(run.run_name, run.benchmark, run.items)
+            except BaseException:
+                store.close()
+                raise
+            self._store = store
+
+    def _write(self, result: VerificationResult) -> None:
+        with self._one_at_a_time:
+            self._do(lambda store: store.add([result]))
+
+    def _close(self, summary: Mapping[str, Any]) -> None:
+        with self._one_at_a_time:
+            try:
+                name = self._run.run_name if self._run is not None else ""
+                self._do(lambda store: store.end_run(name, summary))
+            finally:
+                store, self._store = self._store, None
+                if store is not None:
+                    store.close()
+
+    def _do(self, task: Callable[[Store], None]) -> None:
+        """Do it, again where the connection was lost: whatever is written twice is there once."""
+        if self._store is None:
+            return
+        try:
+            task(self._store)
+        except Exception as error:
+            if not self.lost(self._store):
+                raise
+            self._connect_anew(error)
+            task(self._store)
+
+    def _connect_anew(self, error: Exception) -> None:
+        """Raises what the last attempt raised."""
+        assert self._run is not None
+        log.warning("the connection of a sink was lost; it is made anew", sink=self.name, error=type(error).__name__)
+        for wait in self.waits:
+            time.sleep(wait)
+            try:
+                self._store = self.connect(self._run)
+            except Exception as again:
+                error = again
+            else:
+                return
+        raise error

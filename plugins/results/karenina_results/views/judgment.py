@@ -1,0 +1,160 @@
+"""`JudgmentResults`: evidence for the fields of templates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from karenina_core import VerificationResult
+from karenina_core.model.result import DeepJudgmentPart
+
+from ..columns import JUDGMENT
+from ..columns.judgment import attributes, excerpts_of, quoted
+from .grouping import Aggregated, By, Scores
+from .view import View
+
+__all__ = ["JudgmentResults"]
+
+QUOTED = "excerpts"
+"""The step after which it is known what can be quoted."""
+REASONING_ONLY = "reasoning_only"
+"""The mode in which nothing is quoted."""
+
+
+class JudgmentResults(View):
+    """Results as evidence: what deep judgment quoted, concluded and found risky, field by field.
+
+    `to_dataframe()` has a row for every quotation, and one for every field without any. Getters give
+    `{result id: value}` for the results that were to be judged deeply.
+    """
+
+    table = JUDGMENT
+
+    def get_excerpts(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
+        """`{field: [quotation]}`; an entry without a text explains why there is none."""
+        return self._by_id(_part(lambda part: {name: _entries(part, name) for name in part.extracted_excerpts}))
+
+    def get_reasoning(self) -> dict[str, dict[str, str]]:
+        """`{field: what follows from its evidence}`."""
+        return self._by_id(_part(lambda part: dict(part.attribute_reasoning)))
+
+    def get_hallucination_risks(self) -> dict[str, dict[str, str]]:
+        """`{field: risk}`, where risks were assessed."""
+        return self._by_id(
+            _part(lambda part: dict(r) if (r := part.hallucination_risk_assessment) is not None else None)
+        )
+
+    def get_attributes_without_excerpts(self) -> dict[str, list[str]]:
+        """The fields for which nothing in the answer could be quoted."""
+        return self._by_id(_part(lambda part: list(part.attributes_without_excerpts)))
+
+    def get_search_results(self) -> dict[str, dict[str, list[Any]]]:
+        """`{field: [what was found for each quotation]}`, None where no search was made or it failed."""
+        return self._by_id(
+            _part(
+                lambda part: {
+                    name: [entry.get("search_results") for entry in quoted(_entries(part, name))]
+                    for name in part.extracted_excerpts
+                }
+            )
+        )
+
+    def get_processing_metrics(self) -> dict[str, dict[str, Any]]:
+        """`{"performed", "mode", "model_calls", "excerpt_retries", "stages_completed", "search_enabled"}`."""
+        return self._by_id(
+            _part(
+                lambda part: {
+                    "performed": part.deep_judgment_performed,
+                    "mode": part.deep_judgment_mode,
+                    "model_calls": part.deep_judgment_model_calls,
+                    "excerpt_retries": part.deep_judgment_excerpt_retry_count,
+                    "stages_completed": list(part.deep_judgment_stages_completed),
+                    "search_enabled": part.deep_judgment_search_enabled,
+                }
+            )
+        )
+
+    def aggregate_excerpt_counts(
+        self, strategy: str = "mean", by: By = "question_id"
+    ) -> dict[Hashable, dict[str, Aggregated]]:
+        """`{group: {field: Aggregated}}` of the number of quotations, among the items that were quoted from.
+
+        Items that did not come so far are errors of their fields, and of all fields where they have none.
+        """
+        aggregate = self.aggregator(strategy)
+        known = dict.fromkeys(name for result in self.results for name in attributes(result))
+        found: dict[Hashable, dict[str, Aggregated]] = {}
+        for key, results in self._groups(by).items():
+            scores: dict[str, Scores] = {}
+            for result in results:
+                for name, count, state in _counts(result, known):
+                    scores.setdefault(name, Scores()).take(count, state)
+            if scores:
+                found[key] = {name: group.aggregated(aggregate) for name, group in scores.items()}
+        return found
+
+    def aggregate_risk_distribution(self, by: By = "question_id") -> dict[Hashable, dict[str | None, int]]:
+        """`{group: {risk: fields}}`; None counts the fields that were not assessed."""
+        found: dict[Hashable, dict[str | None, int]] = {}
+        for key, results in self._groups(by).items():
+            counts = Counter(risk for result in results for risk in _risks(result))
+            if counts:
+                found[key] = dict(counts)
+        return found
+
+    def aggregate_model_calls(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
+        """What the calls of the judge come to, among the items that were to be judged deeply."""
+        return self._aggregated(strategy, by, _calls)
+
+    def get_judgment_summary(self) -> dict[str, Any]:
+        """Counts over all results: items, those that were to be judged deeply and that were, fields with and without
+        quotations, quotations, calls, retries, and fields by risk."""
+        parts = [(result, result.deep_judgment) for result in self.results if result.deep_judgment is not None]
+        entries = [
+            quoted(_entries(part, name)) if QUOTED in part.deep_judgment_stages_completed else None
+            for result, part in parts
+            for name in attributes(result)
+        ]
+        return {
+            "num_results": len(self),
+            "num_with_judgment": len(parts),
+            "num_performed": sum(part.deep_judgment_performed for _, part in parts),
+            "num_attributes": len(entries),
+            "num_with_excerpts": sum(bool(found) for found in entries),
+            "num_without_excerpts": sum(found == [] for found in entries),
+            "num_excerpts": sum(len(found) for found in entries if found),
+            "model_calls": sum(part.deep_judgment_model_calls for _, part in parts),
+            "excerpt_retries": sum(part.deep_judgment_excerpt_retry_count for _, part in parts),
+            "risks": dict(Counter(risk for result, _ in parts for risk in _risks(result))),
+        }
+
+
+def _part(read: Callable[[DeepJudgmentPart], Any]) -> Callable[[VerificationResult], Any]:
+    return lambda result: read(result.deep_judgment) if result.deep_judgment is not None else None
+
+
+def _entries(part: DeepJudgmentPart, name: str) -> list[dict[str, Any]]:
+    return [dict(entry) for entry in excerpts_of(part.extracted_excerpts, name)]
+
+
+def _counts(result: VerificationResult, known: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """`(field, quotations, state)`; nothing for an item that was not to be quoted from."""
+    part = result.deep_judgment
+    if part is None or part.deep_judgment_mode == REASONING_ONLY:
+        return
+    if QUOTED in part.deep_judgment_stages_completed:
+        yield from ((name, len(quoted(_entries(part, name))), "ok") for name in attributes(result))
+    else:
+        yield from ((name, 0, "error") for name in attributes(result) or known)
+
+
+def _risks(result: VerificationResult) -> Iterator[str | None]:
+    part = result.deep_judgment
+    known: Mapping[str, str] = (part.hallucination_risk_assessment if part is not None else None) or {}
+    yield from (known.get(name) for name in attributes(result))
+
+
+def _calls(result: VerificationResult) -> Iterator[tuple[Any, str]]:
+    if result.deep_judgment is not None:
+        yield result.deep_judgment.deep_judgment_model_calls, "ok"

@@ -1,0 +1,153 @@
+"""`RubricJudgmentResults`: evidence for the scores of traits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+from karenina_core import VerificationResult
+from karenina_core.model.result import DeepJudgmentRubricPart
+
+from ..columns import RUBRIC_JUDGMENT
+from ..columns.judgment import excerpts_of, judged_traits, quoted
+from .grouping import Aggregated, By, Scores
+from .view import View
+
+__all__ = ["RubricJudgmentResults"]
+
+QUOTED = "excerpt_extraction"
+"""The step after which it is known what can be quoted."""
+Counted = Callable[[DeepJudgmentRubricPart, str], tuple[Any, str]]
+
+
+class RubricJudgmentResults(View):
+    """Results as evidence: what deep judgment quoted, concluded and found risky, trait by trait.
+
+    `to_dataframe()` has a row for every quotation, and one for every trait without any. Getters give
+    `{result id: value}` for the results with a trait that was to be judged deeply.
+    """
+
+    table = RUBRIC_JUDGMENT
+
+    def get_excerpts(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
+        """`{trait: [quotation]}`; an entry without a text explains why there is none."""
+        return self._by_id(
+            _part(
+                lambda part: {
+                    name: [dict(entry) for entry in excerpts_of(part.extracted_rubric_excerpts, name)]
+                    for name in part.extracted_rubric_excerpts
+                }
+            )
+        )
+
+    def get_reasoning(self) -> dict[str, dict[str, str]]:
+        """`{trait: what follows from its evidence}`."""
+        return self._by_id(_part(lambda part: dict(part.rubric_trait_reasoning)))
+
+    def get_hallucination_risks(self) -> dict[str, dict[str, Any]]:
+        """`{trait: {"overall_risk", "per_excerpt_risks"}}` of the traits that were assessed."""
+        return self._by_id(_part(lambda part: dict(part.rubric_hallucination_risk_assessment)))
+
+    def get_traits_without_excerpts(self) -> dict[str, list[str]]:
+        """The traits for which nothing in the answer could be quoted."""
+        return self._by_id(_part(lambda part: list(part.traits_without_valid_excerpts)))
+
+    def get_processing_metrics(self) -> dict[str, dict[str, Any]]:
+        """`{"model_calls", "traits_evaluated", "excerpt_retries", "traits"}`; `traits` as in `trait_metadata`."""
+        return self._by_id(
+            _part(
+                lambda part: {
+                    "model_calls": part.total_deep_judgment_model_calls,
+                    "traits_evaluated": part.total_traits_evaluated,
+                    "excerpt_retries": part.total_excerpt_retries,
+                    "traits": dict(part.trait_metadata),
+                }
+            )
+        )
+
+    def aggregate_excerpt_counts(
+        self, strategy: str = "mean", by: By = "question_id"
+    ) -> dict[Hashable, dict[str, Aggregated]]:
+        """`{group: {trait: Aggregated}}` of the number of quotations; errors are traits that did not come so far."""
+        return self._by_trait(strategy, by, _excerpts)
+
+    def aggregate_excerpt_retries(
+        self, strategy: str = "mean", by: By = "question_id"
+    ) -> dict[Hashable, dict[str, Aggregated]]:
+        """`{group: {trait: Aggregated}}` of how often the judge was asked for quotations again."""
+        return self._by_trait(strategy, by, lambda part, name: (_told(part, name).get("excerpt_retry_count"), "ok"))
+
+    def aggregate_model_calls(
+        self, strategy: str = "mean", by: By = "question_id"
+    ) -> dict[Hashable, dict[str, Aggregated]]:
+        """`{group: {trait: Aggregated}}` of the calls of the judge."""
+        return self._by_trait(strategy, by, lambda part, name: (_told(part, name).get("model_calls"), "ok"))
+
+    def aggregate_risk_distribution(self, by: By = "question_id") -> dict[Hashable, dict[str | None, int]]:
+        """`{group: {risk: traits}}`; None counts the traits that were not assessed."""
+        found: dict[Hashable, dict[str | None, int]] = {}
+        for key, results in self._groups(by).items():
+            counts = Counter(risk for result in results for risk in _risks(result))
+            if counts:
+                found[key] = dict(counts)
+        return found
+
+    def _by_trait(self, strategy: str, by: By, counted: Counted) -> dict[Hashable, dict[str, Aggregated]]:
+        aggregate = self.aggregator(strategy)
+        found: dict[Hashable, dict[str, Aggregated]] = {}
+        for key, results in self._groups(by).items():
+            scores: dict[str, Scores] = {}
+            for result in results:
+                part = result.deep_judgment_rubric
+                for name in judged_traits(result) if part is not None else ():
+                    scores.setdefault(name, Scores()).take(*counted(part, name))  # type: ignore[arg-type]
+            if scores:
+                found[key] = {name: group.aggregated(aggregate) for name, group in scores.items()}
+        return found
+
+    def get_rubric_judgment_summary(self) -> dict[str, Any]:
+        """Counts over all results: items, those with traits that were to be judged deeply, these traits, those with
+        and without quotations, quotations, calls, retries, and traits by risk."""
+        traits = [
+            (part, name)
+            for result in self.results
+            if (part := result.deep_judgment_rubric) is not None
+            for name in judged_traits(result)
+        ]
+        counts = [_excerpts(part, name) for part, name in traits]
+        known = [count for count, state in counts if state == "ok"]
+        parts = [part for result in self.results if (part := result.deep_judgment_rubric) is not None]
+        return {
+            "num_results": len(self),
+            "num_with_judgment": len(parts),
+            "num_traits": len(traits),
+            "num_with_excerpts": sum(count > 0 for count in known),
+            "num_without_excerpts": sum(count == 0 for count in known),
+            "num_excerpts": sum(known),
+            "model_calls": sum(part.total_deep_judgment_model_calls for part in parts),
+            "excerpt_retries": sum(part.total_excerpt_retries for part in parts),
+            "risks": dict(Counter(risk for result in self.results for risk in _risks(result))),
+        }
+
+
+def _part(read: Callable[[DeepJudgmentRubricPart], Any]) -> Callable[[VerificationResult], Any]:
+    return lambda result: read(result.deep_judgment_rubric) if result.deep_judgment_rubric is not None else None
+
+
+def _told(part: DeepJudgmentRubricPart, name: str) -> Mapping[str, Any]:
+    told = part.trait_metadata.get(name)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _excerpts(part: DeepJudgmentRubricPart, name: str) -> tuple[int, str]:
+    count = len(quoted(excerpts_of(part.extracted_rubric_excerpts, name)))
+    came_so_far = count or QUOTED in (_told(part, name).get("stages_completed") or ())
+    return count, "ok" if came_so_far else "error"
+
+
+def _risks(result: VerificationResult) -> Iterator[str | None]:
+    part = result.deep_judgment_rubric
+    for name in judged_traits(result):
+        assessed = part.rubric_hallucination_risk_assessment.get(name) if part is not None else None
+        yield assessed.get("overall_risk") if isinstance(assessed, Mapping) else None

@@ -1,0 +1,163 @@
+"""`TemplateResults`: fields, verdicts and checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Any, Self
+
+from karenina_core import VerificationResult
+from karenina_core.run.summary import DECIDED, rates
+
+from ..columns import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
+from ..frames import frame
+from .grouping import Aggregated, By
+from .view import View
+
+__all__ = ["TemplateResults"]
+
+
+class TemplateResults(View):
+    """Results as fields, verdicts and checks.
+
+    `to_dataframe()` has a row for every field that a template extracts, and one for every item without fields: errors
+    and abstentions are there too. Getters give `{result id: value}` for the results that have the value.
+    """
+
+    table = TEMPLATE
+
+    def to_regex_dataframe(self, *, backend: str = "pandas") -> Any:
+        """A row for every pattern that a template ran over an answer; see `to_dataframe`."""
+        return frame(REGEX, self.results, backend)
+
+    def to_usage_dataframe(self, totals_only: bool = False, *, backend: str = "pandas") -> Any:
+        """A row for every task that models were called for; `totals_only`: one for every item. See `to_dataframe`.
+
+        The two are never mixed, so that columns can be added up; rows that are `cached` are not part of a total.
+        """
+        return frame(USAGE_TOTALS if totals_only else USAGE, self.results, backend)
+
+    def filter(self, *, passed_only: bool = False, failed_only: bool = False, **conditions: Any) -> Self:
+        """The same view of the results for which every condition holds; see `VerificationResultSet.filter`.
+
+        `passed_only`: those that passed. `failed_only`: those with a verdict that did not; an error is no verdict.
+        """
+        if passed_only and failed_only:
+            raise ValueError("no result has passed and failed; give one of passed_only and failed_only")
+        view = super().filter(**conditions)
+        if passed_only:
+            return view.filter(outcomes=["passed"])
+        return view.filter(outcomes=[name for name in DECIDED if name != "passed"]) if failed_only else view
+
+    # Getters
+
+    def get_results_with_template(self) -> list[VerificationResult]:
+        """The results whose template was to be evaluated."""
+        return [result for result in self.results if result.template is not None]
+
+    def get_verification_results(self) -> dict[str, bool]:
+        """`verify_result` of the results that have a verdict."""
+        return self._by_id(lambda r: r.template and r.template.verify_result)
+
+    def get_embedding_scores(self) -> dict[str, float]:
+        """Similarities, where they were computed."""
+        return self._by_id(lambda r: r.template and r.template.embedding_similarity_score)
+
+    def get_embedding_overrides(self) -> dict[str, bool]:
+        """Whether a wrong field was accepted for its similarity, where that was checked."""
+        return self._by_id(
+            lambda r: (
+                r.template.embedding_override_applied if r.template and r.template.embedding_check_performed else None
+            )
+        )
+
+    def get_regex_results(self) -> dict[str, dict[str, bool]]:
+        """`{pattern: whether it passed}`, where the template has patterns."""
+        return self._by_id(
+            lambda r: (
+                dict(r.template.regex_validation_results)
+                if r.template and r.template.regex_validation_results is not None
+                else None
+            )
+        )
+
+    def get_abstention_detections(self) -> dict[str, bool]:
+        """Whether the model refused to answer, where that was checked, whatever happened afterwards."""
+        return self._by_id(lambda r: r.checks.abstention_detected if r.checks.abstention_check_performed else None)
+
+    def get_mcp_usage(self) -> dict[str, list[str]]:
+        """The tool servers of the answers that had any."""
+        return self._by_id(lambda r: list(r.generation.answering_mcp_servers) or None)
+
+    def get_parsed_responses(self) -> dict[str, dict[str, Any]]:
+        """`{"gt": expected fields, "llm": extracted fields}`, where the judge extracted any."""
+        return self._by_id(
+            lambda r: (
+                {"gt": dict(r.template.parsed_gt_response or {}), "llm": dict(r.template.parsed_llm_response)}
+                if r.template and r.template.parsed_llm_response is not None
+                else None
+            )
+        )
+
+    # Aggregates
+
+    def aggregate_pass_rate(self, by: By = "question_id") -> dict[Hashable, dict[str, Any]]:
+        """`{group: {"items", "pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage",
+        "outcomes"}}`. Errors are in no rate but in the counts and in the coverage."""
+        return {key: _rates(results) for key, results in self._groups(by).items()}
+
+    def aggregate_embedding_scores(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
+        """What the similarities of each group come to. Errors are checks that gave none."""
+        return self._aggregated(strategy, by, _similarity)
+
+    def aggregate_regex_success_rate(self, by: By = "question_id") -> dict[Hashable, Aggregated]:
+        """The share of the answers whose patterns passed, among those that patterns were run over."""
+        return self._aggregated("mean", by, _patterns)
+
+    def aggregate_abstention_rate(self, by: By = "question_id") -> dict[Hashable, Aggregated]:
+        """The share of refusals among the answers that were checked for one. Errors are checks that gave nothing."""
+        return self._aggregated("mean", by, _abstention)
+
+    def get_template_summary(self) -> dict[str, Any]:
+        """Counts and rates of all results. `num_failed` counts verdicts that are not passed, `num_errors` what has
+        none because something broke."""
+        outcomes = Counter[str](result.metadata.outcome for result in self.results)
+        templates = [result.template for result in self.results if result.template is not None]
+        return {
+            "num_results": len(self),
+            "num_with_template": len(templates),
+            "num_passed": outcomes["passed"],
+            "num_failed": sum(outcomes[name] for name in DECIDED if name != "passed"),
+            "num_errors": outcomes["error"],
+            **rates(outcomes),
+            "outcomes": dict(outcomes),
+            "num_with_embedding": sum(template.embedding_check_performed for template in templates),
+            "num_with_regex": sum(template.regex_validations_performed for template in templates),
+            "num_with_abstention": sum(result.checks.abstention_check_performed for result in self.results),
+            "num_questions": len({result.metadata.question_id for result in self.results}),
+        }
+
+
+def _rates(results: list[VerificationResult]) -> dict[str, Any]:
+    outcomes = Counter[str](result.metadata.outcome for result in results)
+    return {"items": len(results), **rates(outcomes), "outcomes": dict(outcomes)}
+
+
+def _similarity(result: VerificationResult) -> Iterator[tuple[Any, str]]:
+    template = result.template
+    if template is not None and template.embedding_check_performed:
+        score = template.embedding_similarity_score
+        yield score, "error" if score is None else "ok"
+
+
+def _patterns(result: VerificationResult) -> Iterator[tuple[Any, str]]:
+    template = result.template
+    if template is not None and template.regex_validations_performed:
+        passed = template.regex_overall_success
+        yield passed, "error" if passed is None else "ok"
+
+
+def _abstention(result: VerificationResult) -> Iterator[tuple[Any, str]]:
+    if result.checks.abstention_check_performed:
+        refused = result.checks.abstention_detected
+        yield refused, "error" if refused is None else "ok"

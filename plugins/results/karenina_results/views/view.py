@@ -1,0 +1,106 @@
+"""What all views have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+from karenina_core import Karenina, VerificationResult, VerificationResultSet
+from karenina_core.plugin.application import current
+
+from ..columns import Table
+from ..frames import frame
+from .grouping import Aggregated, Aggregator, By, Scores, grouped
+
+__all__ = ["View"]
+
+
+class View(Sequence[VerificationResult]):
+    """Results and one way to look at them. It is a sequence of results, all of them, whatever became of them."""
+
+    table: ClassVar[Table]
+
+    def __init__(self, results: VerificationResultSet, *, app: Karenina | None = None) -> None:
+        self.results = results
+        self._app = current(app)
+        self._own: dict[str, Aggregator] = {}
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return iter(self.results)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A result; of a slice, a view of these results."""
+        return self._of(self.results[index]) if isinstance(index, slice) else self.results[index]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} results>"
+
+    def _of(self, results: VerificationResultSet) -> Self:
+        """The same view of other results."""
+        view = type(self)(results, app=self._app)
+        view._own = dict(self._own)
+        return view
+
+    def to_dataframe(self, *, backend: str = "pandas") -> Any:
+        """The results as a DataFrame of pandas or polars, or as a `pyarrow.Table`.
+
+        Raises ValueError for an unknown backend, PluginError where its package is not installed.
+        """
+        return frame(self.table, self.results, backend)
+
+    def filter(self, **conditions: Any) -> Self:
+        """The same view of the results for which every condition holds; see `VerificationResultSet.filter`."""
+        return self._of(self.results.filter(**conditions))
+
+    # Aggregators
+
+    def register_aggregator(self, name: str, function: Aggregator) -> None:
+        """Make a function of a list of values known to this view under a name. Raises ValueError where it is taken.
+
+        Plugins bring aggregators for every view with the hook `karenina_register_aggregators`.
+        """
+        if name in self.list_aggregators():
+            raise ValueError(f"there is an aggregator {name!r} already; choose another name")
+        if not callable(function):
+            raise ValueError(f"the aggregator {name!r} must be a function of a list of values, not {function!r}")
+        self._own[name] = function
+
+    def list_aggregators(self) -> list[str]:
+        """The names of all aggregators."""
+        return sorted({*self._app.aggregators, *self._own})
+
+    def aggregator(self, name: str) -> Aggregator:
+        """The aggregator of this name. Raises KeyError, and PluginError where it cannot be loaded."""
+        if name in self._own:
+            return self._own[name]
+        if name not in self._app.aggregators:
+            raise KeyError(f"there is no aggregator {name!r}; there is: {', '.join(self.list_aggregators())}")
+        found: Aggregator = self._app.aggregators.load(name)
+        return found
+
+    # Groups
+
+    def _groups(self, by: By) -> dict[Hashable, list[VerificationResult]]:
+        return grouped(self.table, self.results, by)
+
+    def _aggregated(
+        self, strategy: str, by: By, scores: Callable[[VerificationResult], Iterable[tuple[Any, str]]]
+    ) -> dict[Hashable, Aggregated]:
+        """What `(score, state)` of the results of each group come to."""
+        aggregate = self.aggregator(strategy)
+        found: dict[Hashable, Aggregated] = {}
+        for key, results in self._groups(by).items():
+            group = Scores()
+            for result in results:
+                for score, state in scores(result):
+                    group.take(score, state)
+            found[key] = group.aggregated(aggregate)
+        return found
+
+    def _by_id(self, read: Callable[[VerificationResult], Any]) -> dict[str, Any]:
+        """`{result id: what is read}` of the results that have it."""
+        found = ((result.metadata.result_id, read(result)) for result in self.results)
+        return {name: value for name, value in found if value is not None}

@@ -1,0 +1,105 @@
+"""Middleware around work with tools: it may hand on other tools, and those know which call they answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from karenina_core import ModelConfig, VerificationConfig, hookimpl
+from karenina_core.errors import PluginError, PortError
+from karenina_core.model.message import Message, ToolUseBlock
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.tool_calls import current_call
+from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.run.models import open_model
+from karenina_core.testing import ScriptedLLM, application
+
+CALLS = (ToolUseBlock("one", "look", {"at": 1}), ToolUseBlock("two", "look", {"at": 2}))
+
+
+class Asks:
+    """Calls a tool twice at once, then is done."""
+
+    capabilities = PortCapabilities(supports_tools=True)
+
+    async def ainvoke(self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **_: Any) -> LLMResponse:
+        if any(message.role == "tool" for message in messages):
+            return LLMResponse(content="done")
+        return LLMResponse(content="", tool_calls=CALLS)
+
+    async def aclose(self) -> None: ...
+
+
+def client(*around: Any) -> ModelClient:
+    config = ModelConfig(model_name="m", interface="i")
+    return ModelClient(Model(config=config, llm=Asks(), around_agent=around), [])  # type: ignore[arg-type]  # a small port
+
+
+def test_wrappers_nest_and_tools_know_their_call() -> None:
+    seen: list[str] = []
+
+    async def look(arguments: Mapping[str, Any]) -> ToolOutcome:
+        await asyncio.sleep(0.01)
+        call = current_call.get()
+        seen.append(f"{call.id if call else None} at {arguments['at']}")
+        return ToolOutcome("seen")
+
+    def named(name: str) -> Any:
+        async def around(call: Any, tools: Sequence[Tool], proceed: Any) -> Any:
+            seen.append(f"{name} before {call.task}")
+            result = await proceed([evolve(tool, description=name) for tool in tools])
+            seen.append(f"{name} after {result.final_response}")
+            return result
+
+        return around
+
+    async def main() -> None:
+        await client(named("a"), named("b")).run_agent(
+            "generation", [Message.user("Look")], [Tool(name="look", run=look)]
+        )
+        assert current_call.get() is None
+
+    asyncio.run(main())
+    assert seen[:2] == ["a before generation", "b before generation"]
+    assert sorted(seen[2:4]) == ["one at 1", "two at 2"]
+    assert seen[4:] == ["b after done", "a after done"]
+
+
+def test_what_a_wrapper_raises_is_the_agent_runs_error_and_on_record() -> None:
+    async def around(call: Any, tools: Any, proceed: Any) -> Any:
+        raise PortError("not today", kind="plugin")
+
+    asked = client(around)
+    with pytest.raises(PortError, match="not today"):
+        asyncio.run(asked.run_agent("generation", [Message.user("Look")]))
+    assert [record.error_kind for record in asked.calls] == ["plugin"]
+
+
+def test_a_wrapper_that_gives_back_no_result_is_told_so_and_on_record() -> None:
+    async def around(call: Any, tools: Any, proceed: Any) -> Any:
+        await proceed(tools)
+
+    asked = client(around)
+    with pytest.raises(PortError, match=r"no result of the agent \(NoneType\); it has to return what proceed"):
+        asyncio.run(asked.run_agent("generation", [Message.user("Look")], [Tool(name="look", run=None)]))
+    assert [record.error_kind for record in asked.calls] == ["plugin"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"), [(lambda: 3, "must return a coroutine function"), (lambda: 1 / 0, "ZeroDivisionError")]
+)
+def test_a_hook_that_cannot_wrap_ends_the_run_before_any_call(returned: Any, said: str) -> None:
+    class Wraps:
+        @hookimpl
+        def karenina_wrap_agent(self, model: ModelConfig) -> Any:
+            return returned()
+
+    llm = ScriptedLLM("never")
+    app = application(llm.adapter("i"), Wraps())
+    with pytest.raises(PluginError, match=f"karenina_wrap_agent of plugin 'Wraps' .*{said}"):
+        asyncio.run(open_model(app, VerificationConfig(), ModelConfig(model_name="m", interface="i")))
+    assert llm.calls == []
