@@ -202,7 +202,7 @@ def test_an_interrupted_run_keeps_what_is_finished(world: Make, tmp_path: Path) 
 
     async def interrupted() -> None:
         task = asyncio.create_task(execute(prepared, Destination(run_dir=tmp_path / "run")))
-        await asyncio.wait_for(reached.wait(), 5)
+        await asyncio.wait_for(reached.wait(), 60)
         task.cancel()
         await task
 

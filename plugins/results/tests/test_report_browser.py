@@ -229,6 +229,7 @@ def test_an_item_is_made_when_it_is_opened_and_not_before(visit: Open, small: Pa
     assert shown.page.locator(".item article").count() == 0
     shown.page.locator(".item > summary").nth(1).click()
     opened = shown.page.locator(".item[open]")
+    opened.locator(".answer").wait_for()
     assert opened.locator("article").count() == 1
     assert opened.locator(".answer mark").inner_text() == ANSWER[:22]
     text = opened.inner_text()
@@ -266,6 +267,7 @@ def test_the_demo_is_read_as_a_person_reads_it(visit: Open, demo: Path) -> None:
     shown.page.fill("#text", "osimertinib-resistance birch-small")
     shown.filtered(1)
     shown.page.locator(".item:not([hidden]) > summary").click()
+    shown.page.wait_for_selector(".item[open] .answer")
     text = shown.page.inner_text(".item[open]")
     for told in ("C797S", "T790M", "✗ wrong", "VerifyTemplate", "judge openai_endpoint:cedar-judge"):
         assert told in text or told in rates

@@ -220,10 +220,10 @@ def test_an_item_that_is_cancelled_while_its_judge_decides_ends(told: Make) -> N
             ),
         )
         task = asyncio.ensure_future(item)
-        await asyncio.wait_for(asked.wait(), 5)
+        await asyncio.wait_for(asked.wait(), 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(task, 2)
+            await asyncio.wait_for(task, 30)
 
     asked = asyncio.Event()
     asyncio.run(main())

@@ -385,7 +385,7 @@ def test_six_traits_are_judged_in_the_time_of_one_call() -> None:
         arrived += 1
         if arrived == 6:
             complete.set()
-        await asyncio.wait_for(complete.wait(), 5)
+        await asyncio.wait_for(complete.wait(), 60)
         return reply_to(request)
 
     traits = [trait(f"t{number}") for number in range(6)]
