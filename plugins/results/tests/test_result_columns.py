@@ -273,9 +273,10 @@ def test_rows_come_one_after_the_other_and_cells_are_those_of_their_columns(resu
 def test_cells_that_all_rows_of_a_result_share_need_no_item() -> None:
     about = result(template=TemplatePart(), rubric=RubricPart(), deep_judgment=DeepJudgmentPart())
     for table in TABLES.values():
-        for column in table.columns:
-            if column.per_result:
-                column.cell(Row(about))
+        shared = [column for column in table.columns if column.per_result]
+        assert shared
+        for row in table.sources([about], 0):
+            assert [column.cell(Row(about)) for column in shared] == [column.cell(row) for column in shared]
 
 
 # What other packages add
