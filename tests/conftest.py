@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 ALLOWED = Path(__file__).parent / "skips.txt"
+UNLISTED = "karenina_unlisted_skips"
 
 
 def allowed_skips(text: str) -> dict[str, str]:
@@ -50,7 +51,14 @@ class SkipGuard:
         if report.skipped and not hasattr(report, "wasxfail") and not is_allowed(report.nodeid, self.listed):
             self.unlisted[report.nodeid] = str(report.longrepr[-1] if report.longrepr else "")
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of pytest-xdist has ended: only it has seen what was skipped while tests were collected."""
+        self.unlisted |= getattr(node, "workeroutput", {}).get(UNLISTED, {})
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if (output := getattr(session.config, "workeroutput", None)) is not None:
+            output[UNLISTED] = self.unlisted
         if self.unlisted and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

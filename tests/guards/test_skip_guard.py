@@ -27,7 +27,7 @@ def test_known(): assert False
 ALL = "tests/test_some.py::test_skips: slow\ntests/test_some.py::test_many: slower\n"
 
 
-def session(folder: Path, listed: str, ci: str, other: str = "") -> subprocess.CompletedProcess[str]:
+def session(folder: Path, listed: str, ci: str, other: str = "", *options: str) -> subprocess.CompletedProcess[str]:
     """Runs pytest on a folder with tests of its own, beside `tests`, as the plugins have them."""
     (folder / "tests").mkdir()
     (folder / "plugins").mkdir()
@@ -35,8 +35,8 @@ def session(folder: Path, listed: str, ci: str, other: str = "") -> subprocess.C
     (folder / "tests" / "skips.txt").write_text(listed, "utf-8")
     (folder / "tests" / "test_some.py").write_text(TESTS, "utf-8")
     (folder / "plugins" / "test_other.py").write_text(other or "def test_fine(): pass\n", "utf-8")
-    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command = [sys.executable, "-m", "pytest", *options, "tests", "plugins"]
+    always = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    command = [sys.executable, "-m", "pytest", *always, *options, "tests", "plugins"]
     environment = {**os.environ, "CI": ci}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -54,10 +54,19 @@ def test_an_unlisted_skip_fails_under_ci(tmp_path: Path) -> None:
     assert "test_skips:" not in ran.stdout.split("skips.txt")[1]
 
 
-def test_a_skipped_module_of_a_plugin_fails_under_ci(tmp_path: Path) -> None:
-    ran = session(tmp_path, ALL, "1", "import pytest\npytest.importorskip('there_is_no_such_package')\n")
+@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadfile")], ids=["one process", "workers"])
+def test_a_skipped_module_of_a_plugin_fails_under_ci(tmp_path: Path, options: tuple[str, ...]) -> None:
+    ran = session(tmp_path, ALL, "1", "import pytest\npytest.importorskip('there_is_no_such_package')\n", *options)
     assert ran.returncode == 1, ran.stdout
     assert "plugins/test_other.py" in ran.stdout.split("skips.txt")[1]
+
+
+def test_what_workers_skip_counts_too(tmp_path: Path) -> None:
+    ran = session(tmp_path, "tests/test_some.py::test_skips: slow\n", "true", "", "-n", "2", "--dist", "loadfile")
+    assert ran.returncode == 1, ran.stdout
+    told = ran.stdout.split("skips.txt")[1]
+    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in told
+    assert "test_skips:" not in told
 
 
 @pytest.mark.parametrize("ci", ["", "0", "false"])
