@@ -9,7 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .model.config import FewShotConfig, ModelConfig, PromptConfig, VerificationConfig
+    from .model.config import (
+        AttemptPolicy,
+        FewShotConfig,
+        ModelConfig,
+        PromptConfig,
+        RetryPolicy,
+        VerificationConfig,
+    )
     from .model.identity import ModelIdentity, TaskIdentity
     from .model.outcome import Outcome
     from .model.question import Question
@@ -32,8 +39,14 @@ if TYPE_CHECKING:
     from .plugin.adapters import AdapterRegistry, AdapterSpec
     from .plugin.application import Karenina
     from .plugin.markers import hookimpl, hookspec
+    from .run.answers import ReplayEntry, ReplayKey, ReplayStore
     from .run.benchmark import Benchmark
+    from .run.control import RunControl
+    from .run.extension import aextend_run, extend_run
+    from .run.repair import arepair_run, repair_run
+    from .run.repair_selection import RepairSelection
     from .run.results import VerificationResultSet
+    from .run.resume import aresume_run, resume_run
     from .run.single import arun_single_model_verification, run_single_model_verification
 
 __version__ = "0.1.0"
@@ -43,6 +56,7 @@ _HOMES = {
     "AdapterSpec": "plugin.adapters",
     "AgenticRubricTrait": "model.rubric",
     "ArtifactKeys": "pipeline.keys",
+    "AttemptPolicy": "model.config",
     "BaseVerificationStage": "pipeline.stage",
     "Benchmark": "run.benchmark",
     "CallableRubricTrait": "model.rubric",
@@ -59,8 +73,14 @@ _HOMES = {
     "PromptConfig": "model.config",
     "Question": "model.question",
     "RegexRubricTrait": "model.rubric",
+    "RepairSelection": "run.repair_selection",
+    "ReplayEntry": "run.answers",
+    "ReplayKey": "run.answers",
+    "ReplayStore": "run.answers",
+    "RetryPolicy": "model.config",
     "Rubric": "model.rubric",
     "RubricTrait": "model.rubric",
+    "RunControl": "run.control",
     "Skip": "pipeline.stage",
     "Stage": "pipeline.stage",
     "StageOrchestrator": "pipeline.orchestrator",
@@ -73,10 +93,16 @@ _HOMES = {
     "VerificationResult": "model.result",
     "VerificationResultSet": "run.results",
     "VerificationStage": "pipeline.stage",
+    "arepair_run": "run.repair",
+    "aextend_run": "run.extension",
+    "aresume_run": "run.resume",
     "arun_single_model_verification": "run.single",
+    "extend_run": "run.extension",
     "feature": "pipeline.stage",
     "hookimpl": "plugin.markers",
     "hookspec": "plugin.markers",
+    "repair_run": "run.repair",
+    "resume_run": "run.resume",
     "run_single_model_verification": "run.single",
 }
 
@@ -85,6 +111,7 @@ __all__ = [
     "AdapterSpec",
     "AgenticRubricTrait",
     "ArtifactKeys",
+    "AttemptPolicy",
     "BaseVerificationStage",
     "Benchmark",
     "CallableRubricTrait",
@@ -101,8 +128,14 @@ __all__ = [
     "PromptConfig",
     "Question",
     "RegexRubricTrait",
+    "RepairSelection",
+    "ReplayEntry",
+    "ReplayKey",
+    "ReplayStore",
+    "RetryPolicy",
     "Rubric",
     "RubricTrait",
+    "RunControl",
     "Skip",
     "Stage",
     "StageOrchestrator",
@@ -116,10 +149,16 @@ __all__ = [
     "VerificationResultSet",
     "VerificationStage",
     "__version__",
+    "aextend_run",
+    "arepair_run",
+    "aresume_run",
     "arun_single_model_verification",
+    "extend_run",
     "feature",
     "hookimpl",
     "hookspec",
+    "repair_run",
+    "resume_run",
     "run_single_model_verification",
 ]
 

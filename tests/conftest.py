@@ -69,6 +69,16 @@ class SkipGuard:
                 terminalreporter.line(f"{test}: {reason}")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="Tests that have a short and a full form run in the full one.")
+
+
+@pytest.fixture(scope="session")
+def long(pytestconfig: pytest.Config) -> bool:
+    """Whether the full forms of tests are wanted (`--long`)."""
+    return bool(pytestconfig.getoption("--long", default=False))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
         config.pluginmanager.register(SkipGuard(allowed_skips(ALLOWED.read_text("utf-8"))), "karenina-skip-guard")

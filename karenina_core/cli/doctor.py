@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from .options import json_option
@@ -9,17 +11,31 @@ from .options import json_option
 __all__ = ["command"]
 
 
-@click.command(short_help="Check whether karenina can work here.")
+@click.command(short_help="Check whether karenina can work here, or whether a run's journal is whole.")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--deep", is_flag=True, help="Also import what every adapter needs, each in a process of its own.")
+@click.option("--replace", is_flag=True, help="Put the journal that could be saved in the place of the damaged one.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, deep: bool, as_json: bool) -> None:
+def command(ctx: click.Context, directory: Path | None, deep: bool, replace: bool, as_json: bool) -> None:
     """Check plugins, adapters, template runtimes, embedders, search tools, the run directory and the environment. No
     model is called.
 
     Exit code 1: a plugin failed, or no adapter can be used. An embedder or a search tool that something is missing for
     is no failure: it is needed only where it is configured.
-    """
-    from .examination import examine
 
-    ctx.exit(examine(deep=deep, as_json=as_json))
+    With a run directory DIR, check its journal instead: whether all that was paid for and all results are there, and as
+    they were written. What can be read of a damaged one is written to a new file beside it; --replace puts that in its
+    place, so that the run can be resumed, and keeps the damaged one under another name. Exit code 1: it is damaged.
+    """
+    if directory is None:
+        if replace:
+            raise click.UsageError("--replace is for the journal of a run directory; name it.", ctx)
+        from .examination import examine
+
+        ctx.exit(examine(deep=deep, as_json=as_json))
+    if deep:
+        raise click.UsageError("--deep is for the environment, not for a run directory.", ctx)
+    from .journal_examination import examine_journal
+
+    ctx.exit(examine_journal(directory, replace=replace, as_json=as_json))

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Any
 
 from attrs import asdict
@@ -22,6 +23,7 @@ from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
 from ..ports.search import search_tool
 from ..run.directory import default_directory
+from ..run.places import Place, place_of
 from .exits import COULD_NOT_RUN, OK
 from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
 
@@ -53,10 +55,11 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     reachable = any(adapter["state"] == "available" for adapter in adapters)
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
     folder = _run_directory()
+    place = place_of(Path(folder["path"]))
     model, environment = _default_model()
     return {
         "usable": not failed and reachable,
-        "problems": [*failed, *none, *app.warnings, *environment, *([folder["reason"]] if folder["reason"] else [])],
+        "problems": [*failed, *none, *app.warnings, *environment, *_of_place(folder, place)],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
@@ -66,6 +69,7 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
         "search_tools": _search_tools(app),
         "tool_servers": _tool_servers(app),
         "run_directory": folder,
+        "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
         "packages": _packages(app),
     }
@@ -185,6 +189,13 @@ def _run_directory() -> dict[str, Any]:
     return {"path": str(folder), "writable": not reason, "reason": reason}
 
 
+def _of_place(folder: Mapping[str, Any], place: Place) -> list[str]:
+    found = [folder["reason"]] if folder["reason"] else []
+    if not place.suitable:
+        found.append(f"{folder['path']} is on a network file system ({place.kind}); run with --out and a local folder")
+    return found
+
+
 def _packages(app: Karenina) -> dict[str, str]:
     """Versions of the core's dependencies and of every distribution that brings a plugin."""
     try:
@@ -217,7 +228,8 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
         *_rows("Embedders", ("name", "model", "state", "reason"), found["embedders"]),
         *_rows("Search tools", ("name", "state", "reason"), found["search_tools"]),
         *_rows("Clients of tool servers", ("name", "state", "reason"), found["tool_servers"]),
-        f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}",
+        f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
+        f" ({found['file_system']['type'] or 'unknown file system'})",
         f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
         f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
         "",

@@ -12,9 +12,15 @@ from ..run.config_models import ModelFlags
 from ..run.sinks import without_password
 from .output import note
 
-__all__ = ["configured", "trust_line"]
+__all__ = ["configured", "model_flags", "trust_line"]
 
-RUN_FIELDS = {"mode": "evaluation_mode", "replicates": "replicate_count", "concurrency": "concurrency"}
+RUN_FIELDS = {
+    "mode": "evaluation_mode",
+    "replicates": "replicate_count",
+    "concurrency": "concurrency",
+    "budget_usd": "budget_usd",
+    "budget_tokens": "budget_tokens",
+}
 
 
 def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool = True) -> RunConfig:
@@ -24,8 +30,8 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
     """
     flags = Flags(
         run={field: options[name] for name, field in RUN_FIELDS.items() if options.get(name) is not None},
-        answering=_model_flags("answering", options),
-        parsing=_model_flags("parsing", options),
+        answering=model_flags("answering", options),
+        parsing=model_flags("parsing", options),
         features_on=options["features_on"],
         features_off=options["features_off"],
         manual_traces=options.get("manual_traces"),
@@ -50,6 +56,7 @@ def _recording(options: Mapping[str, Any]) -> list[str]:
     return [f"plugins.replay.{name}={json.dumps(str(file))}" for name, file in files.items() if file is not None]
 
 
-def _model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
+def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
+    """What the options of one role say."""
     given = {name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")}
     return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "model_options", "run_options"]
+__all__ = ["json_option", "model_options", "options_of_a_later_run", "run_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODES = ("template_only", "template_and_rubric", "rubric_only")
@@ -55,15 +55,49 @@ def run_options(function: F) -> F:
     return _decorated(function, options)
 
 
-def model_options(role: str) -> Callable[[F], F]:
-    """--ROLE-model and the four options that say how to reach it."""
+def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[F], F]:
+    """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
+    what the budgets are about, `sinks` says what is written to them."""
+    file, count = click.Path(path_type=Path), click.IntRange(min=1)
+    options = (
+        click.option("--config", type=file, metavar="FILE", help=f"Settings in TOML that win over those of {before}."),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY.PATH=VALUE",
+            callback=_has_value,
+            help="One setting: run.FIELD, models.ID.FIELD or plugins.NAME.FIELD. Repeatable.",
+        ),
+        click.option("--concurrency", type=count, metavar="N", help="Items in flight."),
+        click.option(
+            "--budget-usd",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="X",
+            help=f"US dollars that {spent}.",
+        ),
+        click.option("--budget-tokens", type=count, metavar="N", help=f"Tokens, in and out, that {spent}."),
+        click.option(
+            "--manual-traces", type=file, metavar="FILE", help="The recorded answers again: they were not written."
+        ),
+        click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{sinks} Repeatable."),
+        click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
+        click.option("--quiet", is_flag=True, help="No progress on stderr."),
+        json_option,
+    )
+    return lambda function: _decorated(function, options)
+
+
+def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
+    """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
+    effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
     options = (
         click.option(
             f"--{role}-model",
             f"{role}_models",
             multiple=True,
             metavar="MODEL",
-            help=f"A model's name, or the NAME of a [models.NAME] table. Replaces run.{role}_models. Repeatable.",
+            help=f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable.",
         ),
         click.option(
             f"--{role}-interface",

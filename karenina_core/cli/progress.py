@@ -21,10 +21,11 @@ STEPS = 10
 class Progress:
     """Counts finished items and shows the count. It never raises: a run does not end because nobody is looking."""
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
+    def __init__(self, total: int, *, quiet: bool = False, done: int = 0, errors: int = 0) -> None:
+        """`done` and `errors` are those of before."""
         self.total = total
-        self.done = 0
-        self.errors = 0
+        self.done = done
+        self.errors = errors
         self._quiet = quiet
         self._started = self._last = time.monotonic()
         self._bar: Any = None
@@ -79,5 +80,5 @@ class Progress:
             TimeElapsedColumn(),
         )
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        self._task = self._bar.add_task(self._description(), total=self.total)
+        self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
         self._bar.start()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..model.result import VerificationResult
+from ..errors import plural
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from .output import Part, Table, inline
@@ -28,6 +29,8 @@ def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequenc
     parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
     untold = " (of some calls nobody said how many tokens they took)" if summary["usage_unavailable"] else ""
     parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}{untold}")
+    if summary["reused_calls"]:
+        parts.append(_reused(summary))
     parts.append(f"Results: {directory}")
     parts.append(f"One item explained: {_show_line(results, directory)}")
     return parts
@@ -35,16 +38,20 @@ def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequenc
 
 def model_parts(results: VerificationResultSet) -> list[Part]:
     """A table of rates for every pair of answering model and judge, and one of traits where there are any."""
-    judged = {
-        (str(result.metadata.answering), str(result.metadata.parsing))
-        for result in results
-        if result.metadata.evaluation_mode != "rubric_only"
-    }
+    judged = results.tally.judged
     parts: list[Part] = []
     for row in results.get_summary()["models"]:
         parts.append(_pair(row) if (row["answering"], row["parsing"]) in judged else _scored_pair(row))
         parts += trait_totals(row["traits"], row["items_without_scores"])
     return parts
+
+
+def _reused(summary: Mapping[str, Any]) -> str:
+    paid, told = summary["paid"], shown_cost(summary["reused_cost_usd"])
+    return (
+        f"Reused: {plural(summary['reused_calls'], 'call')} ({told}), "
+        f"made in this run: {plural(paid['calls'], 'call')} ({shown_cost(paid['cost_usd'])})"
+    )
 
 
 def percent(rate: float | None) -> str:
@@ -89,11 +96,11 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def not_passed(results: Sequence[VerificationResult], most: int = MOST) -> list[Part]:
+def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     """The items that did not pass, at most `most` of them; with the model where there are several."""
-    bad = [result for result in results if result.metadata.outcome not in GOOD]
-    several = len({r.metadata.answering_model for r in results}) > 1
-    names = _short_names(results)
+    models, bad = results.tally.models, _bad(results)
+    several = len(models) > 1
+    names = _short_names(models)
     rows = [
         (
             r.metadata.question_id,
@@ -101,21 +108,25 @@ def not_passed(results: Sequence[VerificationResult], most: int = MOST) -> list[
             str(r.outcome),
             inline(why(r)),
         )
-        for r in bad[:most]
+        for r in islice((r for r in results if r.metadata.outcome not in GOOD), min(most, bad))
     ]
     head = ("question", *(["model"] if several else []), "outcome", "why")
-    more = len(bad) - len(rows)
+    more = bad - len(rows)
     return [
-        *([Table(head, rows, f"Not passed: {len(bad)} of {len(results)}")] if rows else []),
+        *([Table(head, rows, f"Not passed: {bad} of {len(results)}")] if rows else []),
         *([f"  and {more} more"] if more else []),
     ]
 
 
-def _short_names(results: Iterable[VerificationResult]) -> dict[str, str]:
+def _bad(results: VerificationResultSet) -> int:
+    """How many did not pass: none has to be read for that."""
+    return sum(count for outcome, count in results.tally.outcomes.items() if outcome not in GOOD)
+
+
+def _short_names(models: Mapping[str, str]) -> Mapping[str, str]:
     """Identity -> the model's own name where that is enough to tell them apart."""
-    full = {r.metadata.answering_model: r.metadata.answering.model_name for r in results}
-    unique = len(set(full.values())) == len(full)
-    return full if unique else {identity: identity for identity in full}
+    unique = len(set(models.values())) == len(models)
+    return models if unique else {identity: identity for identity in models}
 
 
 def _listing(title: str, rows: Sequence[Sequence[str]]) -> list[Part]:
@@ -123,6 +134,7 @@ def _listing(title: str, rows: Sequence[Sequence[str]]) -> list[Part]:
     return [Table(("",) * len(rows[0]), cells, title)] if rows else []
 
 
-def _show_line(results: Sequence[VerificationResult], directory: Path) -> str:
-    first = next((r for r in results if r.metadata.outcome not in GOOD), results[0])
+def _show_line(results: VerificationResultSet, directory: Path) -> str:
+    bad = _bad(results) > 0
+    first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
     return shlex.join(["karenina", "show", str(directory), first.metadata.question_id])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import TemplateRefused, one_line
 from ..log import configure
@@ -17,15 +14,18 @@ from ..run.exports import Format, export_results, ready_format
 from ..run.prepare import Prepared, prepare
 from ..run.results import VerificationResultSet
 from ..run.runner import Destination, execute
+from ..run.standing import standing
 from ..run.stored import stored_results
-from .exits import OK, SOME_FAILED, Interrupted
+from .answers import given_answers
+from .exits import OK, SOME_FAILED
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
 from .progress import Progress
+from .running import carried_out, resume_line
 from .selection import select_questions
 from .summary import run_parts
 
-__all__ = ["verify"]
+__all__ = ["ended", "print_results", "told_failures", "verify"]
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -38,24 +38,49 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         directory = options["out"] or default_directory(path.stem)
         if not options["quiet"]:
             note(_announced(prepared, directory))
-        destination = Destination(run_dir=directory, sinks=options["sinks"], source=path)
-        results = _run(prepared, destination, quiet=options["quiet"])
-        for sink, failure in results.sink_failures.items():
-            note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
+        destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])
+        progress = Progress(len(prepared), quiet=options["quiet"])
+        results = carried_out(
+            lambda control: execute(prepared, destination, on_result=progress.advance, control=control),
+            progress,
+            directory,
+        )
+        told_failures(results)
         unwritten = _export(directory, formats, quiet=options["quiet"])
-        if options["as_json"]:
-            for warning in prepared.benchmark.warnings:
-                note(f"Warning: {warning}")
-            print_json(results.get_summary(), out)
-        else:
-            print_parts(run_parts(results, directory, prepared.benchmark.warnings), out)
-    failed = any(result.metadata.outcome == "error" for result in results)
-    return SOME_FAILED if failed or results.sink_failures or unwritten else OK
+        print_results(results, directory, prepared.benchmark.warnings, out, as_json=options["as_json"])
+    return SOME_FAILED if unwritten else ended(results, len(prepared), directory)
+
+
+def told_failures(results: VerificationResultSet) -> None:
+    """Say which sinks have failed."""
+    for sink, failure in results.sink_failures.items():
+        note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
+
+
+def ended(results: VerificationResultSet, items: int, directory: Path) -> int:
+    """The exit code of a run of so many items that was not interrupted."""
+    counted = results.tally.outcomes
+    if missing := items - counted.total():  # a budget was used up
+        line = resume_line(directory, standing(directory).used_up)
+        note(f"{missing} of {items} items have no result; to go on, type: {line}")
+    return SOME_FAILED if missing or counted["error"] or results.sink_failures else OK
+
+
+def print_results(
+    results: VerificationResultSet, directory: Path, warnings: Sequence[str], out: IO[str], *, as_json: bool
+) -> None:
+    """The end of a run, for people or as one JSON document. `warnings` are the benchmark's."""
+    if as_json:
+        for warning in warnings:
+            note(f"Warning: {warning}")
+        print_json(results.get_summary(), out)
+    else:
+        print_parts(run_parts(results, directory, warnings), out)
 
 
 def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:
     """What this run reads or writes beside its exports: none of it is to be replaced by one."""
-    named = (options.get(name) for name in ("config", "manual_traces", "record", "replay"))
+    named = (options.get(name) for name in ("config", "manual_traces", "record", "replay", "answers"))
     targets = (uri.partition(":")[2] for uri in options["sinks"])
     return [path, *(Path(file) for file in named if file), *(Path(target) for target in targets if target)]
 
@@ -86,8 +111,9 @@ def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared
     ids = None
     if options["questions"] is not None:
         ids = select_questions(options["questions"], [question.id for question in benchmark])
+    answers = given_answers(options, loaded.app)
     try:
-        return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids)
+        return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids, answers=answers)
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of {path}, type:\n{trusting}") from error
 
@@ -102,24 +128,3 @@ def _announced(prepared: Prepared, directory: Path) -> str:
     )
     product = " x ".join(f"{count} {name if count > 1 else name[:-1]}" for count, name in counts)
     return f"{len(prepared)} items ({product}), mode {prepared.mode}, into {directory}"
-
-
-def _run(prepared: Prepared, destination: Destination, *, quiet: bool) -> VerificationResultSet:
-    """Run in this thread, so that an interrupt cancels the run and lets it keep what is finished."""
-    progress = Progress(len(prepared), quiet=quiet)
-    try:
-        with progress, asyncio.Runner() as runner:
-            return runner.run(_terminable(prepared, destination, progress))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        kept = destination.run_dir is not None and destination.run_dir.exists()
-        where = f", kept in {destination.run_dir}" if kept else ""
-        raise Interrupted(f"interrupted: {progress.done} of {progress.total} items are done{where}") from None
-
-
-async def _terminable(prepared: Prepared, destination: Destination, progress: Progress) -> VerificationResultSet:
-    """Run. SIGTERM, which schedulers and containers send, ends it as an interrupt does: it would leave workspaces."""
-    task = asyncio.current_task()
-    assert task is not None  # this is a coroutine
-    with suppress(RuntimeError, ValueError):  # only Unix has it, only in the main thread
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await execute(prepared, destination, on_result=progress.advance)

@@ -29,6 +29,13 @@ COUNT = click.IntRange(min=1)
 @click.option("--replicates", type=COUNT, metavar="N", help="Independent answers per question and model.")
 @click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight.")
 @click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="US dollars that the run may spend. When they are spent, nothing new is asked.",
+)
+@click.option("--budget-tokens", type=COUNT, metavar="N", help="Tokens that the run may spend, in and out.")
+@click.option(
     "--manual-traces",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -58,6 +65,26 @@ COUNT = click.IntRange(min=1)
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
+)
+@click.option(
+    "--reuse",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    multiple=True,
+    metavar="DIR",
+    help="The directory of another run: what was asked there is not asked again. Repeatable.",
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR|FILE",
+    help="Take the answers of another run, of its directory or a file of its results, and only have them judged. "
+    "Answers that are not there are told before anything is asked.",
+)
+@click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
+@click.option(
+    "--parsed",
+    is_flag=True,
+    help="Take what the judges have extracted from these answers too: they are not asked for that again.",
 )
 @click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
 @click.option(

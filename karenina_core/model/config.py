@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from attrs import Factory, evolve, field, frozen, validators
 
 from ..errors import ConfigError, Problem
+from .environment import from_environment, read_fraction, read_switch
 from .fields import (
     instance_of,
     named_refusals,
@@ -43,6 +43,7 @@ __all__ = [
     "RetryPolicy",
     "RubricStrategy",
     "Secret",
+    "TaskOrdering",
     "TraitDeepJudgment",
     "VerificationConfig",
     "WorkspaceOutputMode",
@@ -53,6 +54,7 @@ CodePolicy = Literal["sandbox", "trusted", "refuse"]
 AgenticContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 AgenticParsingTrigger = Literal["always", "dynamic"]
 AgenticRubricStrategy = Literal["individual", "shared"]
+TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
 DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
 WorkspaceOutputMode = Literal["none", "full", "produced"]
 FEATURE_FIELDS = {
@@ -62,8 +64,6 @@ FEATURE_FIELDS = {
     "embedding_check_enabled": "embedding_check",
     "agentic_parsing": "agentic_parsing",
 }
-TRUE = ("1", "true", "yes", "on")
-FALSE = ("0", "false", "no", "off")
 EMBEDDING_MODEL = "all-MiniLM-L6-v2"
 EMBEDDING_THRESHOLD = 0.85
 DEFAULT_SYSTEM_PROMPT = "You are an expert assistant. Answer the question accurately and concisely."
@@ -122,37 +122,6 @@ def _word(default: str, choices: Any) -> Any:
     return field(default=default, validator=one_of(get_args(choices)))
 
 
-def read_switch(text: str) -> bool:
-    """True or false, as environment variables say it. Raises ValueError for anything else."""
-    word = text.strip().lower()
-    if word not in (*TRUE, *FALSE):
-        raise ValueError(f"must be one of {', '.join((*TRUE, *FALSE))}, not {text!r}")
-    return word in TRUE
-
-
-def _from_environment(variable: str, read: Callable[[str], Any], default: Any) -> Callable[[], Any]:
-    """The value of an environment variable, which counts where the constructor is not told otherwise."""
-
-    def value() -> Any:
-        text = os.environ.get(variable, "").strip()
-        try:
-            return read(text) if text else default
-        except ValueError as error:
-            raise ConfigError([Problem(variable, f"the environment variable {error}")]) from None
-
-    return value
-
-
-def _read_fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"must be a number from 0 to 1, not {text!r}")
-    return value
-
-
 def _fraction(default: Any) -> Any:
     return field(default=default, validator=[number, validators.ge(0), validators.le(1)])
 
@@ -163,6 +132,18 @@ def _whole(default: int, least: int) -> Any:
 
 def _seconds(default: float) -> Any:
     return field(default=default, validator=[number, validators.gt(0)])
+
+
+def _most(default: Any = None) -> Any:
+    return field(default=default, validator=optional(whole_number, validators.ge(1)))
+
+
+def _limits(self: object, attribute: Any, value: Any) -> None:
+    for name, most in value.items() if isinstance(value, Mapping) else [("", value)]:
+        if not isinstance(name, str):
+            raise ValueError(f"must be a table of whole numbers by model id; {name!r} is no id")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ValueError(f"{f'{name}: ' if name else ''}must be a whole number from 1, not {most!r}")
 
 
 def _tool(_: object, attribute: Any, value: Any) -> None:
@@ -256,11 +237,11 @@ class VerificationConfig:
     embedding_check_embedder: str = field(default="minilm", validator=text)
     """Who turns texts into vectors: the name of an installed embedder."""
     embedding_check_model: str = field(
-        default=Factory(_from_environment("EMBEDDING_CHECK_MODEL", str, EMBEDDING_MODEL)), validator=text
+        default=Factory(from_environment("EMBEDDING_CHECK_MODEL", str, EMBEDDING_MODEL)), validator=text
     )
     """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment where it is not given."""
     embedding_check_threshold: float = _fraction(
-        Factory(_from_environment("EMBEDDING_CHECK_THRESHOLD", _read_fraction, EMBEDDING_THRESHOLD))
+        Factory(from_environment("EMBEDDING_CHECK_THRESHOLD", read_fraction, EMBEDDING_THRESHOLD))
     )
     """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
     same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
@@ -272,9 +253,26 @@ class VerificationConfig:
     """Seconds for one call with all its attempts and waits."""
     concurrency: int = _whole(8, least=1)
     """Items in flight."""
+    max_concurrent_requests: int | None = _most()
+    """Calls of all models that may be under way at the same time; None: as many as the items make. Models that wait for
+    each other take turns."""
+    answerer_concurrency_limits: int | Mapping[str, int] | None = field(default=None, validator=optional(_limits))
+    """Calls that may be under way at the same time of each answering model, or of some, by their ids. What it is asked
+    as a judge counts too. None: as many as its provider takes."""
+    budget_usd: float | None = field(default=None, validator=optional(number, validators.gt(0)))
+    """US dollars that the run may spend; what the calls under way take beyond their estimates can come on top. Every
+    model needs an adapter that tells what calls cost, or prices of its own."""
+    budget_tokens: int | None = _most()
+    """Tokens, in and out, that the run may spend, in the same way."""
     code_policy: CodePolicy = _word("sandbox", CodePolicy)
     """What may happen to code and models that a benchmark file brings: `trusted` runs its Python templates and
     functions in this process, and asks the models that its traits name (`model_override`)."""
+    task_ordering: TaskOrdering = _word("auto", TaskOrdering)
+    """The order in which answers are begun. `generation_order`: model by model, question by question.
+    `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
+    `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
+    `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
+    answer, else `prefix_cache`."""
     executor: str = field(default="local", validator=text)
     workspace_copy: bool = _bool(True)
     """Whether agents work in a copy of the question's folder; without, in the folder itself, which they may change."""
@@ -298,7 +296,7 @@ class VerificationConfig:
     _sufficiency_enabled: bool | None = _switch()
     _deep_judgment_enabled: bool | None = _switch()
     _embedding_check_enabled: bool | None = _switch(
-        _from_environment("EMBEDDING_CHECK", lambda text: _Inherited(read_switch(text)), None)
+        from_environment("EMBEDDING_CHECK", lambda text: _Inherited(read_switch(text)), None)
     )
     _agentic_parsing: bool | None = _switch()
     _deep_judgment_mode: DeepJudgmentMode | None = field(default=None, eq=False, repr=False)

@@ -28,7 +28,7 @@ __all__ = [
 
 def texts(value: Iterable[str]) -> tuple[str, ...]:
     """Any iterable of texts; a single text is refused, because it would become a list of letters."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if type(value) not in (tuple, list) and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
         raise TypeError(f"expected a list of texts, got {value!r}")
     found = tuple(value)
     for entry in found:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
+from functools import lru_cache
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 
 from .fields import texts
 
 __all__ = ["ModelIdentity", "TaskIdentity", "canonical_json", "question_urn", "template_id"]
 
 NO_TEMPLATE = "no_template"
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys, no white space and ASCII only: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return CANONICAL.encode(value)
 
 
+@lru_cache(maxsize=1024)
 def template_id(source: str | None) -> str:
     """MD5 (32 hex digits) of the template's normalised source, or `no_template` where there is none.
 
@@ -58,6 +61,16 @@ class ModelIdentity:
     config_id: str | None = None
     """The user's own name for this configuration, where it differs from the model's."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as plain data: part of what calls and results are found by."""
+        return {
+            "interface": self.interface,
+            "model_name": self.model_name,
+            "provider": self.provider,
+            "tools": self.tools,
+            "config_id": self.config_id,
+        }
+
     def __str__(self) -> str:
         label = f" ({self.config_id})" if self.config_id else ""
         tools = f" +[{', '.join(self.tools)}]" if self.tools else ""
@@ -80,11 +93,20 @@ class TaskIdentity:
 
         No time goes in, so the same task of the same run always has the same id.
         """
-        parts = {
-            **asdict(self),
-            "run_name": run_name,
-            "scenario_id": None,
-            "scenario_node": None,
-            "scenario_turn": None,
-        }
-        return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()[:16]
+        return _result_id(self, run_name)
+
+
+@lru_cache(maxsize=1024)
+def _result_id(task: TaskIdentity, run_name: str | None) -> str:
+    parts = {
+        "question_id": task.question_id,
+        "template_id": task.template_id,
+        "answering": task.answering.to_dict(),
+        "parsing": task.parsing.to_dict(),
+        "replicate": task.replicate,
+        "run_name": run_name,
+        "scenario_id": None,
+        "scenario_node": None,
+        "scenario_turn": None,
+    }
+    return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()[:16]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Literal
 
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 __all__ = [
     "Block",
@@ -36,6 +36,18 @@ class UsageMetadata:
     cache_read_tokens: int | None = None
     cache_creation_tokens: int | None = None
     model: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": self.total_tokens,
+            "cost_usd": self.cost_usd,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_creation_tokens": self.cache_creation_tokens,
+            "model": self.model,
+        }
 
     def __add__(self, other: UsageMetadata) -> UsageMetadata:
         return UsageMetadata(
@@ -131,10 +143,10 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """A lossless JSON form: `{"role", "content": [{"type", ...}], "usage_metadata"?}`."""
-        names = {TextBlock: "text", ToolUseBlock: "tool_use", ToolResultBlock: "tool_result", ThinkingBlock: "thinking"}
-        blocks = [{"type": names[type(block)], **asdict(block, recurse=False)} for block in self.content]
-        usage = {"usage_metadata": asdict(self.usage_metadata)} if self.usage_metadata else {}
-        return {"role": self.role, "content": blocks, **usage}
+        data: dict[str, Any] = {"role": self.role, "content": [_block_to_dict(block) for block in self.content]}
+        if self.usage_metadata:
+            data["usage_metadata"] = self.usage_metadata.to_dict()
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
@@ -151,6 +163,17 @@ class Message:
         blocks = [kinds[b["type"]](**{k: v for k, v in b.items() if k != "type"}) for b in content]
         usage = data.get("usage_metadata")
         return cls(data["role"], blocks, UsageMetadata(**usage) if usage else None)
+
+
+def _block_to_dict(block: Block) -> dict[str, Any]:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+    if isinstance(block, ThinkingBlock):
+        return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
+    said = {"tool_use_id": block.tool_use_id, "content": block.content, "is_error": block.is_error}
+    return {"type": "tool_result", **said}
 
 
 def one_result_each(message: Message) -> list[Message]:
@@ -181,6 +204,9 @@ def trace_messages(rows: Iterable[Mapping[str, Any]]) -> list[Message]:
 
 def _row(message: Message, index: int) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role, "content": message.text, "block_index": index}
+    usage = {"usage_metadata": message.usage_metadata.to_dict()} if message.usage_metadata else {}
+    if row["content"] and [type(block) for block in message.content] == [TextBlock]:  # as most are: it says everything
+        return {**row, **usage}
     if calls := message.tool_calls:
         row["tool_calls"] = [{"id": call.id, "name": call.name, "input": dict(call.input)} for call in calls]
     for block in message.content:
@@ -190,8 +216,7 @@ def _row(message: Message, index: int) -> dict[str, Any]:
     if thoughts := [block for block in message.content if isinstance(block, ThinkingBlock)]:
         text = "\n\n".join(block.thinking for block in thoughts)
         row["thinking"] = {"thinking": text, "signature": thoughts[0].signature}
-    if message.usage_metadata:
-        row["usage_metadata"] = asdict(message.usage_metadata)
+    row |= usage
     if _message(row) != message:
         row["blocks"] = message.to_dict()["content"]
     return row

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import field, frozen, validators
 
 from ..errors import ConfigError, ErrorKind, Problem
-from .fields import instance_of, named_refusals, number, optional, text, text_table, texts, whole_number
+from .fields import (
+    instance_of,
+    named_refusals,
+    number,
+    optional,
+    text,
+    text_table,
+    texts,
+    true_or_false,
+    whole_number,
+)
 from .identity import ModelIdentity
 from .message import Message
 
@@ -28,6 +39,10 @@ def _count(default: int | None) -> Any:
 
 def _amount(default: float | None) -> Any:
     return field(default=default, validator=optional(number, validators.gt(0)))
+
+
+def _price() -> Any:
+    return field(default=None, validator=optional(number, validators.ge(0)))
 
 
 @frozen(repr=False)
@@ -145,6 +160,26 @@ class ModelConfig:
     request_timeout: float | None = _amount(None)
     """Seconds for one attempt of one call; the run's `request_timeout` by default."""
     retry_policy: RetryPolicy | None = field(default=None, validator=optional(instance_of(RetryPolicy)))
+    requests_per_minute: float | None = _amount(None)
+    """Calls that may begin within a minute, evenly spread; None: as many as the provider takes. Attempts that failed
+    count. Configurations of the same model at the same address with the same key share it, and the lowest counts."""
+    tokens_per_minute: float | None = _amount(None)
+    """Tokens, in and out, of calls that begin within a minute: estimated before a call, corrected after it. Shared in
+    the same way."""
+    input_cost_per_token: float | None = _price()
+    """US dollars. With `output_cost_per_token` it gives the cost of calls whose adapter does not tell it; tokens from
+    the provider's cache count in full."""
+    output_cost_per_token: float | None = _price()
+    """US dollars."""
+    batch: bool = field(default=False, validator=true_or_false)
+    """Whether its calls are sent together, as batches that the provider works on when it has the time: cheaper at many
+    providers, and much later. Not for models with tools. The run needs a directory, and `concurrency` then limits the
+    calls of other models, not the items in flight."""
+    batch_max_calls: int = field(default=1000, validator=[whole_number, validators.ge(1)])
+    """With `batch`: calls of one batch, and items in flight."""
+    batch_wait_seconds: float = field(default=60.0, validator=[number, validators.gt(0)])
+    """With `batch`: the longest that a call waits for others to be sent with. A batch is sent sooner when it is full,
+    or when every item waits for a batch."""
     extra_kwargs: Mapping[str, Any] = field(factory=dict, validator=instance_of(Mapping))
     """Passed on to the provider as they are."""
     mcp_urls_dict: Mapping[str, str] = field(factory=dict, validator=text_table)
@@ -182,6 +217,9 @@ class ModelConfig:
             problems.append(Problem("manual_traces", f"only the interface 'manual' takes them, not {self.interface!r}"))
         if not (self.model_name or "").strip():
             problems.append(Problem("model_name", "a model needs a name"))
+        if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):
+            missing = "input" if self.input_cost_per_token is None else "output"
+            problems.append(Problem(f"{missing}_cost_per_token", "a model has both prices or none; 0 is a price too"))
         if problems:
             raise ConfigError(problems)
         object.__setattr__(self, "id", self.id or self.model_name)
@@ -190,7 +228,7 @@ class ModelConfig:
     def name(self) -> str:
         return self.model_name or ""
 
-    @property
+    @cached_property
     def identity(self) -> ModelIdentity:
         return ModelIdentity(
             interface=self.interface,

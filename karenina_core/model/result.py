@@ -95,6 +95,9 @@ class GenerationPart:
     agent_metrics: Mapping[str, Any] | None = None
     text_flags: tuple[str, ...] = field(default=(), converter=texts)
     """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens)."""
+    replayed_from: Mapping[str, Any] | None = None
+    """Where the answer was captured, if it was given to the run and its model not asked: `{"run_name",
+    "answering_model", "replicate", "timestamp"}`, each None where it is not known."""
 
 
 @frozen(kw_only=True)
@@ -144,7 +147,7 @@ class TemplatePart:
     embedding_override_applied: bool = False
     embedding_model_used: str | None = None
     judge_channel: str | None = None
-    """How the judge was asked for structure: json_schema, tool_call, json_object or text; None without a judge call."""
+    """How the judge was asked for structure: json_schema, tool_call, json_object or text; None where it was not."""
     judge_repairs: int = 0
     """How often the judge was shown a mistake and asked again."""
     investigation_trace: str | None = None
@@ -261,8 +264,9 @@ class VerificationResult:
     """`{plugin: {key: value}}`: what stages of other packages add."""
 
     def __attrs_post_init__(self) -> None:
-        if self.template is not None:
-            linked = evolve(self.template, generation=self.generation, checks=self.checks)
+        part = self.template
+        if part is not None and (part._generation is not self.generation or part._checks is not self.checks):
+            linked = evolve(part, generation=self.generation, checks=self.checks)
             object.__setattr__(self, "template", linked)
 
     @property

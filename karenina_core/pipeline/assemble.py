@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import asdict
-
 from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
 from ..ports.client import CallRecord
 from .context import VerificationContext
 from .keys import ArtifactKeys
 from .stage import RESULT_FIELDS
 
-__all__ = ["bare_result", "ending", "extensions", "ledger", "metadata", "part_fields", "usage_metadata"]
+__all__ = [
+    "bare_result",
+    "ending",
+    "extensions",
+    "ledger",
+    "metadata",
+    "part_fields",
+    "usage_metadata",
+    "usage_sum",
+]
+NUMBERS = (
+    *("calls", "attempts", "seconds", "repairs", "input_tokens", "output_tokens", "total_tokens"),
+    *("cost_usd", "usage_unavailable"),
+)
+"""What is added up over all tasks."""
 
 
 def metadata(context: VerificationContext) -> MetadataPart:
@@ -101,9 +113,9 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
     `cost_usd` is None.
 
     `earlier` is the usage of an answer that was generated for another judge: shown, marked `cached`, and not counted
-    again.
+    again. What is marked as not `cached` is the item's own, and counts.
     """
-    usage: dict[str, Any] = {task: {**row, "cached": True} for task, row in (earlier or {}).items() if task != "total"}
+    usage = {task: _earlier(row) for task, row in (earlier or {}).items() if task != "total"}
     for call in calls:
         row = usage.get(call.task)
         if row is not None and row.get("cached"):
@@ -114,7 +126,7 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
             "seconds": call.seconds,
             "repairs": call.repairs,
             "channel": call.channel,
-            **asdict(call.usage),
+            **call.usage.to_dict(),
             "model": call.model,
             "usage_unavailable": call.usage_unavailable,
         }
@@ -122,22 +134,35 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
             one["cost_usd"] = None
         usage[call.task] = one if row is None else {key: _merged(key, row.get(key), one[key]) for key in one}
     if usage:
-        numbers = (
-            "calls",
-            "attempts",
-            "seconds",
-            "repairs",
-            "input_tokens",
-            "output_tokens",
-            "total_tokens",
-            "cost_usd",
-            "usage_unavailable",
-        )
-        total: dict[str, Any] = {}
-        for row in (row for row in usage.values() if not row.get("cached")):
-            total = {key: _merged(key, total.get(key), row.get(key)) if total else row.get(key) for key in numbers}
-        usage["total"] = total
+        usage["total"] = _total(usage)
     return usage
+
+
+def _earlier(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row.get("cached") is False:
+        return {name: value for name, value in row.items() if name != "cached"}
+    return {**row, "cached": True}
+
+
+def _total(usage: Mapping[str, Any]) -> dict[str, Any]:
+    total: dict[str, Any] = {}
+    for row in (row for row in usage.values() if not row.get("cached")):
+        total = {key: _merged(key, total.get(key), row.get(key)) if total else row.get(key) for key in NUMBERS}
+    return total
+
+
+def usage_sum(usage: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The usage of an item with that of calls which were made for it later; what `more` marks as `cached` is known."""
+    found = {task: row for task, row in usage.items() if task != "total"}
+    for task, row in more.items():
+        if task == "total" or row.get("cached"):
+            continue
+        before = found.get(task)
+        if before is None or before.get("cached"):
+            found[task] = row
+        else:
+            found[task] = {key: _merged(key, before.get(key), row.get(key)) for key in {**before, **row}}
+    return {**found, "total": _total(found)} if found else {}
 
 
 def _merged(key: str, a: Any, b: Any) -> Any:

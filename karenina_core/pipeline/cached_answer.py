@@ -29,6 +29,12 @@ class CachedAnswer:
     few_shot_example_count: int = 0
     workspace: Path | None = None
     """The folder that the answer was worked out in, as its model left it. It is looked at in copies."""
+    replayed_from: Mapping[str, Any] | None = None
+    """Where it was captured, if that was in another run; see `GenerationPart.replayed_from`."""
+    fields: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    """What judges have extracted from it before, by the judge's name: they are not asked for that again."""
+    fields_must_fit: bool = False
+    """Whether such fields that the template does not take are an error; else the judge is asked."""
 
 
 @frozen

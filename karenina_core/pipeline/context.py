@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from ..errors import ContractError, ErrorKind, did_you_mean
 from ..model.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
@@ -15,6 +15,7 @@ from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome
 from ..model.question import Question, TemplateSource
 from ..model.result import TrailEntry
 from ..model.rubric import Rubric
+from .acting import Acting
 from .cached_answer import CachedAnswer, ItemError
 from .keys import VERDICT_VIEWS, ArtifactKeys, Key
 from .stage import Category, Stage, check_result_field
@@ -184,7 +185,8 @@ class VerificationContext:
 
     def set_artifact(self, key: str, value: Any) -> None:
         """Write an artifact, once. Raises ContractError where the running stage did not declare it."""
-        _refuse_view(key)
+        if key in VERDICT_VIEWS:
+            _refuse_view(key)
         declared = self._declared("produces", key)
         if key in self._artifacts:
             raise ContractError(
@@ -216,8 +218,11 @@ class VerificationContext:
 
     def set_result_field(self, name: str, value: Any) -> None:
         """Set a field of the result, once. Raises ContractError where the running stage did not declare it."""
-        _refuse_view(name)
-        self._declared("result_fields", name)
+        if name in VERDICT_VIEWS:
+            _refuse_view(name)
+        stage = self._stage
+        if stage is not None and name not in stage.result_fields:
+            self._declared("result_fields", name)
         if name in self._result_fields:
             raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
         check_result_field(name, value)
@@ -226,7 +231,8 @@ class VerificationContext:
     def revise_result_field(self, name: str, value: Any) -> None:
         """Set a field of the result again. Raises ContractError where the running stage does not declare that it
         revises the field, or where no stage has set it."""
-        _refuse_view(name)
+        if name in VERDICT_VIEWS:
+            _refuse_view(name)
         self._declared("revises", name)
         if name not in self._result_fields:
             raise ContractError(f"{self._who()} revises {str(name)!r}, which no stage has set")
@@ -239,7 +245,8 @@ class VerificationContext:
         Raises ContractError where the running stage does not declare that it extends the field, where the table has one
         of the keys already, and where the field is neither a table nor a list.
         """
-        _refuse_view(name)
+        if name in VERDICT_VIEWS:
+            _refuse_view(name)
         self._declared("extends", name)
         there = self._result_fields.get(name, {} if isinstance(entries, Mapping) else [])
         if isinstance(entries, Mapping) and isinstance(there, Mapping):
@@ -344,28 +351,22 @@ class VerificationContext:
 
     # The running stage
 
-    @contextmanager
-    def acting(self, stage: Stage) -> Iterator[None]:
+    def acting(self, stage: Stage) -> AbstractContextManager[None]:
         """Check reads and writes against the declaration of this stage."""
-        previous, self._stage = self._stage, stage
-        try:
-            yield
-        finally:
-            self._stage = previous
+        return Acting(self, stage)
 
     def _declared(self, attribute: str, key: str) -> str:
         """The declared key, or the key itself outside of stages."""
         if self._stage is None:
             return key
-        keys = getattr(self._stage, attribute, ())
-        for declared in keys:
-            if declared == key:
-                found: str = declared
-                return found
-        raise ContractError(
-            f"{self._stage.name} writes {str(key)!r} without having declared it{did_you_mean(key, keys)}; "
-            f"add it to {type(self._stage).__name__}.{attribute}"
-        )
+        keys: Sequence[str] = getattr(self._stage, attribute, ())
+        try:
+            return keys[keys.index(key)]
+        except ValueError:
+            raise ContractError(
+                f"{self._stage.name} writes {str(key)!r} without having declared it{did_you_mean(key, keys)}; "
+                f"add it to {type(self._stage).__name__}.{attribute}"
+            ) from None
 
     def _may_read(self, key: str) -> None:
         stage = self._stage
@@ -386,9 +387,8 @@ class VerificationContext:
         return self._stage.name if self._stage else "the code outside of any stage"
 
 
-def _refuse_view(key: str) -> None:
-    if key in VERDICT_VIEWS:
-        raise ContractError(f"{str(key)!r} is a view of the ledger: call context.record(...) instead of writing it")
+def _refuse_view(key: str) -> NoReturn:
+    raise ContractError(f"{str(key)!r} is a view of the ledger: call context.record(...) instead of writing it")
 
 
 def _given(value: T | None, what: str) -> T:

@@ -15,6 +15,7 @@ from ..errors import ContractError, ErrorKind, KareninaError, PluginError, one_l
 from ..log import get_logger
 from ..model.result import TrailEntry, VerificationResult
 from ..plugin.application import Karenina
+from ..ports.metered import current_item
 from .assemble import bare_result, ending
 from .context import VerificationContext
 from .keys import ArtifactKeys
@@ -67,6 +68,8 @@ class Engine:
         context.take_note()
         before = context.error
         reason = ""
+        if (item := current_item.get()) is not None:
+            item.stage, item.stage_version = stage.name, getattr(stage, "version", "1")
         with context.acting(stage):
             try:
                 answer = stage.should_run(context)
@@ -199,7 +202,7 @@ async def _around_item(
 
 async def _execute(stage: Stage, context: VerificationContext) -> None:
     work = await asyncio.to_thread(_in_thread, stage, context) if stage.blocking else stage.execute(context)
-    if inspect.isawaitable(work):
+    if work is not None and inspect.isawaitable(work):
         await work
 
 

@@ -11,6 +11,7 @@ from ..errors import ContractError
 __all__ = ["VERDICT_VIEWS", "ArtifactKeys", "Key", "Keys"]
 
 T = TypeVar("T")
+USUAL = (type(None), bool, int, float, str, list, dict, tuple, set, frozenset)
 
 
 class Key(str, Generic[T]):
@@ -22,6 +23,8 @@ class Key(str, Generic[T]):
 
     type: Any
     _accepts: tuple[type, ...]
+    _usual: frozenset[type]
+    """Those of the usual types that it accepts: known beforehand, for asking about a `Mapping` takes long."""
 
     def __new__(cls, name: str, type: Any = object) -> Key[T]:
         self = super().__new__(cls, name)
@@ -31,16 +34,24 @@ class Key(str, Generic[T]):
             isinstance(None, self._accepts)
         except TypeError as error:
             raise ContractError(f"{name!r}: {type!r} cannot be checked; give a class that isinstance takes") from error
+        self._usual = _usual(self._accepts)
         return self
 
     def check(self, value: Any) -> None:
         """Raises ContractError where the value is of another type."""
-        if not isinstance(value, self._accepts):
+        if type(value) not in self._usual and not isinstance(value, self._accepts):
             wanted = " or ".join(cls.__name__ for cls in self._accepts)
             raise ContractError(f"{str(self)!r} must be {wanted}, not {type(value).__name__}")
 
     def __reduce__(self) -> Any:
         return (Key, (str(self), self.type))
+
+
+def _usual(accepts: tuple[type, ...]) -> frozenset[type]:
+    try:
+        return frozenset(usual for usual in USUAL if issubclass(usual, accepts))
+    except TypeError:  # a protocol that names attributes can only be asked about values
+        return frozenset()
 
 
 def _classes(type_: Any) -> Iterable[type]:

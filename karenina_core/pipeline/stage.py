@@ -195,6 +195,8 @@ class Stage:
 
     name: ClassVar[str] = ""
     """Its name in plans, trails and `after`/`before`; the class's name by default."""
+    version: ClassVar[str] = "1"
+    """Of its code. With another one, no reply of a model to the stage before is used again; see `karenina resume`."""
     category: ClassVar[Category] = Category.ENHANCEMENT
     requires: ClassVar[Any] = Keys()
     """Artifacts that must exist: checked before anything runs."""
@@ -307,8 +309,8 @@ RESULT_FIELDS = _result_fields()
 
 def check_result_field(name: str, value: Any) -> None:
     """Refuse a value that the result could not be read back with. Raises ContractError."""
-    if name in RESULT_FIELDS:
-        _field_types()[name].check(value)
+    if (known := _field_types().get(name)) is not None:
+        known.check(value)
         return
     try:
         json.dumps(value, default=None)

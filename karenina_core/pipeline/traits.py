@@ -12,6 +12,7 @@ from ..errors import KareninaError, Problem, did_you_mean, one_line
 from ..log import get_logger
 from ..model.rubric_config import TraitEvidenceRules
 from ..model.traits import LLMRubricTrait, RubricTrait
+from ..ports.metered import current_trait
 from .context import VerificationContext
 from .engine import stops_item
 from .trace import EvaluationInput
@@ -107,6 +108,7 @@ class TraitCase:
         """Score traits at the same time; one that fails costs no other its score."""
 
         async def one(trait: AnyTrait) -> TraitScore:
+            current_trait.set(trait.name)  # for this task alone
             try:
                 return await score(trait)
             except BaseException as error:  # an evaluator is anybody's code, and may let a cancellation of its own out

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import pluggy
 from attrs import evolve, frozen
 
-from ..errors import ConfigError, PluginError, Problem, did_you_mean, one_line
+from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
 from ..model.config import ModelConfig
 from . import hookspecs
@@ -37,6 +37,7 @@ from .registries import (
     ViewRegistry,
 )
 from .registry import Registry, resolve_drafts
+from .settings import check_defaults, structured_settings
 
 __all__ = ["Karenina", "PluginInfo", "current"]
 
@@ -139,13 +140,14 @@ class Karenina:
         self.loop = BackgroundLoop()
         self.warnings = tuple(warnings)
         self._infos = {info.name: info for info in infos}
-        self._tables = dict(settings or {})
+        self.tables = dict(settings or {})
         self._embedders: dict[tuple[str, str], Any] = {}
         self._evaluators: dict[str, Any] = {}
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
-        self._settings = self._structure_settings(settings or {})
+        known = {name: info.state == "active" for name, info in self._infos.items()}
+        self._settings = structured_settings(self.tables, self.settings_classes, known)
         self.adapters.settings = self.settings
 
     # Making one
@@ -220,6 +222,11 @@ class Karenina:
 
     def plugin(self, name: str) -> PluginInfo:
         return self._infos[name]
+
+    def module_of(self, name: str) -> str:
+        """The module of an active plugin, or of the class of an object that is one; empty for no such plugin."""
+        plugin = self._manager.get_plugin(name)
+        return str(getattr(plugin, "__module__", None) or getattr(plugin, "__name__", "")) if plugin else ""
 
     def inactive(self) -> str:
         """The plugins that are not there, and why: for errors about something that is missing."""
@@ -333,18 +340,9 @@ class Karenina:
         if settings := drafts.get(SettingsRegistry.kind):
             for entry in settings.values():  # needed at once; a broken class is this plugin's own trouble
                 settings.checked(entry.load())
-                if name not in self._tables:
-                    self._defaults(name, entry.load())
+                if name not in self.tables:
+                    check_defaults(name, entry.load())
         return drafts
-
-    def _defaults(self, name: str, cls: type) -> None:
-        """A plugin that cannot do without settings fails alone where there are none. Raises PluginError."""
-        from ..model.convert import structure
-
-        try:
-            structure({}, cls, f"plugins.{name}")
-        except ConfigError as error:
-            raise PluginError(f"it needs settings, [plugins.{name}] in the configuration file: {error}") from None
 
     def _own(self, plugin: Any) -> list[tuple[str, Any]]:
         callers = self._manager.get_hookcallers(plugin) or ()
@@ -359,32 +357,6 @@ class Karenina:
         kinds = {kind for kind, draft in drafts.items() if len(draft) and kind != "settings"}
         kinds |= {OTHER_KINDS[hook] for hook, _ in self._own(plugin) if hook in OTHER_KINDS}
         return tuple(sorted(kinds))
-
-    def _structure_settings(self, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        if not tables and not self.settings_classes:
-            return {}
-        from ..model.convert import structure  # cattrs is only needed where there are settings
-
-        settings: dict[str, Any] = {}
-        problems: list[Problem] = []
-        for name in sorted(set(tables) - set(self.settings_classes)):
-            if name in self._infos and self._infos[name].state != "active":
-                continue  # a plugin that is blocked for now keeps its table
-            problems.append(Problem(f"plugins.{name}", self._no_settings(name)))
-        for name in self.settings_classes:
-            try:
-                settings[name] = structure(tables.get(name, {}), self.settings_classes.load(name), f"plugins.{name}")
-            except ConfigError as error:
-                problems += error.problems
-        if problems:
-            raise ConfigError(problems)
-        return settings
-
-    def _no_settings(self, name: str) -> str:
-        """Why a table of settings has no taker."""
-        if name not in self._infos:
-            return f"there is no such plugin{did_you_mean(name, self.settings_classes)}"
-        return "the plugin has no settings"
 
 
 def _names(text: str) -> list[str]:

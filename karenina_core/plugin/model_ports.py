@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PluginError
 from ..model.config import ModelConfig
+from ..ports.batch import BatchedLLM
 from .adapters import AdapterSpec
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ METHODS = {"llm": "ainvoke", "parser": "aparse", "agent": "arun"}
 
 def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, Any]:
     """`{"llm" | "parser" | "agent": port}`. To make one costs nothing. Raises KareninaError."""
+    if model.batch and spec.batch_factory is not None:
+        batched = BatchedLLM(app.adapters.make_port(spec.batch_factory, model, spec))
+        return {"llm": _wrapped(app, batched, model, METHODS["llm"])}
     factories = {"llm": spec.llm_factory, "parser": spec.parser_factory, "agent": spec.agent_factory}
     return {
         name: _wrapped(app, app.adapters.make_port(factory, model, spec), model, METHODS[name])

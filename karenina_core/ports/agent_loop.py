@@ -6,7 +6,6 @@ told to the model; errors of the model are the caller's.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from attrs import define, evolve, field
 from ..errors import PortError
 from ..model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 from ..model.trace_text import render_trace
+from .clocks import time_limit
 from .protocols import ToolCallingLLMPort
 from .text import is_nested_deeper
 from .tool_calls import MOST_CHARACTERS, answered
@@ -138,10 +138,10 @@ async def run_agent_loop(
         work.messages.insert(0, Message.system(config.system_prompt))
         work.given += 1
     try:
-        async with asyncio.timeout(config.timeout) as clock:
+        async with time_limit(config.timeout) as clock:
             await _worked(work, ask, {tool.name: tool for tool in tools}, config)
     except TimeoutError:
-        if not clock.expired():
+        if not clock.expired:
             raise
         work.limit = "time"
         work.usage_unavailable |= work.is_asking  # nobody says what a call costs that was given up

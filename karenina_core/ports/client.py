@@ -19,7 +19,7 @@ from ..prompts.instructions import AdapterInstructionRegistry
 from .agent_loop import run_agent_loop
 from .own_agent import in_time, is_proper
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
-from .retry import Attempts, with_retries
+from .retry import Attempts, this_call, with_retries
 from .structured import StructuredParser, Validate, parse_with_repair
 from .tool_servers import OfferedTools
 from .values import (
@@ -38,7 +38,7 @@ __all__ = ["CallRecord", "Model", "ModelClient"]
 T = TypeVar("T")
 RunAgent = Callable[[Sequence[Tool]], Awaitable[AgentResult]]
 AroundAgent = Callable[[CallContext, Sequence[Tool], RunAgent], Awaitable[AgentResult]]
-REFUSED: frozenset[ErrorKind] = frozenset({"auth", "rate_limited", "invalid_request"})
+REFUSED: frozenset[ErrorKind] = frozenset({"auth", "rate_limited", "invalid_request", "budget"})
 """Failures of calls that no model has worked on."""
 
 
@@ -219,7 +219,8 @@ class ModelClient:
     ) -> AgentResult:
         agent, llm = self.model.agent, cast("ToolCallingLLMPort | None", self.model.llm)
         if agent is not None:
-            attempts.count += 1
+            attempts.begin()
+            this_call.set(attempts)
 
             async def work() -> Any:
                 return await in_time(lambda: agent.arun(messages, tools, mcp_servers, config, call=call), config)
@@ -318,13 +319,15 @@ class ModelClient:
         self._record(task, attempts, started, **facts)
 
     def _record(self, task: str, attempts: Attempts, started: float, **facts: Any) -> None:
+        if attempts.kept_out and not attempts.count:
+            return  # nobody was asked
         self.calls.append(
             CallRecord(
                 task=str(task),
                 model=str(self.model.identity),
                 attempts=attempts.count,
                 retries=attempts.retries,
-                seconds=time.monotonic() - started,
+                seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
                 **{k: v for k, v in facts.items() if v is not None},
             )
         )

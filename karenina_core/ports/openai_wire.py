@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..errors import PortError
@@ -102,9 +103,16 @@ def output_to_wire(output: OutputFormat | None) -> dict[str, Any]:
         function = {"name": name, "description": "Give the answer.", "parameters": dict(output.schema)}
         choice = {"type": "function", "function": {"name": name}}
         return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
-    schema, strict = strict_schema(output.schema)
-    wanted = {"name": name, "schema": schema, "strict": strict}
+    schema, strict = _strict(json.dumps(output.schema))
+    wanted = {"name": name, "schema": json.loads(schema), "strict": strict}
     return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+
+
+@lru_cache(maxsize=256)
+def _strict(schema: str) -> tuple[str, bool]:
+    """`strict_schema` from text to text: every judgment of a question asks with the same schema."""
+    found, strict = strict_schema(json.loads(schema))
+    return json.dumps(found), strict
 
 
 def _function_name(output: OutputFormat) -> str:

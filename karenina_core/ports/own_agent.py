@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from attrs import evolve
 
 from ..errors import PortError
 from ..model.message import Message, UsageMetadata
+from .clocks import Clock, time_limit
 from .values import AgentConfig, AgentResult
 
 __all__ = ["GRACE", "in_time", "is_proper"]
@@ -25,16 +25,16 @@ async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> An
     a PortError with one as `agent_result` in its `evidence`. Raises what the agent raises before that.
     """
     seconds = None if config.timeout is None else config.timeout + GRACE
-    clock = asyncio.timeout(seconds)
+    clock: Clock | None = None
     offered: Any = None
     try:
-        async with clock:
+        async with time_limit(seconds) as clock:
             offered = await work()
     except Exception as error:  # whatever it raises when it is cancelled, its time was up
-        if not clock.expired():
+        if clock is None or not clock.expired:
             raise
         offered = error.evidence.get("agent_result") if isinstance(error, PortError) else None
-    if not clock.expired():
+    if clock is None or not clock.expired:
         return offered
     done = offered if is_proper(offered) else AgentResult(final_response="")
     return evolve(done, limit="time", usage_unavailable=True)  # nobody says what a call costs that was given up

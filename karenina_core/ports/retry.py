@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import TypeVar
 
 from attrs import define, field
 
 from ..errors import PortError
 from ..model.config import RetryPolicy
+from .clocks import time_limit
 
-__all__ = ["Attempts", "with_retries"]
+__all__ = ["Attempts", "this_call", "with_retries"]
 
 T = TypeVar("T")
 
@@ -25,6 +27,51 @@ class Attempts:
     count: int = 0
     retries: dict[str, int] = field(factory=dict)
     """Failed attempts that were followed by another, by kind."""
+    seconds_before: float = 0.0
+    """What replies took that came from a store."""
+    waited: float = 0.0
+    """Seconds in which there was no place for the call; they count nowhere."""
+    whole: Attempts | None = None
+    """Those of the work that this call is a part of."""
+
+    kept_out: bool = False
+    """Whether an attempt came to nothing before it was made: no place was to be had for it."""
+
+    def begin(self) -> None:
+        self.count += 1
+        if self.whole is not None:
+            self.whole.begin()
+
+    def not_made(self) -> None:
+        """The attempt that has begun was kept out."""
+        self.count -= 1
+        self.kept_out = True
+        if self.whole is not None:
+            self.whole.not_made()
+
+    def again(self, kind: str, times: int = 1) -> None:
+        """Attempts that failed so are followed by others."""
+        self.retries[kind] = self.retries.get(kind, 0) + times
+        if self.whole is not None:
+            self.whole.again(kind, times)
+
+    def idle(self, seconds: float) -> None:
+        self.waited += seconds
+        if self.whole is not None:
+            self.whole.idle(seconds)
+
+    def served(self, count: int, retries: Mapping[str, int], seconds: float) -> None:
+        """The reply is one from before, and took this: the attempt that has begun was its last."""
+        for kind, times in retries.items():
+            self.again(kind, times)
+        for attempts in (self, self.whole):
+            if attempts is not None:
+                attempts.count += count - 1
+                attempts.seconds_before += seconds
+
+
+this_call: ContextVar[Attempts | None] = ContextVar("karenina_attempts", default=None)
+"""The attempts at the call that is being made."""
 
 
 async def with_retries(
@@ -39,29 +86,38 @@ async def with_retries(
     """Await `attempt()` until it succeeds, its kind of failure is used up, or `max_elapsed` seconds are over.
 
     Each kind has a budget of its own. A `Retry-After` replaces the computed wait where it is longer. A wait that
-    would reach beyond the time limit is not begun: the last failure is raised at once. Raises PortError.
+    would reach beyond the time limit is not begun: the last failure is raised at once. Time in which an attempt waits
+    for its place counts nowhere (see `standing_still`). Raises PortError.
     """
-    attempts = attempts if attempts is not None else Attempts()
+    attempts = Attempts(whole=attempts)
+    this_call.set(attempts)
     started = clock()
     failures: dict[str, int] = {}
     last: PortError | None = None
+    limit = None
+
+    def spent() -> float:
+        return clock() - started - attempts.waited
+
     while True:
-        attempts.count += 1
+        attempts.begin()
         try:
-            async with asyncio.timeout(max(0.0, max_elapsed - (clock() - started))) as limit:
+            async with time_limit(max(0.0, max_elapsed - spent())) as limit:
                 return await attempt()
         except TimeoutError as error:
-            if limit.expired():
+            if limit is not None and limit.expired:
                 last = last or PortError(f"no answer within {max_elapsed:g} s", kind="timeout")
                 raise _ended(last, attempts) from error
             last = PortError(str(error) or "the call timed out", kind="timeout")
             last.__cause__ = error
         except PortError as error:
             last = error
+        finally:
+            attempts.idle(0.0 if limit is None else limit.waited)
         wait = _wait(last, failures, policy)
-        if wait is None or clock() - started + wait > max_elapsed:
+        if wait is None or spent() + wait > max_elapsed:
             raise _ended(last, attempts)
-        attempts.retries[last.kind] = attempts.retries.get(last.kind, 0) + 1
+        attempts.again(last.kind)
         await sleep(wait)
 
 

@@ -22,6 +22,7 @@ Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
 """A brace that begins an object, well written or not; other braces are prose."""
 STRUCTURE = re.compile(r'[{}"\\]')
+READABLE = json.JSONEncoder(ensure_ascii=False)
 REFUSED_STATUS = (400, 415, 422, 501)
 MAX_SCANNED = 1_000_000
 MAX_TRIED = 1000
@@ -73,10 +74,7 @@ class StructuredParser:
 
 def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
     """The schema goes into the prompt on every channel: some servers enforce it without showing it to the model."""
-    text = (
-        "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
-        f"{json.dumps(schema, ensure_ascii=False)}"
-    )
+    text = f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{READABLE.encode(schema)}"
     if messages and messages[0].role == "system":
         return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]

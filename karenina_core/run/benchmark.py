@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 from ..errors import BenchmarkError, one_line
 from ..model.benchmark import BenchmarkData
@@ -15,10 +15,13 @@ from ..model.foreign import as_foreign
 from ..model.question import Question
 from ..model.rubric import DynamicRubric, Rubric
 from ..plugin.application import Karenina, current
-from .directory import write_atomically
+from .answer_files import as_store
+from .answers import ReplayStore
+from .control import RunControl
 from .prepare import prepare
 from .results import VerificationResultSet
 from .runner import Destination, execute
+from .whole_files import write_atomically
 
 __all__ = ["Benchmark"]
 
@@ -28,6 +31,9 @@ MAX_BYTES = 256 * 1024 * 1024
 @frozen(kw_only=True)
 class Benchmark(BenchmarkData):
     """Questions with their templates and rubrics. Immutable: methods that change something return a new benchmark."""
+
+    source: Path | None = field(default=None, eq=False, repr=False)
+    """The file that it was read from; None where it was changed since."""
 
     @classmethod
     def create(cls, name: str, **facts: Any) -> Benchmark:
@@ -67,7 +73,7 @@ class Benchmark(BenchmarkData):
             )
         facts = {f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)}
         facts = {name: value if name == "document" else as_foreign(value) for name, value in facts.items()}
-        return cls(**{**facts, "workspace_root": workspace_root})
+        return cls(**{**facts, "workspace_root": workspace_root, "source": path.absolute()})
 
     def save(self, path: str | Path, *, app: Karenina | None = None) -> Path:
         """Write the benchmark with the writer that knows the suffix, as a whole or not at all.
@@ -88,20 +94,20 @@ class Benchmark(BenchmarkData):
         """The same benchmark with more questions; one of a known id takes the place of the old one."""
         new = {question.id: question for question in questions}
         kept = [new.pop(question.id, question) for question in self.questions]
-        return evolve(self, questions=(*kept, *new.values()))
+        return evolve(self, questions=(*kept, *new.values()), source=None)
 
     def without_questions(self, question_ids: Iterable[str]) -> Benchmark:
         """The same benchmark with fewer questions."""
         gone = set(question_ids)
-        return evolve(self, questions=tuple(q for q in self.questions if q.id not in gone))
+        return evolve(self, questions=tuple(q for q in self.questions if q.id not in gone), source=None)
 
     def with_rubric(self, rubric: Rubric | None) -> Benchmark:
         """The same benchmark with another rubric for all questions."""
-        return evolve(self, rubric=rubric)
+        return evolve(self, rubric=rubric, source=None)
 
     def with_dynamic_rubric(self, rubric: DynamicRubric | None) -> Benchmark:
         """The same benchmark with other traits for the questions whose answers speak of them."""
-        return evolve(self, dynamic_rubric=rubric)
+        return evolve(self, dynamic_rubric=rubric, source=None)
 
     async def arun_verification(
         self,
@@ -111,17 +117,28 @@ class Benchmark(BenchmarkData):
         run_name: str | None = None,
         run_dir: str | Path | None = None,
         sinks: Sequence[str] = (),
+        reuse: Sequence[str | Path] = (),
+        answers: ReplayStore | str | Path | None = None,
         app: Karenina | None = None,
+        control: RunControl | None = None,
     ) -> VerificationResultSet:
         """Verify the benchmark. Every item that is begun has a result.
 
-        `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. Raises ConfigError,
-        PlanError, TemplateRefused and RunDirectoryError before the first model call, and RunDirectoryError also later,
-        when results can no longer be kept.
+        `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. `reuse` names directories
+        of other runs: what was asked there is not asked again. `answers` are given to the run in place of asking the
+        answering models: a store, a file of one, or a run directory, whose answers must then all be there. `control`
+        can end the run early: what is asked already is waited for and kept.
+
+        Raises ConfigError, PlanError, TemplateRefused and RunDirectoryError before the first model call, and
+        RunDirectoryError also later, when results can no longer be kept.
         """
-        prepared = prepare(self, config, app=current(app), question_ids=question_ids, run_name=run_name)
-        destination = Destination(run_dir=Path(run_dir) if run_dir else None, sinks=sinks)
-        return await execute(prepared, destination)
+        app = current(app)
+        store = as_store(answers, app=app)
+        prepared = prepare(self, config, app=app, question_ids=question_ids, run_name=run_name, answers=store)
+        folder = Path(run_dir) if run_dir else None
+        source = self.source if self.source is not None and self.source.is_file() else None
+        destination = Destination(run_dir=folder, sinks=sinks, source=source, reuse=tuple(map(Path, reuse)))
+        return await execute(prepared, destination, control=control)
 
     def run_verification(
         self,
@@ -131,12 +148,21 @@ class Benchmark(BenchmarkData):
         run_name: str | None = None,
         run_dir: str | Path | None = None,
         sinks: Sequence[str] = (),
+        reuse: Sequence[str | Path] = (),
+        answers: ReplayStore | str | Path | None = None,
         app: Karenina | None = None,
     ) -> VerificationResultSet:
         """The same for synchronous callers; works inside notebooks. See `arun_verification`."""
         app = current(app)
         return app.run(
             self.arun_verification(
-                config, question_ids=question_ids, run_name=run_name, run_dir=run_dir, sinks=sinks, app=app
+                config,
+                question_ids=question_ids,
+                run_name=run_name,
+                run_dir=run_dir,
+                sinks=sinks,
+                reuse=reuse,
+                answers=answers,
+                app=app,
             )
         )

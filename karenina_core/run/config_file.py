@@ -82,18 +82,25 @@ class RunConfig:
 
 
 def load_config(
-    path: Path | None = None, sets: Iterable[str] = (), flags: Flags | None = None, *, models: bool = True
+    path: Path | None = None,
+    sets: Iterable[str] = (),
+    flags: Flags | None = None,
+    *,
+    models: bool = True,
+    base: Layer | None = None,
 ) -> RunConfig:
     """Read all layers and make the application and the configuration.
 
-    `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. Raises ConfigError
-    with every problem of every layer.
+    `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is what is
+    true where no layer says otherwise, in place of the environment: the configuration of a run that goes on. Raises
+    ConfigError with every problem of every layer.
     """
     flags = flags or Flags()
     problems: list[Problem] = []
     layers = [
+        base or Layer("", {}),
         _attempt(problems, lambda: read_layer(path) if path else None) or Layer("", {}),
-        _attempt(problems, lambda: environment_layer(os.environ)) or Layer("", {}),
+        (_attempt(problems, lambda: environment_layer(os.environ)) if base is None else None) or Layer("", {}),
         _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
     ]
     traces = _attempt(problems, lambda: _recorded(flags.manual_traces)) if models else None

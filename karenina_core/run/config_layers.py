@@ -10,7 +10,8 @@ from typing import Any
 from attrs import fields_dict, frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
-from ..model.config import FEATURE_FIELDS, VerificationConfig, read_switch
+from ..model.config import FEATURE_FIELDS, VerificationConfig
+from ..model.environment import read_switch
 
 __all__ = [
     "ENVIRONMENT",
@@ -29,6 +30,8 @@ __all__ = [
 TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
 SWITCHES = tuple(FEATURE_FIELDS)
+NUMBERS = ("max_concurrent_requests", "answerer_concurrency_limits", "budget_usd", "budget_tokens")
+"""Fields whose default says nothing about how their values are written."""
 ENVIRONMENT = {
     "EMBEDDING_CHECK": "embedding_check_enabled",
     "EMBEDDING_CHECK_MODEL": "embedding_check_model",
@@ -70,6 +73,8 @@ ENVIRONMENT = {
         "request_timeout",
         "retry_max_elapsed_seconds",
         "concurrency",
+        *NUMBERS,
+        "task_ordering",
         "executor",
         "workspace_copy",
         "workspace_cleanup",
@@ -189,7 +194,7 @@ def _environment_value(name: str, text: str) -> Any:
     default = False if name in SWITCHES else fields_dict(VerificationConfig)[name].default
     if isinstance(default, bool):
         return read_switch(text)
-    if isinstance(default, int | float) or name == "embedding_check_threshold":
+    if isinstance(default, int | float) or name in (*NUMBERS, "embedding_check_threshold"):
         return _toml_or_text(text)
     return text
 

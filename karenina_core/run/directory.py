@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import platform
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from attrs import asdict
 
-from ..errors import RunDirectoryError
+from ..errors import ConfigError, RunDirectoryError
 from ..log import redactor
-from ..model.config import ModelConfig, VerificationConfig
-from ..model.convert import unstructure
+from ..model.config import ModelConfig
 from ..plugin.known_secrets import secrets_of
 from ..ports.client import Model
-from ..ports.tool_servers import shown_address
+from .answers import ReplayStore
+from .fingerprint import digest_of, fingerprint
+from .owner import LOCK, RunLock, owner_of
+from .places import check_place
 from .prepare import Prepared
+from .recorded import recorded
+from .whole_files import replacing, write_atomically
 
-__all__ = ["MANIFEST", "RESULTS", "RunDirectory", "default_directory", "secrets_of_run", "write_atomically"]
+__all__ = [
+    "ANSWERS",
+    "FINGERPRINT",
+    "MANIFEST",
+    "RESULTS",
+    "RunDirectory",
+    "default_directory",
+    "read_manifest",
+    "replacing",
+    "secrets_of_run",
+    "write_atomically",
+]
 
 MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
+FINGERPRINT = "fingerprint.json"
+ANSWERS = "answers.json"
 FORMAT_VERSION = "1.0"
 
 
@@ -49,40 +65,125 @@ class RunDirectory:
 
     def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         self.path = path
+        self.lock = RunLock(path)
         self._redact = redact
         self._manifest: dict[str, Any] = {}
 
     @classmethod
     def create(
-        cls, path: Path, prepared: Prepared, source: Path | None = None, answerers: Iterable[Model] = ()
+        cls,
+        path: Path,
+        prepared: Prepared,
+        source: Path | None = None,
+        answerers: Iterable[Model] = (),
+        sinks: Sequence[str] = (),
+        **facts: Any,
     ) -> RunDirectory:
         """Make the folder and its first manifest. `answerers` are open: the manifest says what tools they have.
 
-        Raises RunDirectoryError where it exists and holds anything, or cannot be written.
+        `facts` are told in the manifest too. Nobody else can write to the folder until `release`. Raises
+        RunDirectoryError where the folder exists and holds anything, another process is about to make it, or it cannot
+        be written.
         """
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            occupied = any(path.iterdir())
-        except OSError as error:
-            raise RunDirectoryError(
-                f"the run directory {path} cannot be made: {error.strerror}; choose another (--out DIR)"
-            ) from error
-        if occupied:
-            raise RunDirectoryError(
-                f"the run directory {path} is not empty ({_occupant(path)}); choose another (--out DIR)"
-            )
+        _make_empty(path)
         directory = cls(path, redactor(secrets_of_run(prepared)))
-        directory.update(**_manifest(prepared, source), tool_servers=_tool_servers(answerers))
+        directory.lock.acquire()
+        try:
+            _check_empty(path)  # of two that have found it empty, one was first
+            directory._begin(prepared, source, answerers, sinks, facts)
+        except BaseException:
+            directory.release()
+            raise
         return directory
+
+    def _begin(
+        self,
+        prepared: Prepared,
+        source: Path | None,
+        answerers: Iterable[Model],
+        sinks: Sequence[str],
+        facts: Mapping[str, Any],
+    ) -> None:
+        if prepared.answers is not None:
+            self._answers(prepared.answers)
+        self._write(FINGERPRINT, json.dumps(self.fingerprint(prepared), ensure_ascii=False))
+        told = recorded(prepared, sinks, self._redact)
+        self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
+
+    @classmethod
+    def reopen(cls, path: Path, prepared: Prepared) -> RunDirectory:
+        """That of a run which goes on: nobody else can write to it until `release`. Raises ConfigError, and
+        RunDirectoryError where somebody else does, or it cannot be written."""
+        directory = cls(path, redactor(secrets_of_run(prepared)))
+        check_place(path)
+        directory.lock.acquire()
+        try:
+            directory._manifest = read_manifest(path)
+        except BaseException:
+            directory.release()
+            raise
+        return directory
+
+    def release(self) -> None:
+        """Let others write to it."""
+        self.lock.release()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
+        """What the numbers of a run depend on, as this folder's file has it: without secrets."""
+        told: dict[str, Any] = _redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)
+        if prepared.answers is not None:
+            told["answers"] = digest_of(self.path / ANSWERS)
+        return told
+
+    def configured(self, prepared: Prepared) -> dict[str, Any]:
+        """The configuration with which a run goes on, for the manifest: such as what it may spend now."""
+        return {"config": recorded(prepared, (), self._redact)["config"]}
+
+    @property
+    def run_id(self) -> str:
+        return str(self._manifest["run_id"])
 
     def update(self, **facts: Any) -> None:
         """Change the manifest on disk. Raises RunDirectoryError."""
         self._manifest |= {**_redacted(facts, self._redact), "updated_at": _now()}
-        text = json.dumps(self._manifest, indent=2, ensure_ascii=False)
+        self._write(MANIFEST, json.dumps(self._manifest, indent=2, ensure_ascii=False))
+
+    def _answers(self, answers: ReplayStore) -> None:
         try:
-            write_atomically(self.path / MANIFEST, text.encode("utf-8", "replace"))
+            answers.save(self.path / ANSWERS, redact=self._redact)
         except OSError as error:
-            raise RunDirectoryError(f"{self.path / MANIFEST} cannot be written: {error.strerror}") from error
+            raise RunDirectoryError(f"{self.path / ANSWERS} cannot be written: {error.strerror}") from error
+
+    def _write(self, name: str, text: str) -> None:
+        try:
+            self.lock.check()
+            write_atomically(self.path / name, text.encode("utf-8", "replace"))
+        except OSError as error:
+            raise RunDirectoryError(
+                f"{self.path / name} cannot be written: {error.strerror}; free space or choose another (--out DIR); to "
+                f"go on with a run that has begun, type: karenina resume {shlex.quote(str(self.path))}"
+            ) from error
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a run directory. Raises ConfigError where there is none."""
+    try:
+        found = json.loads((path / MANIFEST).read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} is no run directory: it has no {MANIFEST}; check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{path / MANIFEST} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path / MANIFEST} is damaged: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("run_id"), str):
+        raise ConfigError(f"{path / MANIFEST} does not say which run it is of; it was not written by this program")
+    return found
 
 
 def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
@@ -93,78 +194,68 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
     return redact(value) if isinstance(value, str) else value
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: after a crash there is the old content or the new, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def _make_empty(path: Path) -> None:
+    """Raises RunDirectoryError."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
+        path.mkdir(parents=True, exist_ok=True)
+        check_place(path)
+        _check_empty(path)
+    except RunDirectoryError:
         raise
-    with contextlib.suppress(OSError):  # not every platform can flush a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"the run directory {path} cannot be made: {error.strerror}; choose another (--out DIR)"
+        ) from error
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _check_empty(path: Path) -> None:
+    if any(map(_is_something, path.iterdir())):
+        raise RunDirectoryError(f"the run directory {path} is not empty ({_occupant(path)}")
+
+
+def _is_something(path: Path) -> bool:
+    """Whether a file is more than the remains of a run that was killed before it could begin."""
+    begun = (f".{MANIFEST}.", f".{FINGERPRINT}.", f".{ANSWERS}.")
+    return path.name not in (FINGERPRINT, ANSWERS, LOCK) and not path.name.startswith(begun)
 
 
 def _occupant(path: Path) -> str:
+    other = "choose another (--out DIR)"
     try:
         status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
     except (OSError, ValueError, KeyError, TypeError):
-        return "other files"
-    return f"a run that is {status}"
+        return f"other files); {other}"
+    if status == "completed":
+        return f"a run that is completed); {other}"
+    what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
+    return f"{what}); to go on with it, type: karenina resume {shlex.quote(str(path))}"
 
 
 def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
     benchmark, config = prepared.benchmark, prepared.config
     return {
         "format_version": FORMAT_VERSION,
+        "run_id": uuid4().hex,
         "run_name": prepared.run_name,
         "status": "running",
         "created_at": _now(),
         "benchmark": {
             "name": benchmark.name,
             "version": benchmark.version,
-            "path": str(source) if source else None,
+            "path": str(source.absolute()) if source else None,
             "sha256": hashlib.sha256(source.read_bytes()).hexdigest() if source else None,
             "warnings": list(benchmark.warnings),
         },
+        "workspace_root": str(prepared.workspace_root.absolute()) if prepared.workspace_root else None,
         "evaluation_mode": prepared.mode,
         "questions": [question.id for question in prepared.questions],
         "left_out": [asdict(left) for left in prepared.left_out],
         "items": len(prepared),
-        "config": _config(config),
         "models": _models(prepared, (*config.answering_models, *config.parsing_models)),
         "stages": sorted({stage.name for plan in prepared.plans.values() for stage in plan.stages}),
         "plugins": [asdict(plugin) for plugin in prepared.app.plugins],
         "versions": {"python": platform.python_version(), "karenina-core": _version("karenina-core")},
     }
-
-
-def _config(config: VerificationConfig) -> Mapping[str, Any]:
-    """The configuration, with addresses of tool servers that show nothing secret."""
-    data = dict(unstructure(config))
-    for role in ("answering_models", "parsing_models"):
-        data[role] = [
-            {**model, "mcp_urls_dict": {name: shown_address(at) for name, at in model["mcp_urls_dict"].items()}}
-            for model in data[role]
-        ]
-    return data
 
 
 def _tool_servers(answerers: Iterable[Model]) -> list[dict[str, Any]]:

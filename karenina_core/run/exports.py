@@ -13,6 +13,7 @@ from ..errors import ConfigError, PluginError, did_you_mean
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
 from .directory import MANIFEST, RESULTS
+from .whole_files import flush_folder
 
 __all__ = ["Format", "export_results", "find_format", "ready_format", "suffix_format", "usual_suffix"]
 
@@ -94,6 +95,7 @@ def export_results(
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
+        flush_folder(target.parent)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror or error}; choose another place") from error
     finally:

@@ -30,6 +30,7 @@ def facts(result: VerificationResult) -> list[tuple[str, str]]:
         "examples in the prompt": str(metadata.few_shot_example_count) if metadata.few_shot_enabled else "",
         "caveats": ", ".join(metadata.caveats),
         "tried again": ", ".join(f"{kind} {count}" for kind, count in metadata.retry_counts.items()),
+        "answer replayed": _replayed(generation.replayed_from) if generation.replayed_from is not None else "",
         "tool servers": ", ".join(generation.answering_mcp_servers),
         "the judge read": _read(result),
         "composition": template.composition_strategy if template else "",
@@ -42,6 +43,15 @@ def facts(result: VerificationResult) -> list[tuple[str, str]]:
         "system prompt of the judge": metadata.parsing_system_prompt,
     }
     return [(name, text) for name, text in found.items() if text]
+
+
+def _replayed(origin: Mapping[str, Any]) -> str:
+    """Whose answer it is that was not asked for."""
+    told = ((what, origin.get(name)) for what, name in (("run", "run_name"), ("model", "answering_model")))
+    words = [f"{what} {value}" for what, value in told if value]
+    if origin.get("replicate"):
+        words.append(f"replicate {origin['replicate']}")
+    return f"of {', '.join(words)}" if words else "yes"
 
 
 def _about_the_answer(result: VerificationResult) -> Iterator[str]:

@@ -16,6 +16,8 @@ from ..plugin.known_secrets import secrets_of
 from ..plugin.model_ports import able_to_use_tools, model_ports
 from ..ports.client import Model
 from ..prompts.instructions import AdapterInstructionRegistry
+from .batch_checks import batch_complaints
+from .metering import Metering
 from .model_tools import Connections, tool_complaints
 
 __all__ = ["Role", "check_models", "has_tools", "model_problems", "open_model", "open_models"]
@@ -84,9 +86,10 @@ def _complaints(app: Karenina, resolution: Resolution, model: ModelConfig, role:
         yield f"interface: {spec.interface!r} cannot answer questions"
     if role == "parsing" and not (spec.parser_factory or spec.llm_factory):
         yield f"interface: {spec.interface!r} cannot judge answers"
+    yield from batch_complaints(spec, model)
     ports = model_ports(app, spec, model)
     if role == "answering":
-        yield from tool_complaints(app, model, able=able_to_use_tools(ports))
+        yield from tool_complaints(app, model, able=model.batch or able_to_use_tools(ports))
     if any(port.capabilities.needs_provider for port in ports.values()):
         model.api_key()
         yield from _checked(app, spec, model)
@@ -101,10 +104,14 @@ def _checked(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> Iterable[s
         return [f"interface: the check of {spec.interface!r} failed: {one_line(error)}"]
 
 
-async def open_model(app: Karenina, config: VerificationConfig, model: ModelConfig) -> Model:
+async def open_model(
+    app: Karenina, config: VerificationConfig, model: ModelConfig, metering: Metering | None = None
+) -> Model:
     """Make and open the ports of one model. Raises KareninaError where its adapter does not work."""
     model = config.for_model(model)
     ports = model_ports(app, _resolve(app, model).spec, model)
+    if metering is not None:
+        ports = metering.around(ports, model)
     opened = Model(
         config=model,
         prompts=config.prompt_config,
@@ -138,7 +145,11 @@ async def _close(model: Model) -> None:
 
 @asynccontextmanager
 async def open_models(
-    app: Karenina, config: VerificationConfig, models: Iterable[ModelConfig], role: Role = "parsing"
+    app: Karenina,
+    config: VerificationConfig,
+    models: Iterable[ModelConfig],
+    role: Role = "parsing",
+    metering: Metering | None = None,
 ) -> AsyncIterator[dict[ModelIdentity, Model]]:
     """Open several models; all of them are closed at the end. Yields `{ModelIdentity: Model}`.
 
@@ -151,7 +162,7 @@ async def open_models(
         for model in models:
             if model.identity in opened:
                 continue
-            opened[model.identity] = one = await open_model(app, config, model)
+            opened[model.identity] = one = await open_model(app, config, model, metering)
             stack.push_async_callback(_close, one)
             if role == "answering" and model.mcp_urls_dict:
                 one.offered = await connections.offered_to(model, one.remarks)

@@ -21,6 +21,7 @@ from ..model.rubric import TRAIT_LISTS, Rubric, RubricTrait
 from ..plugin.application import Karenina
 from ..ports.client import Model
 from ..ports.tool_servers import shown_address
+from .metering import Metering
 from .models import NO_SERVERS, model_problems, open_models
 
 __all__ = ["ModelPool", "Settled", "check_overrides", "model_pool", "overrides", "settled"]
@@ -174,6 +175,7 @@ class ModelPool:
     stack: AsyncExitStack
     """Closes them."""
     _places: list[_Place]
+    _metering: Metering | None = None
 
     async def model(self, config: ModelConfig) -> Model:
         """The open model of this configuration. Only those who ask for the same one wait for each other.
@@ -208,7 +210,9 @@ class ModelPool:
         seconds = wanted.request_timeout
         try:
             async with asyncio.timeout(seconds) as clock:
-                made = await self.stack.enter_async_context(open_models(self.app, self.config, [config]))
+                made = await self.stack.enter_async_context(
+                    open_models(self.app, self.config, [config], metering=self._metering)
+                )
         except TimeoutError as error:
             if not clock.expired():
                 raise PluginError(f"the adapter of {config.identity} cannot be opened: {one_line(error)}") from error
@@ -218,7 +222,9 @@ class ModelPool:
 
 
 @asynccontextmanager
-async def model_pool(app: Karenina, config: VerificationConfig, judges: Iterable[Model]) -> AsyncIterator[ModelPool]:
+async def model_pool(
+    app: Karenina, config: VerificationConfig, judges: Iterable[Model], metering: Metering | None = None
+) -> AsyncIterator[ModelPool]:
     """A pool that lends the run's judges too; what it opens itself is closed at the end."""
     async with AsyncExitStack() as stack:
-        yield ModelPool(app, config, stack, [_Place(model.config, model) for model in judges])
+        yield ModelPool(app, config, stack, [_Place(model.config, model) for model in judges], metering)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from uuid import uuid4
 
-from attrs import field, fields_dict, frozen
+from attrs import evolve, field, fields_dict, frozen
 
 from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
@@ -19,8 +20,11 @@ from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
 from .agentic_settings import check_agentic_parsing, check_blind_judging, notes_on_agents
+from .answers import ReplayStore
+from .budget import check_limits
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
+from .replaying import check_answers
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 from .workspace_sources import check_workspaces, idle_workspaces
@@ -37,6 +41,9 @@ __all__ = [
 ]
 
 
+NO_TRAITS: frozenset[str] = frozenset()
+
+
 @frozen
 class Item:
     """One piece of work with one result."""
@@ -47,6 +54,8 @@ class Item:
     replicate: int
     rubric: Rubric | None
     orchestrator: StageOrchestrator = field(eq=False, repr=False)
+    position: int = 0
+    """Its place among all items of the run, from 0, as the plan counts them."""
 
     @property
     def task(self) -> TaskIdentity:
@@ -91,6 +100,8 @@ class Prepared:
     templates: TemplateLoader = field(repr=False)
     notes: tuple[str, ...] = ()
     workspace_root: Path | None = None
+    answers: ReplayStore | None = field(default=None, repr=False)
+    """Answers that were captured in other runs and take the place of asking the answering models."""
 
     def has_tools(self, item: Item) -> bool:
         """Whether the answering model of an item can use a workspace."""
@@ -111,14 +122,23 @@ class Prepared:
         return len(self.questions) * models * self.config.replicate_count
 
     def generations(self) -> Iterator[Generation]:
-        """The work, lazily, question by question within each answering model."""
-        for answering in self.config.answering_models:
-            for question in self.questions:
-                rubric = self.rubrics[question.id]
-                plan = self.plans[_kinds(rubric)]
-                for replicate in range(1, self.config.replicate_count + 1):
-                    judges = self.config.parsing_models
-                    yield Generation(tuple(Item(question, answering, j, replicate, rubric, plan) for j in judges))
+        """The work, lazily, as the plan counts it: question by question within each answering model."""
+        questions, replicates = range(len(self.questions)), range(1, self.config.replicate_count + 1)
+        for place in product(range(len(self.config.answering_models)), questions, replicates):
+            yield self.generation(*place)
+
+    def generation(self, answering: int, question: int, replicate: int) -> Generation:
+        """The items of one answer: the model and the question by their places from 0, the replicate counted from 1."""
+        config, asked = self.config, self.questions[question]
+        rubric, judges = self.rubrics[asked.id], config.parsing_models
+        plan = self.plans[_kinds(rubric)]
+        number = (answering * len(self.questions) + question) * config.replicate_count + replicate - 1
+        return Generation(
+            tuple(
+                Item(asked, config.answering_models[answering], judge, replicate, rubric, plan, position)
+                for position, judge in enumerate(judges, number * len(judges))
+            )
+        )
 
 
 def prepare(
@@ -129,16 +149,14 @@ def prepare(
     question_ids: Sequence[str] | None = None,
     run_name: str | None = None,
     workspace_root: Path | None = None,
+    answers: ReplayStore | None = None,
 ) -> Prepared:
-    """Check everything. `workspace_root` is the benchmark's by default.
+    """Check everything. `workspace_root` is the benchmark's by default; `answers` are given to the run.
 
     Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
     """
     resolutions = check_models(app, config)
-    if config.executor not in app.executors:
-        raise ConfigError(
-            [Problem("executor", f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}")]
-        )
+    _check_executor(app, config)
     mode = config.evaluation_mode or default_mode(benchmark)
     check_agentic_parsing(config, mode)
     names = config.rubric_trait_names
@@ -150,6 +168,7 @@ def prepare(
     for kind, plan in plans.items():
         check_stages(plan, config, app, [rubric for rubric in rubrics.values() if _kinds(rubric) == kind])
     check_overrides(app, rubrics.values(), config)
+    check_limits(app, config, [model for _, model in overrides(rubrics.values())])
     templates = TemplateLoader(app, config.code_policy)
     if mode != "rubric_only":
         _check_policy(templates, questions)
@@ -157,7 +176,7 @@ def prepare(
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
     of_workspaces += check_blind_judging(app, config, questions, rubrics)
-    return Prepared(
+    prepared = Prepared(
         app=app,
         benchmark=benchmark,
         config=config,
@@ -179,7 +198,15 @@ def prepare(
             *idle_workspaces(root, config, questions, rubrics, tools=tools),
         ),
         workspace_root=root,
+        answers=answers,
     )
+    return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
+
+
+def _check_executor(app: Karenina, config: VerificationConfig) -> None:
+    if config.executor not in app.executors:
+        what = f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}"
+        raise ConfigError([Problem("executor", what)])
 
 
 def _idle(config: VerificationConfig) -> list[str]:
@@ -244,7 +271,7 @@ def why_left_out(
 
 
 def _kinds(rubric: Rubric | None) -> frozenset[str]:
-    return PlanRequest(rubric=rubric).traits
+    return NO_TRAITS if rubric is None else PlanRequest(rubric=rubric).traits
 
 
 def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:

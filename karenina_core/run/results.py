@@ -1,7 +1,8 @@
-"""`VerificationResultSet`: the results of a run, in memory."""
+"""`VerificationResultSet`: the results of a run, in memory or in its directory."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
@@ -13,32 +14,41 @@ from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
 from .prepare import LeftOut
 from .stored import stored_results
-from .summary import summarize
-from .usage import usage_by_task
+from .stored_sequence import StoredSequence
+from .summary import Tally
 
 __all__ = ["VerificationResultSet"]
 
 K = TypeVar("K")
 
 
-def _results(value: Iterable[VerificationResult]) -> tuple[VerificationResult, ...]:
-    return tuple(value)
+def _results(value: Iterable[VerificationResult]) -> Sequence[VerificationResult]:
+    return value if isinstance(value, StoredSequence) else tuple(value)
 
 
-def _count(results: tuple[VerificationResult, ...]) -> str:
+def _count(results: Sequence[VerificationResult]) -> str:
     return f"<{len(results)}>"
 
 
 @frozen
 class VerificationResultSet(Sequence[VerificationResult]):
-    """Results in the order in which they were finished, and what belongs to the run as a whole."""
+    """Results in the order of the plan, and what belongs to the run as a whole.
 
-    results: tuple[VerificationResult, ...] = field(default=(), converter=_results, repr=_count)
+    Those of a run with a directory stay there: they are read when they are asked for, and BenchmarkError is raised
+    where they are not there any more.
+    """
+
+    results: Sequence[VerificationResult] = field(default=(), converter=_results, repr=_count)
     run_dir: Path | None = None
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     sink_failures: Mapping[str, str] = field(factory=dict)
     """Sinks that failed during the run, and how."""
+    _tally: Tally | None = field(default=None, eq=False, repr=False)
+    """What the run has counted of these very results."""
+    ledger: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
+    """What the run's calls took, in total and by stage, trait, task and model: that of its manifest. None where nothing
+    kept them, and for a part of a run's results."""
 
     @classmethod
     def load(cls, path: str | Path, app: Karenina | None = None) -> VerificationResultSet:
@@ -47,14 +57,16 @@ class VerificationResultSet(Sequence[VerificationResult]):
         Raises BenchmarkError, which names the line that cannot be read.
         """
         stored = stored_results(path, app)
-        return cls(tuple(stored), stored.directory, _left_out(stored.manifest), stored.notes)
+        ledger = stored.manifest.get("ledger")
+        about = (stored.directory, _left_out(stored.manifest), stored.notes)
+        return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...
     @overload
     def __getitem__(self, index: slice) -> VerificationResultSet: ...
     def __getitem__(self, index: int | slice) -> VerificationResult | VerificationResultSet:
-        return evolve(self, results=self.results[index]) if isinstance(index, slice) else self.results[index]
+        return self._of(self.results[index]) if isinstance(index, slice) else self.results[index]
 
     def __iter__(self) -> Iterator[VerificationResult]:
         return iter(self.results)
@@ -98,10 +110,17 @@ class VerificationResultSet(Sequence[VerificationResult]):
             (lambda r: (r.deep_judgment or r.deep_judgment_rubric) is not None, _exactly(has_judgment)),
         ]
         asked = [(get, set(_listed(values))) for get, values in wanted if values is not None]
-        kept = [
-            r for r in self.results if all(get(r) in values for get, values in asked) and (where is None or where(r))
-        ]
-        return evolve(self, results=tuple(kept))
+
+        def is_kept(r: VerificationResult) -> bool:
+            return all(get(r) in values for get, values in asked) and (where is None or bool(where(r)))
+
+        if isinstance(self.results, StoredSequence):
+            return self._of(self.results.where(is_kept))
+        return self._of(tuple(filter(is_kept, self.results)))
+
+    def _of(self, results: Sequence[VerificationResult]) -> VerificationResultSet:
+        """Other results of the same run."""
+        return evolve(self, results=results, tally=None, ledger=None)
 
     # Groups
 
@@ -127,10 +146,13 @@ class VerificationResultSet(Sequence[VerificationResult]):
         return self._grouped(lambda r: r.metadata.replicate)
 
     def _grouped(self, key: Callable[[VerificationResult], K]) -> dict[K, VerificationResultSet]:
-        groups: dict[K, list[VerificationResult]] = {}
-        for result in self.results:
-            groups.setdefault(key(result), []).append(result)
-        return {name: evolve(self, results=tuple(found)) for name, found in groups.items()}
+        results = self.results
+        groups: dict[K, array[int]] = {}
+        for place, result in enumerate(results):
+            groups.setdefault(key(result), array("q")).append(place)
+        if isinstance(results, StoredSequence):
+            return {name: self._of(results.some(places)) for name, places in groups.items()}
+        return {name: self._of([results[place] for place in places]) for name, places in groups.items()}
 
     def get_question_ids(self) -> list[str]:
         """The different questions, in the order in which they first occur."""
@@ -180,7 +202,17 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
         What was made for another judge's item is counted there and not here. A cost is None where one is unknown.
         """
-        return usage_by_task(self.results)
+        return self.tally.usage.by_task()
+
+    @property
+    def tally(self) -> Tally:
+        """What is counted over all results, in one pass; a run has counted while it went on."""
+        if self._tally is not None:
+            return self._tally
+        tally = Tally()
+        for result in self.results:
+            tally.add(result)
+        return tally
 
     def get_summary(self, *, times: bool = False) -> dict[str, Any]:
         """Counts, rates, calls and cost, as `karenina verify --json` prints them.
@@ -188,7 +220,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
         `times` adds what differs from run to run, also between a run and its replay: `total_execution_time` of the
         set, `execution_time` of each pair of models, and `seconds` of each task, all in seconds.
         """
-        return summarize(self.results, run_dir=self.run_dir, left_out=self.left_out, notes=self.notes, times=times)
+        about: dict[str, Any] = {"run_dir": self.run_dir, "left_out": self.left_out, "ledger": self.ledger}
+        return self.tally.document(notes=self.notes, times=times, **about)
 
 
 def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:

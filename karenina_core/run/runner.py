@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from ..errors import ConfigError, Problem, one_line
-from ..log import redactor
+from ..errors import ConfigError, Problem, RunDirectoryError
 from ..model.identity import ModelIdentity
 from ..model.result import VerificationResult
 from ..pipeline.context import CachedAnswer
 from ..ports.client import Model
-from ..prompts.tasks import PromptTask
-from .directory import RunDirectory, secrets_of_run
+from .answers import answer_of
+from .batching import Batching, items_at_once, uncrowded
+from .collecting import fewer_collections
+from .continuing import count_stale, picked_up
+from .control import RunControl
+from .destination import Destination, directory_of, keeper_of, notes_of, schedule_of, workspaces_of
+from .directory import RESULTS, RunDirectory, secrets_of_run
+from .extension_merge import merged, unscored
+from .extension_rows import Extension, PriorRows, opened_rows
+from .gateway import Gateway
+from .grouped_errors import one_of
+from .keeping import Keeper
+from .metering import Metering
 from .models import open_models
 from .overrides import ModelPool, model_pool
 from .prepare import Generation, Item, Prepared
+from .replaying import judged_by_folder, replayed
 from .results import VerificationResultSet
+from .reuse import Sources, opened_sources
+from .schedule import Schedule
 from .single import run_item
 from .sinks import RunInfo, Sinks, make_sink, without_password
-from .summary import summarize
-from .workspace_sources import unkept_traces
+from .stalls import stalls_told
+from .stored_sequence import StoredSequence
+from .summary import Tally, spent
 from .workspaces import Workspace, Workspaces
 
 __all__ = ["Destination", "execute"]
-
-
-@frozen(kw_only=True)
-class Destination:
-    """Where a run's results go. Without a directory they are only returned."""
-
-    run_dir: Path | None = None
-    sinks: Sequence[str] = ()
-    """`name:target` of sinks beside the run directory's own."""
-    source: Path | None = None
-    """The benchmark's file, for the manifest."""
 
 
 @define(eq=False)
@@ -53,30 +58,124 @@ class _Running:
     on_result: Callable[[VerificationResult], None] | None
     workspaces: Workspaces
     pool: ModelPool
+    gateway: Gateway
+    schedule: Schedule
+    places: asyncio.Semaphore
+    """As many as items may be under way."""
+    batching: Batching
+    keeper: Keeper | None = None
+    """Of the run directory."""
     of_destination: Sequence[str] = ()
     """Notes on settings that have no effect with this destination."""
-    results: list[VerificationResult] = field(factory=list)
+    sources: Sources = field(factory=Sources)
+    extends: Extension | None = None
+    results: dict[int, VerificationResult] = field(factory=dict)
+    """By their places in the plan; only where no run directory holds them: memory does not grow with one."""
+    tally: Tally = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        config = self.prepared.config
+        models = product(config.answering_models, config.parsing_models)
+        self.tally = Tally([(str(answering.identity), str(parsing.identity)) for answering, parsing in models])
+
+    stale: set[str] = field(factory=set)
+    """Tasks whose results of before are to be replaced, and are not yet."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the checks noticed, and what the tool servers did while the run went on."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
-        return tuple(dict.fromkeys((*self.prepared.notes, *self.of_destination, *remarks)))
+        spent = [self.gateway.exhausted] if self.gateway.exhausted else []
+        told = (*self.prepared.notes, *self.of_destination, *self.sources.notes, *remarks, *self.batching.notes, *spent)
+        return tuple(dict.fromkeys(told))
+
+    @property
+    def ledger(self) -> dict[str, Any] | None:
+        """What the calls took; None where nothing keeps them."""
+        return self.keeper.journal.ledger.to_dict() if self.keeper is not None else None
 
     async def generation(self, generation: Generation) -> None:
-        """The items of one answer: the first generates it, the other judges read it."""
-        cached: CachedAnswer | None = None
-        workspace: Workspace | None = None
+        """The items of one answer that have no result yet."""
+        try:
+            await self._generation(generation)
+        finally:
+            self.schedule.over(generation)
+
+    async def _generation(self, generation: Generation) -> None:
+        """The first item generates the answer; then the other judges read it, at the same time where they do not work
+        in the folder that it has left."""
+        waiting = [item for item in generation.items if self.keeper is None or not self.keeper.has_result(item)]
+        waiting = await self._judged_again(waiting)
+        cached = self._answer_of_before(generation, waiting) or self._answer_of_others(generation, waiting)
         async with AsyncExitStack() as opened:
-            for item in generation.items:
+            workspace: Workspace | None = None
+            while waiting and (cached is None or workspace is not None):
                 if cached is None:  # also where the answer before failed: the next one does not begin in its remains
                     await opened.aclose()
-                    workspace = await opened.enter_async_context(self.workspaces.opened(item))
-                files = self.workspaces.files_to_keep()
-                result = await self._item(item, cached, workspace, files)
-                cached = cached or _answer_of(result)
-                await self._finished(result)  # before anything that takes long: what is paid for is not lost
-                await self.workspaces.keep(workspace, item, result, files)
+                    workspace = await opened.enter_async_context(self.workspaces.opened(waiting[0]))
+                result = await self._in_turn(waiting.pop(0), cached, workspace)
+                cached = cached or answer_of(result)
+            async with asyncio.TaskGroup() as group:
+                for item in waiting:
+                    group.create_task(self._in_turn(item, cached, None))
+
+    async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
+        """Have answers that stay read anew. Returns the other items."""
+        keeper = self.keeper
+        if keeper is None:
+            return list(waiting)
+        async with asyncio.TaskGroup() as group:
+            for item in (item for item in waiting if keeper.is_repaired_by("replay", item)):
+                group.create_task(self._in_turn(item, keeper.own_answer(item), None))
+        return [item for item in waiting if not keeper.has_result(item)]
+
+    def _answer_of_others(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
+        """The answer that the run was given, unless it is to be asked for anew."""
+        if self.keeper is not None and any(self.keeper.is_repaired_by("live", item) for item in waiting):
+            return None
+        return replayed(self.prepared, generation)
+
+    def _answer_of_before(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
+        """The answer that judges have read before the run was interrupted: the others read it as they would have then.
+        Not where they work in the folder that it has left, which is gone."""
+        first = generation.items[0]
+        if self.keeper is None or not waiting or (first in waiting and self.extends is None):
+            return None
+        there = [item for item in generation.items if item not in waiting]
+        if self.workspaces.wanted(first):
+            if self.extends is None or judged_by_folder(self.prepared, first):
+                return None
+            there += waiting  # work that was done in a folder is asked for once, whatever became of its judges
+        elif first in waiting and self.keeper.stored(first) is not None:
+            return None  # it is made once more, of the calls that are paid for, and tells what it took
+        stored = (self.keeper.stored(item) for item in there)
+        return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
+
+    async def _in_turn(
+        self, item: Item, cached: CachedAnswer | None, workspace: Workspace | None
+    ) -> VerificationResult:
+        """Verify an item when there is a place for it, and keep what came of it."""
+        async with self.places, self.batching.item():
+            files = self.workspaces.files_to_keep()
+            result = await self._item(item, cached, workspace, files)
+            await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
+            await self.workspaces.keep(workspace, item, result, files)
+            return result
+
+    async def scored(self, job: tuple[Item, VerificationResult]) -> None:
+        """Have more traits of a result of the run that is extended scored, and keep the result with them."""
+        item, row = job
+        assert self.extends is not None  # nobody else has such results
+        assert item.rubric is not None
+        traits = item.rubric.names()
+        async with self.places, self.batching.item():
+            files = self.workspaces.files_to_keep()
+            found = await self._item(item, answer_of(row), None, files)
+            if self.gateway.exhausted and unscored(found, traits):
+                return  # they are scored when the run is gone on with
+            result = merged(row, found, traits, self.extends.scoring.stages, self.prepared.mode)
+            await self._finished(item, result)
+            await self.workspaces.keep(None, item, result, files)
 
     async def _item(
         self, item: Item, cached: CachedAnswer | None, workspace: Workspace | None, files: dict[str, str] | None
@@ -96,12 +195,18 @@ class _Running:
             pool=self.pool,
         )
 
-    async def _finished(self, result: VerificationResult) -> None:
-        self.results.append(result)
+    async def _finished(self, item: Item, result: VerificationResult) -> None:
+        if self.keeper is not None:
+            await self.keeper.keep(item, result)
+            self.stale.discard(self.keeper.task(item))
+        else:
+            self.results[item.position] = result
+        self.tally.add(result, item.position)
         await self.sinks.write(result)
         self.prepared.app.observe("karenina_item_finished", result=result)
         if self.on_result is not None:
             self.on_result(result)
+        await asyncio.sleep(0)  # models that answer at once never let the loop have its turn: signals, timers, others
 
 
 async def execute(
@@ -109,6 +214,7 @@ async def execute(
     destination: Destination | None = None,
     *,
     on_result: Callable[[VerificationResult], None] | None = None,
+    control: RunControl | None = None,
 ) -> VerificationResultSet:
     """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
 
@@ -122,126 +228,139 @@ async def execute(
     if config.workspace_output_mode != "none" and destination.run_dir is None:
         what = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
         raise ConfigError([Problem("workspace_output_mode", what)])
+    gateway = Gateway(uncrowded(config))
+    batching = Batching(gateway)
+    metering = Metering(lanes=gateway, batching=batching if destination.run_dir is not None else None)
     async with (
-        open_models(app, config, config.answering_models, "answering") as answerers,
-        open_models(app, config, config.parsing_models) as judges,
-        model_pool(app, config, judges.values()) as pool,
+        opened_sources(destination.reuse, destination.run_dir) as sources,
+        open_models(app, config, config.answering_models, "answering", metering) as answerers,
+        open_models(app, config, config.parsing_models, metering=metering) as judges,
+        model_pool(app, config, judges.values(), metering) as pool,
     ):
-        uris = [*([] if destination.run_dir is None else ["jsonl"]), *destination.sinks]
-        sinks = Sinks(
-            {without_password(uri): make_sink(app, uri) for uri in uris},
-            essential=None if destination.run_dir is None else "jsonl",
-        )
-        directory = None
+        sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
+        directory = keeper = None
         if destination.run_dir is not None:
-            directory = RunDirectory.create(destination.run_dir, prepared, destination.source, answerers.values())
-        workspaces = _workspaces(prepared, destination.run_dir)
-        told = _of_destination(prepared, destination)
-        run = _Running(prepared, answerers, judges, sinks, on_result, workspaces, pool, told)
-        await _carry_out(run, directory)
-    return VerificationResultSet(run.results, destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures))
-
-
-def _workspaces(prepared: Prepared, run_dir: Path | None) -> Workspaces:
-    redact = redactor(secrets_of_run(prepared))
-    root, name = prepared.workspace_root, prepared.run_name
-    return Workspaces(root, prepared.config, name, run_dir, prepared.has_tools, redact)
-
-
-def _of_destination(prepared: Prepared, destination: Destination) -> list[str]:
+            directory = directory_of(destination.run_dir, prepared, destination, answerers.values())
+            keeper = keeper_of(directory, prepared, sources, destination)
+            metering.keep_in(keeper.journal)
+            batching.keep_in(keeper.journal)
+        run = _Running(
+            prepared,
+            answerers,
+            judges,
+            sinks,
+            on_result,
+            workspaces_of(prepared, destination.run_dir),
+            pool,
+            gateway,
+            schedule_of(prepared, keeper, gateway),
+            asyncio.Semaphore(items_at_once(config)),
+            batching,
+            keeper,
+            notes_of(prepared, destination),
+            sources,
+            destination.extends,
+        )
+        with directory or nullcontext(), opened_rows(destination.extends) as prior:
+            await _carry_out(run, directory, control or RunControl(), prior, resumed=destination.again is not None)
+    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
     if destination.run_dir is not None:
-        return []
-    questions, rubrics = prepared.questions, prepared.rubrics
-    return unkept_traces(prepared.workspace_root, prepared.config, questions, rubrics, tools=prepared.uses_tools)
+        return VerificationResultSet(StoredSequence(destination.run_dir / RESULTS), *of_run)
+    return VerificationResultSet([run.results[place] for place in sorted(run.results)], *of_run)
 
 
-async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
+async def _carry_out(
+    run: _Running,
+    directory: RunDirectory | None,
+    control: RunControl,
+    prior: PriorRows | None = None,
+    *,
+    resumed: bool = False,
+) -> None:
     """Open the sinks, run every generation, and leave the run directory in a state that says how it ended."""
     app, prepared = run.prepared.app, run.prepared
     run_dir = directory.path if directory else None
     status = "failed"
     try:
-        await run.sinks.open(_info(prepared, run_dir))
+        continued = resumed or run.extends is not None
+        await run.sinks.open(_info(prepared, run_dir, resumed=continued))
+        if continued and directory is not None and run.keeper is not None:
+            told = {} if run.keeper.repair is not None else directory.configured(prepared)  # a repair has its own
+            directory.update(status="running", **told)
+            if prior is not None:
+                await prior.take_over(run.keeper, prepared)
+            run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)
         app.observe("karenina_run_started", run=_started(prepared, run_dir))
-        executor = app.executors.make(prepared.config.executor)
-        await executor.execute(prepared.generations(), run.generation, concurrency=prepared.config.concurrency)
-        status = "completed"
+        with fewer_collections(), stalls_told():
+            await control.until_drained(_work(run, directory, prior), run.gateway)
+        status = "interrupted" if run.gateway.exhausted else "completed"
     except asyncio.CancelledError:
         status = "interrupted"
         raise
     except BaseExceptionGroup as group:
-        error = _one_of(group)
+        error = one_of(group)
         raise error from error.__cause__
     finally:
         run.workspaces.close()
+        run.gateway.close()
         summary: dict[str, Any] = {}
         try:  # nothing that goes wrong here may keep the sinks open, or the run directory from saying how it ended
-            summary = summarize(run.results, run_dir=run_dir, left_out=prepared.left_out, notes=run.notes)
+            if run.keeper is not None:
+                count_stale(run.keeper, run.stale, run.tally)
+            about: dict[str, Any] = {"run_dir": run_dir, "left_out": prepared.left_out, "ledger": run.ledger}
+            summary = run.tally.document(notes=run.notes, **about)
         finally:
             try:
-                await asyncio.shield(run.sinks.close(summary))
+                await asyncio.shield(_closed(run, summary))
             finally:  # also when a second interrupt does not wait for the sinks
                 _ended(run, directory, status, summary)
 
 
+async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows | None) -> None:
+    """What is to be scored of results that were taken over, and then every generation that is not done."""
+    config = run.prepared.config
+    executor, together = run.prepared.app.executors.make(config.executor), items_at_once(config)
+    if prior is not None and directory is not None and run.keeper is not None:
+        rows = takewhile(lambda _: not run.gateway.exhausted, prior.to_score(run.keeper, run.prepared))
+        await executor.execute(rows, run.scored, concurrency=together)
+        if not run.gateway.exhausted:
+            directory.update(extends=prior.extension.told(taken_over=True))
+    await executor.execute(run.schedule, run.generation, concurrency=together)
+
+
+async def _closed(run: _Running, summary: dict[str, Any]) -> None:
+    try:
+        await run.batching.aclose()
+        if run.keeper is not None:
+            await run.keeper.aclose()
+            summary |= spent(run.ledger)  # the last attempts that failed are counted now
+    finally:
+        await run.sinks.close(summary)
+
+
 def _ended(run: _Running, directory: RunDirectory | None, status: str, summary: dict[str, Any]) -> None:
     """Observers hear of the end also where the run directory cannot be written."""
+    before = sys.exception()
     try:
         if directory is not None:
-            directory.update(status=status, summary=summary, sink_failures=run.sinks.failures)
+            lanes = run.gateway.history()
+            about: dict[str, Any] = {"lanes": lanes, "ledger": run.ledger or {}}
+            directory.update(status=status, summary=summary, sink_failures=run.sinks.failures, **about)
+    except RunDirectoryError:
+        if not isinstance(before, RunDirectoryError):  # it says more about the same
+            raise
     finally:
         run.prepared.app.observe("karenina_run_finished", summary=summary, status=status)
 
 
-def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first of errors of one type, with the others as notes, however many items happened to meet it; else all.
-
-    A full disk or a broken `on_result` fails each item that is at work at that moment: how many there are is chance.
-    """
-    first, *others = _leaves(group)
-    if any(type(other) is not type(first) for other in others):
-        return group
-    for told in dict.fromkeys(one_line(other) for other in others):
-        if told != one_line(first):
-            first.add_note(f"and in another item: {told}")
-    return first
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
-
-
-def _answer_of(result: VerificationResult) -> CachedAnswer | None:
-    """The answer of a finished item, for other judges; None where there is none worth sharing."""
-    generation = result.generation
-    if not generation.raw_llm_response:  # the messages of an agent that failed are no answer
-        return None
-    answer_calls = {task: row for task, row in generation.usage_metadata.items() if task == PromptTask.GENERATION}
-    return CachedAnswer(
-        raw_llm_response=generation.raw_llm_response,
-        trace_messages=tuple(generation.trace_messages),
-        recursion_limit_reached=generation.recursion_limit_reached,
-        answering_mcp_servers=tuple(generation.answering_mcp_servers),
-        usage_metadata=answer_calls,
-        agent_metrics=generation.agent_metrics,
-        conversation_context=tuple(generation.conversation_context),
-        text_flags=tuple(generation.text_flags),
-        usage_unavailable=generation.usage_unavailable,
-        few_shot_example_count=result.metadata.few_shot_example_count,
-    )
-
-
-def _info(prepared: Prepared, run_dir: Path | None) -> RunInfo:
+def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo:
     return RunInfo(
         run_name=prepared.run_name,
         run_dir=run_dir,
         benchmark=prepared.benchmark.name,
         items=len(prepared),
         secrets=secrets_of_run(prepared),
+        resumed=resumed,
     )
 
 

@@ -19,9 +19,13 @@ from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..ports.client import CallRecord, Model, ModelClient
+from ..ports.metered import ItemCalls, current_item
 from .agentic_settings import UNTOUCHED, check_agentic_parsing, check_blind_judging, judged_by_folder
+from .budget import check_limits
+from .gateway import Gateway
+from .metering import Metering
 from .models import check_models, has_tools, open_models
-from .overrides import ModelPool, check_overrides, model_pool, settled
+from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
 from .prepare import Item, check_stages
 from .rubrics import check_names
 from .templates import TemplateLoader
@@ -50,6 +54,8 @@ async def run_item(
 
     Other models that its stages ask for come from the `pool`. Files that they keep are put into `kept_files`.
     """
+    task = item.task
+    current_item.set(ItemCalls(item.question.id, task.result_id(run_name)))
     calls: list[CallRecord] = []
     about = (calls, item.question.id, item.question.question, item.replicate)
 
@@ -58,7 +64,7 @@ async def run_item(
 
     context = VerificationContext(
         question=item.question,
-        task=item.task,
+        task=task,
         config=config,
         mode=mode,
         rubric=item.rubric,
@@ -131,10 +137,11 @@ async def arun_single_model_verification(
     plan = _plan(app, evaluation_mode, config, rubric)
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
+    metering = Metering(lanes=Gateway(config))
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
-        open_models(app, config, [answering_model], "answering") as answerers,
-        open_models(app, config, [parsing_model]) as judges,
-        model_pool(app, config, judges.values()) as pool,
+        open_models(app, config, [answering_model], "answering", metering) as answerers,
+        open_models(app, config, [parsing_model], metering=metering) as judges,
+        model_pool(app, config, judges.values(), metering) as pool,
         _workspace(workspaces, item, cached_answer_data) as workspace,
     ):
         return await run_item(
@@ -161,6 +168,7 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     rubrics = [rubric if mode != "template_only" else None]
     check_stages(orchestrator, config, app, rubrics)
     check_overrides(app, rubrics, config)
+    check_limits(app, config, [model for _, model in overrides(rubrics)])
     return orchestrator
 
 

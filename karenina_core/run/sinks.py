@@ -1,4 +1,4 @@
-"""Where results go. A sink that fails is closed and reported; the run goes on, except without the directory's own."""
+"""Where results go when they are kept. A sink that fails is closed and reported; the run goes on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from ..errors import PluginError, RunDirectoryError, one_line
+from ..errors import PluginError, one_line
 from ..log import MASK, get_logger
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
@@ -36,10 +36,16 @@ class RunInfo:
     items: int
     secrets: frozenset[str] = frozenset()
     """Values that must not be written."""
+    resumed: bool = False
+    """Whether the run goes on after it was interrupted, or extends another one: what had failed then, or had fewer
+    traits, may have another result now."""
 
 
 class Sink(Protocol):
-    """Receives every result at least once. Writing the same `result_id` again must change nothing."""
+    """Receives every result at least once. Writing the same result again must change nothing.
+
+    In a resumed run (`RunInfo.resumed`) another result of the same `result_id` takes the place of the one before.
+    """
 
     async def open(self, run: RunInfo) -> None: ...
 
@@ -69,10 +75,8 @@ def without_password(uri: str) -> str:
 class Sinks:
     """Several sinks, each on its own."""
 
-    def __init__(self, sinks: Mapping[str, Sink], essential: str | None = None) -> None:
+    def __init__(self, sinks: Mapping[str, Sink]) -> None:
         self._open: dict[str, Sink] = dict(sinks)
-        self._essential = essential
-        """The sink without which nothing should be paid for: that of the run directory."""
         self.failures: dict[str, str] = {}
         """Name -> what went wrong."""
 
@@ -90,10 +94,6 @@ class Sinks:
                 await sink.write(result)
             except (Exception, SystemExit) as error:
                 await self._give_up(name, sink, error)
-                if name == self._essential:
-                    raise RunDirectoryError(
-                        f"results can no longer be written to the run directory ({one_line(error)}); the run stopped"
-                    ) from error
 
     async def close(self, summary: Mapping[str, Any]) -> None:
         for name, sink in list(self._open.items()):

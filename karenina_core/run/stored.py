@@ -7,22 +7,22 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from attrs import field, frozen
 
-from ..errors import BenchmarkError, ConfigError
+from ..errors import BenchmarkError, ConfigError, RunDirectoryError
 from ..model.convert import structure
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
 from .directory import MANIFEST, RESULTS
 from .exports import suffix_format
 
-__all__ = ["StoredResults", "stored_results"]
+__all__ = ["LineIndex", "StoredResults", "line_index", "read_line", "stored_results"]
 
 LINES = ".jsonl"
+MOST_PARTS = 16
 TEXT = rb'"(?:[^"\\]|\\.)*"'
 BEGINNING = re.compile(
     rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
@@ -61,8 +61,13 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
     manifest = _manifest(directory)
     if file.suffix != LINES and file.exists() and (read := _reader(file, app)):
         return StoredResults(file=file, directory=directory, manifest=manifest, read=partial(read, file))
+    if path.is_dir() and (journal := _journal(directory, file, manifest)) is not None:
+        read_journal = partial(_of_journal, journal)
+        note = f"the run in {directory} has not ended; its results so far are from its journal"
+        return StoredResults(file=file, directory=directory, notes=(note,), manifest=manifest, read=read_journal)
     try:
-        index, notes = _indexed(file)
+        with file.open("rb") as lines:
+            index, notes = line_index(file, lines)
     except OSError as error:
         raise BenchmarkError(
             f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
@@ -86,44 +91,44 @@ def _reader(file: Path, app: Karenina | None) -> Callable[[Path], Iterator[Verif
     return read
 
 
-class _Index(NamedTuple):
+class LineIndex(NamedTuple):
     """Where the lines of results begin, and their numbers. Eight bytes each: a million results fit easily."""
 
     offsets: array[int]
     numbers: array[int]
 
 
-def _indexed(file: Path) -> tuple[_Index, tuple[str, ...]]:
-    index, hashes = _Index(array("q"), array("q")), array("q")
+def line_index(file: Path, lines: BinaryIO) -> tuple[LineIndex, tuple[str, ...]]:
+    """Where each result stands in an open file of JSON lines, and what was left out. Raises BenchmarkError."""
+    index, hashes = LineIndex(array("q"), array("q")), array("q")
     notes: tuple[str, ...] = ()
     offset = 0
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            begins, offset = offset, offset + len(line)
-            if not line.strip():
-                continue
-            try:
-                identifier = _result_id(file, number, line)
-            except BenchmarkError:
-                if line.endswith(b"\n"):  # every whole line does; what follows the last one was cut off
-                    raise
-                notes = (f"{file}, line {number} was cut off while it was written and is left out",)
-                continue
-            index.offsets.append(begins)
-            index.numbers.append(number)
-            hashes.append(hash(identifier))
-        return _without_repetitions(file, lines, index, hashes), notes
+    for number, line in enumerate(lines, 1):
+        begins, offset = offset, offset + len(line)
+        if not line.strip():
+            continue
+        try:
+            identifier = _result_id(file, number, line)
+        except BenchmarkError:
+            if line.endswith(b"\n"):  # every whole line does; what follows the last one was cut off
+                raise
+            notes = (f"{file}, line {number} was cut off while it was written and is left out",)
+            continue
+        index.offsets.append(begins)
+        index.numbers.append(number)
+        hashes.append(hash(identifier))
+    return _without_repetitions(file, lines, index, hashes), notes
 
 
 def _result_id(file: Path, number: int, line: bytes) -> str:
     begins = BEGINNING.match(line) if line.endswith(b"}\n") else None
-    return begins[1].decode("ascii") if begins else _read(file, number, line).metadata.result_id
+    return begins[1].decode("ascii") if begins else read_line(file, number, line).metadata.result_id
 
 
-def _without_repetitions(file: Path, lines: BinaryIO, index: _Index, hashes: array[int]) -> _Index:
+def _without_repetitions(file: Path, lines: BinaryIO, index: LineIndex, hashes: array[int]) -> LineIndex:
     """Each item once: where it first stands, and as its last line has it."""
     offsets, numbers = index
-    again = {value for value, following in pairwise(sorted(hashes)) if value == following}
+    again = _repeated(hashes)
     places: dict[str, list[int]] = {}
     for place in (place for place, value in enumerate(hashes) if value in again):
         lines.seek(offsets[place])
@@ -133,22 +138,53 @@ def _without_repetitions(file: Path, lines: BinaryIO, index: _Index, hashes: arr
     if not dropped:
         return index
     kept = [moved.get(place, place) for place in range(len(offsets)) if place not in dropped]
-    return _Index(array("q", (offsets[p] for p in kept)), array("q", (numbers[p] for p in kept)))
+    return LineIndex(array("q", (offsets[p] for p in kept)), array("q", (numbers[p] for p in kept)))
 
 
-def _lines(file: Path, index: _Index) -> Iterator[VerificationResult]:
+def _repeated(hashes: array[int]) -> set[int]:
+    """The values that occur more than once. Part by part, for a set of all of them takes ten times what they take."""
+    again: set[int] = set()
+    parts = min(len(hashes) // 4096 + 1, MOST_PARTS)
+    for part in range(parts):
+        seen: set[int] = set()
+        for value in hashes:
+            if value % parts == part:
+                (again if value in seen else seen).add(value)
+    return again
+
+
+def _lines(file: Path, index: LineIndex) -> Iterator[VerificationResult]:
     with file.open("rb") as lines:
         for offset, number in zip(index.offsets, index.numbers, strict=True):
             if lines.tell() != offset:
                 lines.seek(offset)
-            yield _read(file, number, lines.readline())
+            yield read_line(file, number, lines.readline())
 
 
-def _read(file: Path, number: int, line: bytes) -> VerificationResult:
+def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
+    """The result in a line. Raises BenchmarkError, which names it."""
     try:
         return structure(json.loads(line.decode("utf-8")), VerificationResult)
     except (ValueError, ConfigError, RecursionError) as error:
         raise BenchmarkError(f"{file}, line {number}: not a result: {error}") from error
+
+
+def _journal(directory: Path, file: Path, manifest: Mapping[str, Any]) -> Path | None:
+    """The journal of a run that goes on or was killed: its file of results is missing, or that of before."""
+    journal = directory / "journal.sqlite"
+    return journal if journal.is_file() and (manifest.get("status") == "running" or not file.exists()) else None
+
+
+def _of_journal(journal: Path) -> Iterator[VerificationResult]:
+    """Results in the order of the plan. Raises BenchmarkError where the journal cannot be read."""
+    from .journal_reader import JournalReader  # SQLite is only needed here
+
+    try:
+        with JournalReader.open(journal) as reader:
+            for number, found in enumerate(reader.results(), 1):
+                yield read_line(journal, number, found.line.encode("utf-8"))
+    except RunDirectoryError as error:
+        raise BenchmarkError(str(error)) from error
 
 
 def _manifest(directory: Path) -> Mapping[str, Any]:

@@ -2,97 +2,120 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from statistics import fmean, median
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
-from ..model.result import VerificationResult
-from ..model.trait_rows import read_traits
-from ..model.trait_scale import is_number
-from .usage import usage_by_task
+from attrs import define, field
 
-__all__ = ["seconds", "tokens", "totals"]
+from ..model.result import VerificationResult
+from ..model.trait_rows import TraitOutcome
+from ..model.trait_scale import is_number
+from .exact import ExactSum
+from .usage import UsageTally
+
+__all__ = ["TotalsTally", "tokens"]
 
 TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
+OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
 
 
-def totals(results: Sequence[VerificationResult], *, times: bool = False) -> dict[str, Any]:
-    """Keys of the summary of a set of results.
-
-    `num_...` count results, or different questions, models and replicates; `num_with_...` count results with the part.
-    `tokens` as in `tokens`; `usage` as in `usage_by_task`. `rubric_traits` lists the names of traits by type (`null`:
-    not told). `tool_usage_stats` is None where no answer was made with tools. `times` adds `total_execution_time`
-    and the `seconds` of each task.
-    """
-    usage = usage_by_task(results)
-    if not times:
-        usage = {task: {name: value for name, value in row.items() if name != "seconds"} for task, row in usage.items()}
-    metadata = [result.metadata for result in results]
-    return {
-        "num_results": len(results),
-        "num_completed": sum(about.completed_without_errors for about in metadata),
-        "num_with_template": sum(result.template is not None for result in results),
-        "num_with_rubric": sum(result.rubric is not None for result in results),
-        "num_with_judgment": sum((r.deep_judgment or r.deep_judgment_rubric) is not None for r in results),
-        "num_questions": len({about.question_id for about in metadata}),
-        "num_models": len({about.answering_model for about in metadata}),
-        "num_parsing_models": len({about.parsing_model for about in metadata}),
-        "num_replicates": len({about.replicate for about in metadata}),
-        **({"total_execution_time": seconds(results)} if times else {}),
-        "tokens": tokens(results),
-        "usage": usage,
-        "rubric_traits": _trait_names(results),
-        "tool_usage_stats": _tools(results),
-        "trace_length_stats": _lengths([len(result.generation.trace_messages) for result in results]),
-    }
-
-
-def seconds(results: Sequence[VerificationResult]) -> float:
-    """What the items took, added up."""
-    return math.fsum(result.metadata.execution_time for result in results)
-
-
-def tokens(results: Sequence[VerificationResult]) -> dict[str, int]:
+def tokens(usage: UsageTally) -> dict[str, int]:
     """`{"input", "output", "total"}`, added up; 0 where nobody told."""
-    rows = usage_by_task(results).values()
-    return {name: sum(row[key] for row in rows) for name, key in TOKENS.items()}
+    return {name: usage.sum(key) for name, key in TOKENS.items()}
 
 
-def _trait_names(results: Sequence[VerificationResult]) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = {}
-    for result in results:
-        for trait in read_traits(result.rubric) if result.rubric is not None else ():
-            found.setdefault(trait.type or "null", {})[trait.name] = None
-    return {type_: sorted(names) for type_, names in found.items()}
-
-
-def _tools(results: Sequence[VerificationResult]) -> dict[str, Any] | None:
+@define(eq=False)
+class _Agents:
     """What the answering agents did. An answer that several judges share is counted once for each of them."""
-    agents = [r.generation.agent_metrics for r in results if r.generation.agent_metrics]
-    if not agents:
-        return None
-    calls = Counter[str]()
-    for agent in agents:
+
+    items: int = 0
+    sums: dict[str, Any] = field(factory=lambda: dict.fromkeys(OF_AGENTS, 0))
+    calls: Counter[str] = field(factory=Counter)
+
+    def add(self, agent: Mapping[str, Any]) -> None:
+        self.items += 1
+        for name in OF_AGENTS:
+            self.sums[name] += agent[name] if is_number(agent.get(name)) else 0
         counts = agent.get("tool_call_counts")
         for name, count in counts.items() if isinstance(counts, Mapping) else ():
-            calls[str(name)] += count if is_number(count) else 0
-    return {
-        "items": len(agents),
-        "tool_calls": _sum(agents, "tool_calls"),
-        "iterations": _sum(agents, "iterations"),
-        "suspect_failed_tool_calls": _sum(agents, "suspect_failed_tool_calls"),
-        "calls_by_tool": dict(calls),
-    }
+            self.calls[str(name)] += count if is_number(count) else 0
 
 
-def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return sum(row[name] for row in rows if is_number(row.get(name)))
+@define(eq=False)
+class TotalsTally:
+    """Counts, result by result. What it keeps follows the number of questions, and not that of results."""
 
-
-def _lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
+    counts: Counter[str] = field(factory=Counter)
+    different: dict[str, set[Any]] = field(factory=dict)
+    traits: dict[str, set[str]] = field(factory=dict)
+    agents: _Agents = field(factory=_Agents)
+    lengths: Counter[int] = field(factory=Counter)
     """Of traces, in messages."""
-    if not lengths:
+
+    def add(self, result: VerificationResult, traits: Iterable[TraitOutcome]) -> None:
+        """`traits` are those of the result, as `read_traits` gives them."""
+        about, counts = result.metadata, self.counts
+        counts["results"] += 1
+        counts["completed"] += about.completed_without_errors
+        counts["template"] += result.template is not None
+        counts["rubric"] += result.rubric is not None
+        counts["judgment"] += (result.deep_judgment or result.deep_judgment_rubric) is not None
+        for name, value in (
+            ("questions", about.question_id),
+            ("models", about.answering_model),
+            ("parsing_models", about.parsing_model),
+            ("replicates", about.replicate),
+        ):
+            self.different.setdefault(name, set()).add(value)
+        for trait in traits:
+            self.traits.setdefault(trait.type or "null", set()).add(trait.name)
+        if result.generation.agent_metrics:
+            self.agents.add(result.generation.agent_metrics)
+        self.lengths[len(result.generation.trace_messages)] += 1
+
+    def told(self, used: UsageTally, seconds: ExactSum, *, times: bool = False) -> dict[str, Any]:
+        """Keys of the summary of a set of results. `used` and `seconds` are what all of them took.
+
+        `num_...` count results, or different questions, models and replicates; `num_with_...` count results with the
+        part. `tokens` as in `tokens`; `usage` as in `usage_by_task`. `rubric_traits` lists the names of traits by type
+        (`null`: not told). `tool_usage_stats` is None where no answer was made with tools. `times` adds
+        `total_execution_time` and the `seconds` of each task.
+        """
+        usage = used.by_task()
+        if not times:
+            usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
+        counts = self.counts
+        agents = self.agents
+        return {
+            "num_results": counts["results"],
+            "num_completed": counts["completed"],
+            **{f"num_with_{part}": counts[part] for part in ("template", "rubric", "judgment")},
+            **{
+                f"num_{what}": len(self.different.get(what, ()))
+                for what in ("questions", "models", "parsing_models", "replicates")
+            },
+            **({"total_execution_time": seconds.total} if times else {}),
+            "tokens": tokens(used),
+            "usage": usage,
+            "rubric_traits": {type_: sorted(names) for type_, names in self.traits.items()},
+            "tool_usage_stats": (
+                {"items": agents.items, **agents.sums, "calls_by_tool": dict(agents.calls)} if agents.items else None
+            ),
+            "trace_length_stats": _lengths(self.lengths),
+        }
+
+
+def _lengths(counts: Counter[int]) -> dict[str, Any] | None:
+    if not counts:
         return None
-    return {"min": min(lengths), "mean": fmean(lengths), "median": median(lengths), "max": max(lengths)}
+    lengths, number = sorted(counts), counts.total()
+    ends = list(accumulate(counts[length] for length in lengths))
+    lower, upper = (
+        next(length for length, end in zip(lengths, ends, strict=True) if end > place)
+        for place in ((number - 1) // 2, number // 2)
+    )
+    mean = sum(length * count for length, count in counts.items()) / number
+    middle = lower if number % 2 else (lower + upper) / 2
+    return {"min": lengths[0], "mean": mean, "median": middle, "max": lengths[-1]}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from attrs import define, field
 
 from ..model.result import VerificationResult
 from ..model.trait_scale import is_number
+from .exact import ExactSum
 
-__all__ = ["TOTAL", "usage_by_task"]
+__all__ = ["TOTAL", "UsageTally", "usage_by_task"]
 
 TOTAL = "total"
 COUNTED = ("calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens")
@@ -17,26 +19,77 @@ COUNTED = ("calls", "attempts", "repairs", "input_tokens", "output_tokens", "tot
 
 def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
     """See `VerificationResultSet.usage_by_task`. The order of the results changes nothing."""
-    rows: dict[str, list[Mapping[str, Any]]] = {}
+    tally = UsageTally()
     for result in results:
+        tally.add(result)
+    return tally.by_task()
+
+
+@define(eq=False)
+class _Task:
+    items: int = 0
+    counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
+    seconds: ExactSum = field(factory=ExactSum)
+    cost: ExactSum = field(factory=ExactSum)
+    unavailable: bool = False
+    models: set[str] = field(factory=set)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """What is no number is not counted: rows may come from other tools' files."""
+        get, counts = row.get, self.counts
+        self.items += 1
+        for name in COUNTED:
+            count: Any = get(name)
+            counts[name] += count if is_number(count) else 0
+        seconds: Any = get("seconds")
+        self.seconds.add(seconds if is_number(seconds) else 0)
+        cost: Any = get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        self.unavailable = self.unavailable or bool(get("usage_unavailable"))
+        if (model := get("model")) is not None:
+            self.models.add(str(model))
+
+    def merge(self, other: _Task) -> None:
+        self.items += other.items
+        for name, count in other.counts.items():
+            self.counts[name] += count
+        self.seconds.merge(other.seconds)
+        self.cost.merge(other.cost)
+        self.unavailable = self.unavailable or other.unavailable
+        self.models |= other.models
+
+
+@define(eq=False)
+class UsageTally:
+    """The same, result by result."""
+
+    tasks: dict[str, _Task] = field(factory=dict)
+
+    def add(self, result: VerificationResult) -> None:
         for task, row in result.generation.usage_metadata.items():
             if task != TOTAL and isinstance(row, Mapping) and not row.get("cached"):
-                rows.setdefault(task, []).append(row)
-    return {task: _added(found) for task, found in rows.items()}
+                self.tasks.setdefault(task, _Task()).add(row)
 
+    def merge(self, other: UsageTally) -> None:
+        """Add what another has seen."""
+        for name, task in other.tasks.items():
+            self.tasks.setdefault(name, _Task()).merge(task)
 
-def _added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = _numbers(rows, "cost_usd")
-    return {
-        "items": len(rows),
-        **{name: sum(_numbers(rows, name)) for name in COUNTED},
-        "seconds": math.fsum(_numbers(rows, "seconds")),
-        "cost_usd": math.fsum(known) if len(known) == len(rows) else None,
-        "usage_unavailable": any(row.get("usage_unavailable") for row in rows),
-        "models": sorted({str(row["model"]) for row in rows if row.get("model") is not None}),
-    }
+    def sum(self, name: str) -> int:
+        """Of a count, over all tasks."""
+        return sum(task.counts[name] for task in self.tasks.values())
 
-
-def _numbers(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """Those that are numbers: rows may come from other tools' files."""
-    return [row[name] for row in rows if is_number(row.get(name))]
+    def by_task(self) -> dict[str, dict[str, Any]]:
+        """See `VerificationResultSet.usage_by_task`."""
+        return {
+            name: {
+                "items": task.items,
+                **task.counts,
+                "seconds": task.seconds.total,
+                "cost_usd": task.cost.total if task.cost.count == task.items else None,
+                "usage_unavailable": task.unavailable,
+                "models": sorted(task.models),
+            }
+            for name, task in self.tasks.items()
+        }

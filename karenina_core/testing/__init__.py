@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .adapters import adapter_checks, check_adapter
     from .apps import application
+    from .batches import ScriptedBatches
     from .checks import BrokenPromise, Check, Fault, run_checks
     from .embedders import check_embedder, embedder_checks
+    from .executors import executor_checks
     from .fakes import FakeFilled, FakeHandle, ScriptedCall, ScriptedLLM
     from .plugins import plugin_checks
     from .replies import Reply, ServedRequest
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from .stage_inputs import StageInput
     from .stages import check_stage, stage_checks
     from .traits import check_trait_evaluator, trait_checks
+    from .virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 _HOMES = {
     "BrokenPromise": "checks",
@@ -28,11 +31,13 @@ _HOMES = {
     "FakeHandle": "fakes",
     "Fault": "checks",
     "Reply": "replies",
+    "ScriptedBatches": "batches",
     "ScriptedCall": "fakes",
     "ScriptedLLM": "fakes",
     "ScriptedServer": "server",
     "ServedRequest": "replies",
     "StageInput": "stage_inputs",
+    "VirtualTimeLoop": "virtual_time",
     "adapter_checks": "adapters",
     "application": "apps",
     "check_adapter": "adapters",
@@ -41,8 +46,10 @@ _HOMES = {
     "check_stage": "stages",
     "check_trait_evaluator": "traits",
     "embedder_checks": "embedders",
+    "executor_checks": "executors",
     "plugin_checks": "plugins",
     "run_checks": "checks",
+    "run_in_virtual_time": "virtual_time",
     "runtime_checks": "runtimes",
     "search_tool_checks": "search_tools",
     "sink_checks": "sinks",
@@ -57,11 +64,13 @@ __all__ = [
     "FakeHandle",
     "Fault",
     "Reply",
+    "ScriptedBatches",
     "ScriptedCall",
     "ScriptedLLM",
     "ScriptedServer",
     "ServedRequest",
     "StageInput",
+    "VirtualTimeLoop",
     "adapter_checks",
     "application",
     "check_adapter",
@@ -70,8 +79,10 @@ __all__ = [
     "check_stage",
     "check_trait_evaluator",
     "embedder_checks",
+    "executor_checks",
     "plugin_checks",
     "run_checks",
+    "run_in_virtual_time",
     "runtime_checks",
     "search_tool_checks",
     "sink_checks",

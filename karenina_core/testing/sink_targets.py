@@ -42,13 +42,19 @@ class Target:
     reader: ReadBack | None
     path: Path
     secrets: frozenset[str] = frozenset()
+    resumed: bool = False
 
     def sink(self) -> Any:
         return self.factory(str(self.path))
 
     def info(self) -> RunInfo:
         return RunInfo(
-            run_name="conformance", run_dir=self.path.parent, benchmark="b", items=MANY, secrets=self.secrets
+            run_name="conformance",
+            run_dir=self.path.parent,
+            benchmark="b",
+            items=MANY,
+            secrets=self.secrets,
+            resumed=self.resumed,
         )
 
     def write(self, written: Sequence[VerificationResult], sink: Any = None) -> None:

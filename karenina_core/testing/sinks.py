@@ -84,6 +84,28 @@ def _idempotent(subject: SinkSubject) -> Fault | None:
     return None
 
 
+def _replaces(subject: SinkSubject) -> Fault | None:
+    """What had failed in an interrupted run has another result when the run goes on."""
+    first, *others = examples()
+    again = evolve(first, generation=evolve(first.generation, raw_llm_response="what came of the second attempt"))
+    with subject.target() as once, subject.target() as target:
+        once.write([again, *others])
+        target.write([first, *others[:-1]])
+        evolve(target, resumed=True).write([*others, again, others[0], again])
+        if (counted := target.count(first)) != once.count(first):
+            problem = f"a resumed run replaced a result, and there are {counted} records of it"
+            return Fault(problem, subject.line("write"), REPLACE)
+        for record in target.stored():
+            replaced = isinstance(record, VerificationResult) and id_of(record) == first.metadata.result_id
+            if replaced and (differs := difference(again, record)):
+                problem = f"a resumed run replaced a result, and the one before is there: {differs}"
+                return Fault(problem, subject.line("write"), REPLACE)
+        if lost := [other for other in others if target.count(other) != once.count(other)]:
+            problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
+            return Fault(problem, subject.line("write"), REPLACE)
+    return None
+
+
 def _odd_text(subject: SinkSubject) -> Fault | None:
     broken = evolve(examples()[0], generation=evolve(examples()[0].generation, raw_llm_response="a\ud800b"))
     with subject.target() as target:
@@ -242,12 +264,14 @@ def _beside_another(subject: SinkSubject) -> Fault | None:
 
 FLUSH = "write it to disk in `write`, or at the latest in `close`"
 REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
 MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
 REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.log.redactor"
 LOOKS: Mapping[str, tuple[str, Callable[[SinkSubject], Fault | None]]] = {
     "methods": ("It has open, write and close as coroutine functions.", _methods),
     "keeps": ("What is written is there after close.", _keeps),
     "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),
+    "replaces": ("In a resumed run another result of an item takes the place of the first.", _replaces),
     "odd_text": ("Odd text is stored, and read back as it was.", _odd_text),
     "crash": ("After a crash before `close` it can be used again, and what is written then is there.", _crash),
     "closes_twice": ("Closing it twice is harmless.", _closes_twice),

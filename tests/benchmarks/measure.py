@@ -12,9 +12,10 @@ from statistics import median
 
 from attrs import frozen
 
-__all__ = ["Row", "cpu_of", "item_rows", "process_rows"]
+from .workload import REPOSITORY, Workload
 
-REPOSITORY = Path(__file__).parents[2]
+__all__ = ["Row", "cpu_of", "item_rows", "peak_memory", "process_rows"]
+
 Run = Callable[[int], None]
 
 
@@ -23,17 +24,24 @@ class Row:
     """One measured thing. Times are CPU milliseconds, user and system together, unless `detail` says wall."""
 
     name: str
-    milliseconds: float
+    value: float
     budget: float | None = None
     ratio: float | None = None
-    """Of this to a bare interpreter, both measured in turns in the same run."""
+    """Of this to the bare thing beside it, both measured in turns in the same run."""
     detail: str = ""
+    unit: str = "ms"
 
     @property
     def verdict(self) -> str:
         if self.budget is None:
             return ""
-        return "within" if self.milliseconds <= self.budget else "OVER"
+        return "within" if self.value <= self.budget else "OVER"
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had resident, in MB. What the parent had is no part of it."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def cpu_of(command: Sequence[str]) -> float:
@@ -75,13 +83,26 @@ def process_rows(rounds: int) -> list[Row]:
     ]
 
 
-def item_rows(items: int, rounds: int, run: Run) -> list[Row]:
-    """CPU per item of `run(n)`, which verifies n items in this process; the median of `rounds`."""
-    run(max(1, items // 10))  # imports and first uses are not an item's cost
-    seen = []
+def item_rows(items: int, rounds: int) -> list[Row]:
+    """CPU per item that is verified in this process, without and with a run directory; the median of `rounds`."""
+    workload = Workload()
+    runs: dict[str, Run] = {"one item, template_only": workload, "one item, run directory": workload.in_directory}
+    seen: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run(max(1, items // 10))  # imports and first uses are not an item's cost
     for _ in range(rounds):
-        began = time.process_time()
-        run(items)
-        seen.append((time.process_time() - began) * 1000 / items)
-    detail = f"min {min(seen):.2f}, max {max(seen):.2f}; {items} items, no HTTP"
-    return [Row("one item, template_only", median(seen), 0.6, None, detail)]
+        for name, run in runs.items():
+            began = time.process_time()
+            run(items)
+            seen[name].append((time.process_time() - began) * 1000 / items)
+    bare = median(seen["one item, template_only"])
+    return [
+        Row(
+            name,
+            median(times),
+            None if run == workload.in_directory else 0.5,
+            median(times) / bare,
+            f"min {min(times):.2f}, max {max(times):.2f}; {items} items, no HTTP",
+        )
+        for (name, run), times in zip(runs.items(), seen.values(), strict=True)
+    ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from karenina_core import AdapterSpec, Benchmark, Karenina, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.plugin.discovery import discover, load
 from karenina_core.ports import LLMResponse, PortCapabilities, UsageMetadata
 
-__all__ = ["Workload"]
+__all__ = ["ANSWER", "JUDGED", "REPOSITORY", "TEMPLATE", "Workload", "moons"]
+
+REPOSITORY = Path(__file__).parents[2]
 
 TEMPLATE = json.dumps(
     {
@@ -55,6 +59,19 @@ class Adapter:
         registry.register(AdapterSpec(interface="in-process", llm_factory=lambda config: InProcess()))
 
 
+def moons(questions: int) -> Benchmark:
+    """A benchmark of as many questions, all alike but for a number."""
+    return Benchmark.create("moons").with_questions(
+        Question(
+            question=f"How many moons does Mars have, and what are they called? ({number})",
+            raw_answer="Two: Phobos and Deimos",
+            answer_template=TEMPLATE,
+            template_language="karenina-template",
+        )
+        for number in range(questions)
+    )
+
+
 class Workload:
     """An application with the installed plugins and the in-process model; call it to verify a number of items."""
 
@@ -64,15 +81,14 @@ class Workload:
         self.config = VerificationConfig(answering_models=[model], parsing_models=[model], concurrency=8)
 
     def __call__(self, items: int) -> None:
-        questions = [
-            Question(
-                question=f"How many moons does Mars have, and what are they called? ({number})",
-                raw_answer="Two: Phobos and Deimos",
-                answer_template=TEMPLATE,
-                template_language="karenina-template",
-            )
-            for number in range(items)
-        ]
-        benchmark = Benchmark.create("moons").with_questions(questions)
-        results = benchmark.run_verification(self.config, app=self.app)
-        assert [result.metadata.outcome for result in results] == ["passed"] * items
+        self.verify(moons(items), self.config, items)
+
+    def in_directory(self, items: int) -> None:
+        """The same, with a run directory."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.verify(moons(items), self.config, items, Path(folder) / "run")
+
+    def verify(self, benchmark: Benchmark, config: VerificationConfig, items: int, run_dir: Path | None = None) -> None:
+        """Verify a benchmark of as many items. All of them pass."""
+        results = benchmark.run_verification(config, app=self.app, run_dir=run_dir)
+        assert results.get_summary()["outcomes"] == {"passed": items}

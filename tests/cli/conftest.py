@@ -43,6 +43,22 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def draining() -> Callable[[subprocess.Popen[str]], None]:
+    """Waits until a process has said that it only waits for the calls that are under way."""
+
+    def wait(process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:  # the test's own limit is that of the process
+            said.append(line)
+            if "interrupt once more" in line:
+                return
+        raise AssertionError("".join(said))
+
+    return wait
+
+
+@pytest.fixture
 def write_benchmark(tmp_path: Path) -> Callable[..., Path]:
     """`write_benchmark("q0", "q1")` writes a JSON-LD file with these questions. `template` and `finished` go to all."""
 

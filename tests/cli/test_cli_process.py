@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import pty
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer
 
 Script = Callable[..., subprocess.CompletedProcess[str]]
@@ -53,11 +56,17 @@ def test_a_run_and_its_exit_codes(run_script: Script, write_benchmark: Files, se
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_an_interrupt_keeps_what_is_finished(
-    presses: int, write_benchmark: Files, served: Any, tmp_path: Path, karenina_script: Path
+    presses: int, write_benchmark: Files, served: Any, tmp_path: Path, karenina_script: Path, draining: Any
 ) -> None:
+    ended = threading.Event()
+
+    async def waits() -> Reply:
+        await asyncio.to_thread(ended.wait, 90)
+        return Reply("Paris.")
+
     def script(request: Any) -> Any:
         if "(q1)" in request.text:
-            return Reply.hang(30)
+            return waits()
         return {"capital": "Paris"} if request.schema else "Paris."
 
     path = write_benchmark("q0", "q1")
@@ -66,11 +75,16 @@ def test_an_interrupt_keeps_what_is_finished(
         started = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             server.wait_for(3, timeout=90)
-            _wait_for_result(tmp_path / "out" / "results.jsonl")
-            for _ in range(presses):
+            _wait_for_result(tmp_path / "out")
+            started.send_signal(signal.SIGINT)
+            draining(started)
+            if presses == 2:
                 started.send_signal(signal.SIGINT)
+            else:
+                ended.set()
             out, err = started.communicate(timeout=90)
         finally:
+            ended.set()
             started.kill()
     assert started.returncode == 130, err
     assert "Traceback" not in err
@@ -82,9 +96,9 @@ def test_an_interrupt_keeps_what_is_finished(
     assert json.loads(line)["metadata"]["question_id"] == "q0"
 
 
-def _wait_for_result(path: Path) -> None:
+def _wait_for_result(folder: Path) -> None:
     deadline = time.monotonic() + 90
-    while not (path.exists() and path.read_text("utf-8").endswith("\n")):
+    while standing(folder).done < 1:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -134,6 +134,7 @@ def test_every_variable_of_the_environment_sets_its_field() -> None:
         "agentic_parsing_trigger": "dynamic",
         "deep_judgment_rubric_mode": "enable_all",
         "deep_judgment_rubric_fuzzy_match_threshold_default": "0.7",
+        "task_ordering": "random",
     }
     for variable, name in ENVIRONMENT.items():
         default = getattr(VerificationConfig(), name)

@@ -19,6 +19,8 @@ from attrs import evolve, field, frozen
 from karenina_core import Benchmark, Karenina, VerificationConfig, VerificationResult, VerificationResultSet
 from karenina_core.errors import PortError
 from karenina_core.model.message import ToolUseBlock
+from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_rows import CALLS, RESULTS
 from karenina_core.run.prepare import prepare
 from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
@@ -336,7 +338,12 @@ def test_the_pinned_tools_are_the_same_in_equal_runs_and_show_no_secret(
     assert {"add", "environment"} < set(first[0]["tools"])
     seen = json.loads(ran[0].told[0][0])
     assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "KARENINA_TOOL_SERVER"}
-    written = "".join(path.read_text() for path in runs.folder.rglob("*") if path.is_file())
+    written = "".join(path.read_text("utf-8", "replace") for path in runs.folder.rglob("*") if path.is_file())
+    for journal in runs.folder.rglob("journal.sqlite"):
+        with JournalReader.open(journal) as reader:
+            rows = [row for table in (CALLS, RESULTS) for row in reader.rows(table)]
+            assert rows
+            written += "".join(reader.bodies.unpacked(row.body) for row in rows)
     assert "hunter2" not in written
 
 

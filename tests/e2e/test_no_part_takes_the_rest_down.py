@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from karenina_core import (
 from karenina_core.errors import ContractError, RunDirectoryError
 from karenina_core.model.result import VerificationResult
 from karenina_core.ports.values import LLMResponse
+from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_writer import Writer
 from karenina_core.testing import ScriptedLLM, application
 
 Bench = Callable[[int], Benchmark]
@@ -35,12 +38,17 @@ def answering(call: Any) -> Any:
 
 
 def run(
-    benchmark: Benchmark, *plugins: Any, llm: Any = None, run_dir: Path | None = None, **model: Any
+    benchmark: Benchmark,
+    *plugins: Any,
+    llm: Any = None,
+    run_dir: Path | None = None,
+    sinks: Sequence[str] = (),
+    **model: Any,
 ) -> VerificationResultSet:
     app = application(llm or ScriptedLLM(answering), *plugins, installed=True)
     config = ModelConfig(model_name="m", interface="scripted", max_retries=1, **model)
     return benchmark.run_verification(
-        VerificationConfig(answering_models=[config], parsing_models=[config]), app=app, run_dir=run_dir
+        VerificationConfig(answering_models=[config], parsing_models=[config]), app=app, run_dir=run_dir, sinks=sinks
     )
 
 
@@ -136,7 +144,7 @@ def test_a_replaced_sink_answers_to_the_old_name(benchmark_of: Bench, tmp_path: 
         def karenina_register_sinks(self, registry: Any) -> None:
             registry.add(Memory, name="memory", replaces="jsonl")
 
-    run(benchmark_of(2), Plugin(), run_dir=tmp_path / "run")
+    run(benchmark_of(2), Plugin(), run_dir=tmp_path / "run", sinks=["jsonl"])
     assert sorted(written) == ["q0", "q1"]
 
 
@@ -201,23 +209,22 @@ def test_a_line_that_was_cut_off_costs_no_other_result(benchmark_of: Bench, tmp_
 def test_nothing_more_is_paid_for_once_results_cannot_be_kept(
     benchmark_of: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from karenina_results.jsonl import JsonLines
+    commits = count(1)
 
-    real, written = JsonLines.write, []
-
-    async def full(self: Any, result: VerificationResult) -> None:
-        if len(written) >= 2:
+    def full(writer: Writer) -> None:
+        if next(commits) > 6:
             raise OSError(28, os.strerror(28))
-        written.append(result)
-        await real(self, result)
 
-    monkeypatch.setattr(JsonLines, "write", full)
+    monkeypatch.setattr(Writer, "_before_commit", full)
     llm = ScriptedLLM(answering)
     with pytest.raises(RunDirectoryError, match="can no longer be written"):
         run(benchmark_of(200), llm=llm, run_dir=tmp_path / "run")
     assert len(llm.calls) < 60
     assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "failed"
-    assert len(VerificationResultSet.load(tmp_path / "run")) == 2
+    with JournalReader.open(tmp_path / "run") as reader:
+        kept = [done.result_id for done in reader.results()]
+    assert 0 < len(kept) < 60
+    assert [r.metadata.result_id for r in VerificationResultSet.load(tmp_path / "run")] == kept
 
 
 def test_a_cut_off_answer_is_flagged_and_a_filtered_one_is_no_answer(benchmark_of: Bench) -> None:

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
-from karenina_core import Karenina, VerificationResult, hookimpl
+from karenina_core import Karenina, VerificationResult
 from karenina_core.errors import RunDirectoryError
 from karenina_core.model.convert import structure
-from karenina_core.plugin.discovery import discover
+from karenina_core.run.journal import Journal
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
 SCRIPT = Path(sys.executable).with_name("karenina")
@@ -192,6 +192,9 @@ def test_a_run_that_is_ended_leaves_no_folder_and_no_program(
         wait_until_hanging(server, office, model)
         assert purposes(place) == folders
         process.send_signal(how)
+        assert process.stderr is not None
+        assert "interrupt once more" in process.stderr.readline()
+        process.send_signal(how)
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err
     assert "Traceback" not in err
@@ -253,29 +256,18 @@ def test_a_model_that_fails_leaves_no_folder(who: str, office: Any, place: Any, 
     assert place.clean()
 
 
-class Jsonl:
-    """The sink of the run directory, with a full disk."""
-
-    @hookimpl
-    def karenina_register_sinks(self, registry: Any) -> None:
-        registry.add(lambda target: self, name="jsonl")
-
-    async def open(self, run: Any) -> None: ...
-
-    async def write(self, result: Any) -> None:
+def test_results_that_cannot_be_written_leave_no_folder(
+    office: Any, place: Any, tmp_path: Path, app: Karenina, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
         raise RunDirectoryError("no space left on device")
 
-    async def close(self, summary: Any) -> None: ...
-
-
-def test_results_that_cannot_be_written_leave_no_folder(office: Any, place: Any, tmp_path: Path) -> None:
-    others = {source.name for source in discover()} - {"jsonl"}
-    broken = application(Jsonl(), installed=others)
+    monkeypatch.setattr(Journal, "put_result", full)
     with ScriptedServer(office.Office()) as server:
         config = office.configured(server.url, workspace_output_mode="full")
         chosen = office.benchmark(office.TRAITS[0], count=3, root=place.root)
         with pytest.raises(RunDirectoryError, match="no space left"):
-            chosen.run_verification(config, run_dir=tmp_path / "run", app=broken)
+            chosen.run_verification(config, run_dir=tmp_path / "run", app=app)
     assert place.clean()
     assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "failed"
 

@@ -31,7 +31,7 @@ from karenina_core.errors import KareninaError
 from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.values import LLMResponse, Tool, ToolOutcome
+from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
@@ -121,6 +121,10 @@ class Priced:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        return attrs.evolve(self.inner.capabilities, tells_cost=True)
 
     async def ainvoke(self, messages: Sequence[Message], **given: Any) -> LLMResponse:
         reply: LLMResponse = await self.inner.ainvoke(messages, **given)
@@ -273,6 +277,8 @@ class Setting:
     rubric: Rubric | None = None
     plugins: frozenset[str] = frozenset()
     """Installed plugins that the setting is about, beside those of every run."""
+    priced: bool = True
+    """Whether the adapter says what calls cost."""
 
 
 def text(judging: bool = False) -> Callable[[Seen], Any]:
@@ -456,6 +462,17 @@ def reasons(seen: Seen) -> Any:
     return seen.outcomes(), limits
 
 
+def crowded(name: str, **facts: Any) -> Setting:
+    """A setting that holds calls back, seen where more than two would be under way."""
+    return Setting(
+        name, count=4, script=overlapping, where="the calls in flight", see=lambda seen: seen.peak > 2, **facts
+    )
+
+
+def costs(seen: Seen) -> Any:
+    return [result.generation.usage_metadata["generation"]["cost_usd"] for result in seen.results]
+
+
 TWO = [ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url="URL") for name in ("a", "b")]
 MODEL_SETTINGS = [
     Setting("id", to="mine", where="the model's identity in results", see=metadata("answering")),
@@ -483,6 +500,31 @@ MODEL_SETTINGS = [
         "request_timeout", to=0.03, script=slow, where="the outcome", see=Seen.outcomes, others={"retry_policy": ONCE}
     ),
     Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
+    crowded("requests_per_minute", to=240),
+    crowded("tokens_per_minute", to=12_000, others={"max_tokens": 10}),
+    Setting(
+        "input_cost_per_token",
+        to=0.01,
+        frm=0.02,
+        others={"output_cost_per_token": 0.0},
+        where="the cost",
+        see=costs,
+        priced=False,
+    ),
+    Setting(
+        "output_cost_per_token",
+        to=0.01,
+        frm=0.02,
+        others={"input_cost_per_token": 0.0},
+        where="the cost",
+        see=costs,
+        priced=False,
+    ),
+    Setting("batch", to=True, where="a refusal without a run directory", see=lambda seen: bool(seen.refusal)),
+    *(  # with batches, their effect is in test_batching.py
+        Setting(name, to=7, where="a refusal without batches", see=lambda seen: bool(seen.refusal))
+        for name in ("batch_max_calls", "batch_wait_seconds")
+    ),
     Setting("extra_kwargs", to={"top_p": 0.5}, where="the request's body", see=body("top_p")),
     Setting("mcp_urls_dict", to=LIBRARY, where="the tools that are sent", see=body("tools")),
     Setting(
@@ -532,12 +574,19 @@ RUN_SETTINGS = [
     Setting(
         "concurrency", to=1, frm=4, count=4, script=overlapping, where="the calls in flight", see=lambda seen: seen.peak
     ),
+    crowded("max_concurrent_requests", to=1),
+    crowded("answerer_concurrency_limits", to=1),
+    Setting("budget_usd", to=0.005, where="the outcome", see=Seen.outcomes),
+    Setting("budget_tokens", to=1, where="the outcome", see=Seen.outcomes),
     Setting(
         "code_policy",
         to="trusted",
         where="a refusal",
         see=lambda seen: bool(seen.refusal),
         questions={"answer_template": PYTHON, "template_language": "python"},
+    ),
+    Setting(
+        "task_ordering", to="random", count=12, others={"concurrency": 1}, where="the order of questions", see=text()
     ),
     Setting("executor", to="counting", where="who runs the items", see=lambda seen: seen.executors),
     Setting(
@@ -686,7 +735,7 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
             max_retries=model_facts.get("max_retries", 2),
         )
         installed = names | {"openai_endpoint", "manual"} | setting.plugins
-        here = (CountingExecutor, WithEmbedders(), WithTools(), WithPrices(), Leaving)
+        here = (CountingExecutor, WithEmbedders(), WithTools(), Leaving, *([WithPrices()] if setting.priced else []))
         app = application(*SERVING, *here, installed=installed)
         questions = [make_question(i, **setting.questions) for i in range(setting.count)]
         scratch = Path(folder)

@@ -120,3 +120,13 @@ def test_the_results_do_not_depend_on_concurrency(world: Make, concurrency: int)
     baseline = world(answerer=ScriptedLLM(answerer._script), questions=4)
     again = baseline.run(baseline.config(parsing_models=JUDGES, replicate_count=2, concurrency=1), run_name="same")
     assert {(r.metadata.result_id, r.generation.raw_llm_response, r.metadata.outcome) for r in again} == seen
+
+
+def test_the_other_judges_read_an_answer_at_the_same_time(world: Make) -> None:
+    judges = [ModelConfig(model_name=f"j{number}", interface="judging") for number in range(5)]
+    judge = ScriptedLLM(lambda call: {"target": "BCL2"}, seconds=0.05)
+    here = world(judge=judge)
+    results = here.run(here.config(parsing_models=judges, concurrency=3))
+    assert [r.metadata.parsing_model for r in results] == [str(model.identity) for model in judges]
+    assert len(here.answerer.calls) == 1
+    assert judge.most_in_flight == 3, "as many as items may be under way"

@@ -176,7 +176,7 @@ def test_observers_hear_how_a_run_ended_also_where_its_directory_is_gone(world: 
             seen.append(status)
 
     here = world(Observer())
-    with pytest.raises(RunDirectoryError, match="cannot be written"):
+    with pytest.raises(RunDirectoryError, match="can no longer be written"):
         here.run(destination=Destination(run_dir=tmp_path / "run"))
     broken = world(Observer(), Memory(fails={"open": PluginError("no")}))
     with pytest.raises(PluginError):

@@ -13,6 +13,8 @@ from attrs import define, field
 from karenina_core import AdapterSpec, ModelConfig, VerificationResultSet, hookimpl
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports import LLMResponse, PortCapabilities, Tool, ToolOutcome, tool_digest
+from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_rows import CALLS, RESULTS
 from karenina_core.run.runner import Destination
 
 Make = Callable[..., Any]
@@ -115,8 +117,13 @@ def test_no_secret_of_an_address_is_in_the_run_directory(run: Make, tmp_path: Pa
         "program": "tool --token=hunter2-of-the-option hunter2-bare",
     }
     run(Library(), mcp_urls_dict=addresses)
-    written = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    written = "".join(path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file())
+    (journal,) = tmp_path.rglob("journal.sqlite")
+    with JournalReader.open(journal) as reader:
+        kept = [reader.bodies.unpacked(row.body) for table in (CALLS, RESULTS) for row in reader.rows(table)]
+    assert kept
     assert "hunter2" not in written
+    assert not [text for text in kept if "hunter2" in text]
     assert "https://host/mcp" in written
     assert "tool (2 arguments not shown)" in written
 

@@ -90,7 +90,8 @@ def test_planted_faults_are_found(
 
 
 def test_expected_failures_are_marked(planted: Callable[[str], ModuleType]) -> None:
-    known = {"idempotent": "an append-only log", "secrets": "for tests only"}
+    log = "an append-only log"
+    known = {"idempotent": log, "replaces": log, "secrets": "for tests only"}
     run_checks(sink_checks(planted("duplicates").Planted, expected_failures=known))
 
 
@@ -127,6 +128,23 @@ class Locked(Folder):
         (self.path / ".lock").unlink(missing_ok=True)
 
 
+class Faithful(Folder):
+    """What is there stays as it is, whatever comes later."""
+
+    async def write(self, result: VerificationResult) -> None:
+        if not (self.path / f"{result.metadata.result_id}.json").exists():
+            await super().write(result)
+
+
+class Refusing(Folder):
+    async def write(self, result: VerificationResult) -> None:
+        file = self.path / f"{result.metadata.result_id}.json"
+        before = file.read_text("ascii") if file.exists() else None
+        await super().write(result)
+        if before not in (None, file.read_text("ascii")):
+            raise ValueError("another result of this id is there")
+
+
 class Full(Folder):
     async def write(self, result: VerificationResult) -> None:
         raise OSError("no space left on device")
@@ -140,6 +158,8 @@ class Full(Folder):
         (Ascii, "odd_text", files),
         (Summarizing, "nothing_written", ids),
         (Locked, "crash", ids),
+        (Faithful, "replaces", files),
+        (Refusing, "replaces", ids),
         (Full, "beside_another", ids),
     ],
 )

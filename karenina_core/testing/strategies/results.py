@@ -117,6 +117,7 @@ GENERATION = st.builds(
     usage_unavailable=SWITCH,
     agent_metrics=st.none() | OBJECT,
     text_flags=st.lists(st.sampled_from(["lone_surrogate", "nul", "bidi_control"]), unique=True),
+    replayed_from=st.none() | OBJECT,
 )
 CHECKS = st.builds(
     ChecksPart,

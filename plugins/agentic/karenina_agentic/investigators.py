@@ -43,6 +43,10 @@ def why_not(app: Karenina, model: ModelConfig, task: str = PromptTask.RUBRIC_AGE
             return ""
     except KareninaError as error:
         return str(error)
+    if model.batch:
+        return (
+            "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
+        )
     return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
 
 

@@ -202,8 +202,8 @@ def test_the_key_of_an_override_is_in_nothing_that_a_run_writes(tmp_path: Path) 
     assert result.rubric is not None
     assert result.rubric.agentic_trait_scores["neat"] is None
     written = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert any("neat" in path.read_text() for path in written)
-    assert [path.name for path in written if key in path.read_text()] == []
+    assert any(b"neat" in path.read_bytes() for path in written)
+    assert [path.name for path in written if key.encode() in path.read_bytes()] == []
 
 
 def test_calls_to_an_override_are_recorded_and_come_back_without_its_server(tmp_path: Path) -> None:

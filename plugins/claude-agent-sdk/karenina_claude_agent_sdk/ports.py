@@ -119,7 +119,9 @@ class ClaudeModel(_Port):
 
     @property
     def capabilities(self) -> PortCapabilities:
-        return PortCapabilities(supports_structured_output=True, output_channels=("json_schema", "text"))
+        return PortCapabilities(
+            supports_structured_output=True, output_channels=("json_schema", "text"), tells_cost=True
+        )
 
     async def ainvoke(
         self,
@@ -192,6 +194,7 @@ class ClaudeAgent(_Port):
             supports_tools=True,
             supports_file_tools=bool({*READING, *WRITING} & {*tools}),
             supports_code_execution=bool({*RUNNING} & {*tools}),
+            tells_cost=True,
         )
 
     async def arun(

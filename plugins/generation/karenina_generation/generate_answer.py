@@ -35,6 +35,7 @@ class GenerateAnswer(Stage):
         "usage_unavailable",
         "agent_metrics",
         "text_flags",
+        "replayed_from",
         "few_shot_example_count",
     )
 
@@ -44,6 +45,9 @@ class GenerateAnswer(Stage):
         _keep(context, cached if cached is not None else await _asked(context))
         if cached is not None:
             context.set_result_field("usage_metadata", cached.usage_metadata)
+            if cached.replayed_from is not None:
+                context.set_result_field("replayed_from", cached.replayed_from)
+                context.note("the answer was given to the run; its model was not asked")
 
 
 async def _asked(context: VerificationContext) -> CachedAnswer:

@@ -31,7 +31,7 @@ class ManualPort:
 
     @property
     def capabilities(self) -> PortCapabilities:
-        return PortCapabilities()
+        return PortCapabilities(tells_cost=True)
 
     async def ainvoke(
         self,

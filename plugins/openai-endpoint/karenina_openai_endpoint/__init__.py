@@ -17,6 +17,7 @@ def karenina_register_adapters(registry: AdapterRegistry) -> None:
             interface="openai_endpoint",
             description="any server that speaks OpenAI chat completions: vLLM, Ollama, llama.cpp, gateways",
             llm_factory="karenina_openai_endpoint.port:OpenAIEndpoint",
+            batch_factory="karenina_openai_endpoint.batches:OpenAIBatches",
             config_checker=check_config,
             requires_modules=("aiohttp",),
             install_hint="pip install karenina-openai-endpoint",

@@ -9,7 +9,7 @@ import aiohttp
 
 from karenina_core.errors import PortError
 
-__all__ = ["ACCEPTED_ENCODINGS", "pieces", "whole"]
+__all__ = ["ACCEPTED_ENCODINGS", "pieces", "too_large", "whole"]
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 STEP = 65536
@@ -17,6 +17,10 @@ STEP = 65536
 
 async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """The unpacked body. Raises PortError `too_large` where it has more than `limit` bytes."""
+    if _encoding(response) == "identity" and response.content_length is not None:  # aiohttp reads no more than that
+        if response.content_length > limit:
+            raise too_large(limit)
+        return await response.read()
     body = bytearray()
     async for piece in pieces(response, limit):
         body += piece
@@ -29,22 +33,26 @@ async def pieces(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
     The session must not unpack by itself: aiohttp does so by the whole packet, and a packet of a packed bomb unpacks to
     a thousand times its size. Raises PortError: `too_large` beyond `limit` bytes, `bad_response` for a broken packing.
     """
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    encoding = _encoding(response)
     if encoding == "identity" and (response.content_length or 0) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     unpack = _unpacker(encoding)
     seen = 0
     async for packed in response.content.iter_any():
         for piece in unpack.feed(packed) if unpack else (packed,):
             seen += len(piece)
             if seen > limit:
-                raise _too_large(limit)
+                raise too_large(limit)
             yield piece
     if unpack and not unpack.finished:
         raise PortError("the packed body of the reply ends too early", kind="bad_response")
 
 
-def _too_large(limit: int) -> PortError:
+def _encoding(response: aiohttp.ClientResponse) -> str:
+    return response.headers.get("Content-Encoding", "identity").strip().lower()
+
+
+def too_large(limit: int) -> PortError:
     return PortError(
         f"the reply is larger than {limit} bytes; allow more with extra_kwargs max_response_bytes", kind="too_large"
     )

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -35,12 +36,15 @@ from karenina_core.ports.openai_wire import (
 from karenina_core.ports.text import sanitize
 
 from .body import ACCEPTED_ENCODINGS, pieces, whole
+from .connections import Connections
 from .settings import Endpoint
 from .stream import Folded, events
 
 __all__ = ["OpenAIEndpoint"]
 
 MOST_ERROR_BYTES = 65536
+AT_ONCE = 65536
+"""Bytes of a request."""
 REMEDIES = {
     401: "check the key (endpoint_api_key or api_key_env)",
     403: "check the key (endpoint_api_key or api_key_env)",
@@ -65,6 +69,7 @@ class OpenAIEndpoint:
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
         self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
 
     @cached_property
     def _endpoint(self) -> Endpoint:
@@ -80,16 +85,21 @@ class OpenAIEndpoint:
 
     async def aclose(self) -> None:
         session, self._session = self._session, None
+        connections, self._connections = self._connections, None
         if session is not None:
             await session.close()
+        if connections is not None:
+            await connections.leave()
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
             if self._endpoint.key:
                 headers["Authorization"] = f"Bearer {self._endpoint.key}"
+            self._connections = Connections.of_loop()
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=self._connections.connector,
+                connector_owner=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None),
@@ -165,15 +175,21 @@ class OpenAIEndpoint:
 
         The caller releases it: back into the pool where the whole body was read, closed otherwise.
         """
-        response = await self._opened().post(self._endpoint.url, data=json.dumps(body).encode(), allow_redirects=False)
+        data = json.dumps(body).encode()
+        sent = data if len(data) <= AT_ONCE else BytesIO(data)  # in pieces: while bytes are sent, nobody has a turn
+        response = await self._opened().post(self._endpoint.url, data=sent, allow_redirects=False)
+        return await self._accepted(response, self._endpoint.where)
+
+    async def _accepted(self, response: aiohttp.ClientResponse, where: str) -> aiohttp.ClientResponse:
+        """The same response. Raises PortError for an error status."""
         if 200 <= response.status < 300:
             return response
         try:
-            raise await self._refusal(response)
+            raise await self._refusal(response, where)
         finally:
             response.release()
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> PortError:
+    async def _refusal(self, response: aiohttp.ClientResponse, where: str) -> PortError:
         """What the server says with an error status; its body cannot make another error of it."""
         body = b""
         with suppress(PortError, aiohttp.ClientError):
@@ -188,13 +204,13 @@ class OpenAIEndpoint:
             target = response.headers.get("Location", "nowhere").split("?")[0]
             said = f"redirects to {target}; set endpoint_base_url to where the server is"
         retry_after = retry_after_seconds(response.headers, time.time())
-        error = error_from_wire(response.status, said, where=self._endpoint.where, retry_after=retry_after)
+        error = error_from_wire(response.status, said, where=where, retry_after=retry_after)
         if remedy := REMEDIES.get(response.status):
             error.args = (f"{error}; {remedy}",)
         return error
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failures(self, where: str = "") -> Iterator[None]:
         """Turn whatever goes wrong into a PortError that names the server and never the key.
 
         The cause is cut off: errors of aiohttp carry the request with its headers.
@@ -202,24 +218,21 @@ class OpenAIEndpoint:
         try:
             yield
         except PortError as error:
-            raise self._told(error, str(error)) from None
+            raise self._told(error, str(error), where) from None
         except TimeoutError:
             message = f"no complete reply within {self._endpoint.timeout:g} s (request_timeout)"
-            raise self._told(PortError("", kind="timeout"), message) from None
+            raise self._told(PortError("", kind="timeout"), message, where) from None
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
             message = f"the connection failed: {one_line(error, 300)}; check that the server runs and endpoint_base_url"
-            raise self._told(PortError("", kind="connection"), message) from None
+            raise self._told(PortError("", kind="connection"), message, where) from None
         except aiohttp.ClientError as error:
             # Their text may hold the whole URL; only `message` is known not to.
             message = f"the HTTP exchange failed: {getattr(error, 'message', '') or type(error).__name__}"
-            raise self._told(PortError("", kind="bad_response"), message) from None
+            raise self._told(PortError("", kind="bad_response"), message, where) from None
 
-    def _told(self, error: PortError, message: str) -> PortError:
-        error.args = (
-            self._without_key(
-                message if message.startswith(self._endpoint.where) else f"{self._endpoint.where}: {message}"
-            ),
-        )
+    def _told(self, error: PortError, message: str, where: str) -> PortError:
+        where = where or self._endpoint.where
+        error.args = (self._without_key(message if message.startswith(where) else f"{where}: {message}"),)
         error.raw = self._without_key(error.raw) if error.raw is not None else None
         return error
 

@@ -16,6 +16,7 @@ from karenina_core.model.config import ModelConfig
 __all__ = [
     "DEFAULT_MAX_RESPONSE_BYTES",
     "Endpoint",
+    "api_url",
     "body_fields",
     "check_config",
     "completions_url",
@@ -121,6 +122,12 @@ def completions_url(config: ModelConfig) -> str:
     if not complete and not versioned and config.extra_kwargs.get(MODE, "auto_v1") == "auto_v1":
         path += "/v1"
     return urlunsplit((parts.scheme, parts.netloc, path + SUFFIX, parts.query, ""))
+
+
+def api_url(completions: str, path: str) -> str:
+    """The URL of another part of the same API, such as `/files`, by that of its chat completions."""
+    parts = urlsplit(completions)
+    return urlunsplit(parts._replace(path=parts.path.removesuffix(SUFFIX) + path))
 
 
 def max_response_bytes(config: ModelConfig) -> int:

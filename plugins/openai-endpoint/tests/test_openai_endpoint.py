@@ -578,3 +578,15 @@ def test_nothing_heavy_happens_before_the_first_call() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_large_request_is_sent_whole_and_in_pieces() -> None:
+    text = "🧬" * 400_000
+
+    async def work(port: OpenAIEndpoint) -> None:
+        await port.ainvoke([Message.user(text)])
+
+    with ScriptedServer("Seen.") as server:
+        use(OpenAIEndpoint(config(server.url)), work)
+        assert server.requests[0].text == text
+        assert "content-length" in {name.lower() for name in server.requests[0].headers}

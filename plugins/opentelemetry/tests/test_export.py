@@ -176,7 +176,7 @@ def test_the_time_for_a_batch_is_ours_unless_the_environment_says_so(
 def test_a_program_that_is_ended_sends_what_there_is(
     receiver: Any, model_server: Any, benchmark_file: Callable[..., Path]
 ) -> None:
-    """The command line, ended by SIGTERM while a model is asked; its spans say so."""
+    """The command line, ended at once by a second SIGTERM while a model is asked; its spans say so."""
     file = benchmark_file("slow")
     command = [str(Path(sys.executable).with_name("karenina")), "verify", file.name]
     for role in ("answering", "parsing"):
@@ -185,9 +185,13 @@ def test_a_program_that_is_ended_sends_what_there_is(
     for name, value in (("enabled", "true"), ("exporter", "otlp"), ("endpoint", receiver.url)):
         command += ["--set", f"plugins.opentelemetry.{name}={value}"]
     with subprocess.Popen(command, cwd=file.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ran:
-        model_server.wait_for(1, timeout=30)
+        model_server.wait_for(1, timeout=90)
         ran.send_signal(signal.SIGTERM)
-        out, _ = ran.communicate(timeout=30)
+        assert ran.stdout is not None
+        while "interrupt once more" not in (line := ran.stdout.readline()):
+            assert line, "it ended before it was to end at once"
+        ran.send_signal(signal.SIGTERM)
+        out, _ = ran.communicate(timeout=90)
     assert ran.returncode not in (0, 1, 2), out
     ended = {span.name: {fact.key: fact.value.string_value for fact in span.attributes} for span in receiver.spans}
     assert ended["run"]["karenina.run.status"] == "interrupted"

@@ -8,9 +8,9 @@ from typing import Any
 from attrs import define, field
 
 from karenina_core.errors import KareninaError
+from karenina_core.ports.calls import EmbeddingRequest, embeddings_from, embeddings_to, error_from, error_to
 from karenina_core.ports.embedding import Embeddings
 
-from .calls import EmbeddingRequest, embeddings_from, embeddings_to, error_from, error_to
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 

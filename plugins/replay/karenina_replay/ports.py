@@ -10,6 +10,17 @@ from attrs import define, evolve, field
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message
+from karenina_core.ports.calls import (
+    Request,
+    agent_from,
+    agent_to,
+    error_from,
+    error_to,
+    llm_from,
+    llm_to,
+    parse_from,
+    parse_to,
+)
 from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
@@ -21,7 +32,6 @@ from karenina_core.ports.values import (
     Tool,
 )
 
-from .calls import Request, agent_from, agent_to, error_from, error_to, llm_from, llm_to, parse_from, parse_to
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 

@@ -13,8 +13,8 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.log import redactor, secrets_in
 from karenina_core.plugin.known_secrets import secrets_of
+from karenina_core.ports.calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
 
-from .calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
 from .settings import ReplaySettings
 
 __all__ = ["Recording", "Writer", "recording_of", "writer_of"]

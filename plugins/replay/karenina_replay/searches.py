@@ -12,9 +12,9 @@ from typing import Any
 from attrs import define
 
 from karenina_core.errors import SearchError
+from karenina_core.ports.calls import SearchRequest, error_to, search_from, search_to
 from karenina_core.ports.search import SearchResult
 
-from .calls import SearchRequest, error_to, search_from, search_to
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from attrs import asdict, define, evolve, field
 
+from karenina_core.ports.calls import ToolRequest
 from karenina_core.ports.tool_calls import run_tool
 from karenina_core.ports.values import RunTool, Tool, ToolOutcome
 
-from .calls import ToolRequest
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
 

@@ -13,7 +13,6 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_replay.calls import Request
 from karenina_replay.ports import RecordingPort, ReplayingPort
 from karenina_replay.recording import Recording, Writer
 from karenina_replay.settings import ReplaySettings
@@ -23,6 +22,7 @@ from karenina_core.errors import ConfigError, ParseError, PortError, RunDirector
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.convert import unstructure
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.ports.calls import Request
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 from karenina_core.testing import Reply, ScriptedServer
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from karenina_replay.calls import Request, agent_from, agent_to, error_from, error_to
-
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.ports.calls import Request, agent_from, agent_to, error_from, error_to
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, Tool
 
 MODEL = ModelConfig(model_name="m", interface="own")

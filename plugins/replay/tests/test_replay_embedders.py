@@ -14,7 +14,6 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_replay.calls import EmbeddingRequest, Request
 from karenina_replay.embedders import RecordingEmbedder, ReplayingEmbedder
 from karenina_replay.ports import RecordingPort, ReplayingPort
 from karenina_replay.recording import Recording, Writer
@@ -22,6 +21,7 @@ from karenina_replay.recording import Recording, Writer
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.calls import EmbeddingRequest, Request
 from karenina_core.ports.embedding import Embedder, Embeddings
 from karenina_core.ports.values import CallContext, LLMResponse, PortCapabilities
 from karenina_core.testing import application

@@ -105,7 +105,9 @@ def test_a_token_in_the_address_of_a_server_stands_in_no_recording_and_no_result
     with ScriptedServer(working) as server:
         settings = {"replay": {"record": str(recording)}}
         verified(Echoing, server.url, settings, tmp_path / "run", f"https://h/mcp?token={TOKEN}")
-    texts = [path.read_text("utf-8") for path in (recording, *(tmp_path / "run").rglob("*")) if path.is_file()]
+    texts = [
+        path.read_text("utf-8", "replace") for path in (recording, *(tmp_path / "run").rglob("*")) if path.is_file()
+    ]
     assert any("your token is" in text for text in texts)
     assert [text for text in texts if TOKEN in text] == []
 
@@ -121,7 +123,9 @@ def test_variables_that_plugins_are_trusted_with_are_secrets_of_the_run_whatever
     with ScriptedServer(working) as server:
         settings = {"replay": {"record": str(recording)}, "books": {"variables": {"library": ["BOOKS"]}}}
         verified(Echoing, server.url, settings, tmp_path / "run", "https://h/mcp")
-    texts = [path.read_text("utf-8") for path in (recording, *(tmp_path / "run").rglob("*")) if path.is_file()]
+    texts = [
+        path.read_text("utf-8", "replace") for path in (recording, *(tmp_path / "run").rglob("*")) if path.is_file()
+    ]
     assert any("your token is" in text for text in texts)
     assert [text for text in texts if TOKEN in text] == []
     configure("INFO")

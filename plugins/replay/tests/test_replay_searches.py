@@ -14,12 +14,12 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_replay.calls import SearchRequest
 from karenina_replay.recording import Recording, Writer, writer_of
 from karenina_replay.searches import RecordingSearch, ReplayingSearch
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError
+from karenina_core.ports.calls import SearchRequest
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.testing import application
 

@@ -40,7 +40,12 @@ class FinalizeResult(Stage):
             "deep_judgment": context.evaluates_template and context.config.deep_judgment_enabled,
             "deep_judgment_rubric": bool(fields["deep_judgment_rubric"].get("deep_judgment_rubric_performed")),
         }
-        parts: dict[str, Any] = {name: cls(**fields[name]) for name, cls in PARTS.items() if present[name]}
+        parts: dict[str, Any] = {}
+        for name, cls in PARTS.items():
+            if name == "template":
+                fields[name] |= {"generation": parts["generation"], "checks": parts["checks"]}
+            if present[name]:
+                parts[name] = cls(**fields[name])
         result = VerificationResult(
             metadata=metadata(context),
             ledger=ledger(context),

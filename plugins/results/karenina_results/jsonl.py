@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -17,7 +18,8 @@ from .records import check_same, portable_record, result_of
 
 class JsonLines:
     """Appends results to a file: `target`, or `results.jsonl` in the run directory. A result that is there is not
-    written again; another one of the same id is an error."""
+    written again. Another one of the same id is an error, but in a resumed run: there it follows, the last one counts,
+    and when the file is closed it stands where the first one stood."""
 
     name = "jsonl"
 
@@ -28,6 +30,13 @@ class JsonLines:
         self._written: dict[str, int] = {}
         """The hash of each line, by the id of its result."""
         self._secrets: Collection[str] = ()
+        self._resumed = False
+        self._replaced = False
+
+    @property
+    def ids(self) -> Collection[str]:
+        """Those of the results that are there."""
+        return self._written.keys()
 
     async def open(self, run: RunInfo) -> None:
         if self._target:
@@ -36,24 +45,27 @@ class JsonLines:
             path = run.run_dir / "results.jsonl"
         else:
             raise PluginError("the sink jsonl needs a file: --sink jsonl:FILE")
-        self._secrets = run.secrets
+        self._secrets, self._resumed = run.secrets, run.resumed
         _mend(path)
-        self._written = _hashes(path)
+        self._written, self._replaced = _hashes(path)
         self._path = path
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
     async def write(self, result: VerificationResult) -> None:
-        """Raises PluginError where another result of this id is there."""
+        """Raises PluginError where another result of this id is there and the run was not resumed."""
         if self._file is None:
             return
         line = portable_record(result, self._secrets)
-        known = self._written.get(result.metadata.result_id)
-        if known is None:
-            self._file.write(f"{line}\n")
-            self._file.flush()
-            self._written[result.metadata.result_id] = hash(line.encode("utf-8"))
-        elif known != hash(line.encode("utf-8")):
+        written, known = hash(line.encode("utf-8")), self._written.get(result.metadata.result_id)
+        if known == written:
+            return
+        if known is not None and not self._resumed:
             check_same(result_of(line), _line_of(self._path, result.metadata.result_id))
+            return
+        self._replaced = self._replaced or known is not None
+        self._file.write(f"{line}\n")
+        self._file.flush()
+        self._written[result.metadata.result_id] = written
 
     async def close(self, summary: Mapping[str, Any]) -> None:
         if self._file is not None:
@@ -61,19 +73,52 @@ class JsonLines:
             os.fsync(self._file.fileno())
             self._file.close()
             self._file = None
+            if self._replaced:
+                await asyncio.to_thread(_put_in_place, self._path)
 
 
-def _hashes(path: Path) -> dict[str, int]:
+def _hashes(path: Path) -> tuple[dict[str, int], bool]:
+    """The hash of the last line of each id, and whether there are several of one, as a crash leaves them."""
+    found: dict[str, int] = {}
     if not path.exists():
-        return {}
+        return found, False
+    repeated = False
     with path.open("rb") as lines:
-        return {identifier: hash(line.removesuffix(b"\n")) for line in lines if (identifier := _id(line))}
+        for line in lines:
+            if identifier := _id(line):
+                repeated = repeated or identifier in found
+                found[identifier] = hash(line.removesuffix(b"\n"))
+    return found, repeated
 
 
 def _line_of(path: Path, result_id: str) -> VerificationResult:
     """The last result of this id; like `result_of` it raises where that cannot be read."""
     with path.open("rb") as lines:
         return result_of([line for line in lines if _id(line) == result_id][-1])
+
+
+def _put_in_place(path: Path) -> None:
+    """Write the file anew with one line for each id: where the first one stood, and as the last one has it."""
+    from karenina_core.run.directory import replacing
+
+    last: dict[str, int] = {}
+    repeated: dict[str, bytes] = {}
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines):
+            identifier = _id(line)
+            if identifier in last:
+                repeated[identifier] = line
+            elif identifier is not None:
+                last[identifier] = number
+    if not repeated:
+        return
+    with replacing(path) as new, path.open("rb") as lines:
+        for number, line in enumerate(lines):
+            identifier = _id(line)
+            if identifier not in repeated:
+                new.write(line)
+            elif last[identifier] == number:
+                new.write(repeated[identifier])
 
 
 def _id(line: bytes) -> str | None:

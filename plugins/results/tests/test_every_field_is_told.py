@@ -86,6 +86,7 @@ GENERATION = GenerationPart(
     usage_unavailable=True,
     agent_metrics={"iterations": 2, "tool_calls": 1, "tool_call_counts": {"find": 1}, "limit": "turns"},
     text_flags=("truncated",),
+    replayed_from={"run_name": "morning", "answering_model": "x:small", "replicate": 1, "timestamp": "2026-01-01"},
 )
 CHECKS = ChecksPart(
     abstention_check_performed=True,

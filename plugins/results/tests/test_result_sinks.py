@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_results.formats.csv_file import read_rows
 from karenina_results.formats.parquet_file import ParquetFile
+from karenina_results.jsonl import JsonLines
 from karenina_results.sinks.files import csv_sink, parquet_sink
 from karenina_results.sinks.postgres import Postgres, read_database
 from karenina_results.sinks.sqlite import Sqlite, read_file
@@ -200,6 +203,123 @@ def test_tables_leave_readable_lines_after_a_crash_and_go_on_with_them(
     write(make(str(file)), EXAMPLES[5:])
     assert len(read(str(file))) == len(EXAMPLES)
     assert [path.name for path in tmp_path.iterdir()] == ["results.table"]
+
+
+# Resumed runs
+
+
+def changed(result: VerificationResult, text: str = "of the second attempt") -> VerificationResult:
+    return evolve(result, generation=evolve(result.generation, raw_llm_response=text))
+
+
+def answers(target: str) -> list[tuple[str, str]]:
+    """What is in a table of the format csv: ids and answers, in the order of `result_index`."""
+    found = list(read_rows(Path(target)))
+    assert [row["result_index"] for row in found] == list(range(len(found)))
+    return [(row["result_id"], row["raw_llm_response"]) for row in found]
+
+
+def brief(results: Iterable[VerificationResult]) -> list[tuple[str, str]]:
+    return [(result.metadata.result_id, result.generation.raw_llm_response) for result in results]
+
+
+def stored_in(make: Make, target: str) -> list[tuple[str, str]]:
+    if make is csv_sink:
+        return answers(target)
+    if make is JsonLines:
+        return brief(VerificationResultSet.load(target))
+    return brief({Sqlite: lambda: read_file(Path(target)), parquet_sink: lambda: records(target)}.get(make, list)())
+
+
+PLAIN = [changed(result, f"answer {number}") for number, result in enumerate(EXAMPLES)]
+"""Texts that every format says as they are."""
+
+
+@pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
+def test_a_resumed_run_replaces_what_had_failed_in_its_place(tmp_path: Path, make: Make) -> None:
+    target = str(tmp_path / "results.jsonl")
+    resumed = evolve(info(), resumed=True)
+    write(make(target), PLAIN[:5])
+    again = [PLAIN[0], changed(PLAIN[1]), PLAIN[2], changed(PLAIN[3]), PLAIN[4], *PLAIN[5:]]
+    write(make(target), [PLAIN[4], again[3], *PLAIN[5:], again[1], again[1]], resumed)
+    assert stored_in(make, target) == brief(again)
+    write(make(target), again, resumed)
+    assert stored_in(make, target) == brief(again)
+    third = [changed(again[0], "of the third attempt"), *again[1:]]
+    write(make(target), [again[3], third[0]], resumed)
+    assert stored_in(make, target) == brief(third)
+    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in tmp_path.iterdir()} == {"results.jsonl"}
+
+
+@pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
+def test_a_result_may_be_replaced_twice_while_a_run_goes_on(tmp_path: Path, make: Make) -> None:
+    target = str(tmp_path / "results.jsonl")
+    write(make(target), PLAIN[:3])
+    attempts = [changed(PLAIN[1], f"attempt {number}") for number in range(3)]
+    write(make(target), [*attempts, PLAIN[3]], evolve(info(), resumed=True))
+    assert stored_in(make, target) == brief([PLAIN[0], attempts[2], PLAIN[2], PLAIN[3]])
+    if make is JsonLines:
+        assert len(Path(target).read_bytes().splitlines()) == 4
+
+
+@pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
+def test_a_new_run_of_the_same_name_is_refused_as_before(tmp_path: Path, make: Make) -> None:
+    target = str(tmp_path / "results.jsonl")
+    write(make(target), PLAIN[:3])
+
+    async def other() -> None:
+        sink = make(target)
+        await sink.open(info())
+        try:
+            with pytest.raises(PluginError, match="another result with the id"):
+                await sink.write(changed(PLAIN[1]))
+        finally:
+            await sink.close({})
+
+    asyncio.run(other())
+    assert brief(PLAIN[:3]) == stored_in(make, target)
+
+
+def test_postgres_replaces_what_had_failed_when_a_run_goes_on(postgres: str) -> None:
+    write(Postgres(postgres), PLAIN[:3])
+    write(Postgres(postgres), [changed(PLAIN[1]), PLAIN[3]], evolve(info(), resumed=True))
+    found = brief(read_database(postgres))
+    assert found == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2], PLAIN[3]])
+
+
+def test_the_tables_of_a_database_say_nothing_of_what_was_replaced(tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.db", tmp_path / "twice.db"
+    again = [PLAIN[0], changed(PLAIN[1]), *PLAIN[2:]]
+    write(Sqlite(str(once)), again)
+    write(Sqlite(str(twice)), PLAIN)
+    write(Sqlite(str(twice)), [again[1]], evolve(info(), resumed=True))
+
+    def content(file: Path) -> dict[str, list[Any]]:
+        with sqlite3.connect(file) as connection:
+            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+        connection.close()
+        return {name: rows for name, rows in tables.items() if name != "runs"}
+
+    assert content(twice) == content(once)
+
+
+def test_a_crash_of_a_resumed_run_loses_neither_the_old_nor_the_new(tmp_path: Path) -> None:
+    before, target = tmp_path / "before.jsonl", tmp_path / "results.jsonl"
+    write(JsonLines(str(before)), PLAIN[:3])
+
+    async def crashed() -> None:
+        sink = JsonLines(str(before))
+        await sink.open(evolve(info(), resumed=True))
+        await sink.write(changed(PLAIN[1]))
+        shutil.copy(before, target)
+        await sink.close({})
+
+    asyncio.run(crashed())
+    assert stored_in(JsonLines, str(target)) == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2]])
+    write(JsonLines(str(target)), [PLAIN[3]], evolve(info(), resumed=True))
+    assert stored_in(JsonLines, str(target)) == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2], PLAIN[3]])
+    assert len(target.read_bytes().splitlines()) == 4
 
 
 # Targets and secrets

@@ -136,6 +136,8 @@ class ModelFilled:
         self._evidence = Evidence()
         self._findings: dict[str, Finding] | None = None
         self._remarks: tuple[str, ...] = ()
+        self._comparison: Comparison | None = None
+        """With the evidence that there is."""
 
     def __repr__(self) -> str:
         return f"<filled {type(self._answer).__name__} {dict(self._values)!r}>"
@@ -159,6 +161,11 @@ class ModelFilled:
         return copied
 
     def _compared(self) -> Comparison:
+        if self._comparison is None:
+            self._comparison = self._compare()
+        return self._comparison
+
+    def _compare(self) -> Comparison:
         verified = self._handle.cls.__verified__
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
@@ -184,6 +191,7 @@ class ModelFilled:
         self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
     ) -> FieldVerdict:
         self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
+        self._comparison = None
         compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from karenina_core import VerificationContext, hookimpl
+from karenina_core.errors import FillError, ParseError, one_line
 from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
@@ -31,6 +32,8 @@ class StandardJudgment:
     name = "standard"
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
+        if (captured := await _captured(context, handle)) is not None:
+            return captured
         schema = handle.schema()
         system = SYSTEM
         if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
@@ -38,6 +41,27 @@ class StandardJudgment:
         texts = system, _question(context.question_text, given)
         result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
+
+
+async def _captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:
+    """What this judge has extracted from this very answer before; None where it is to be asked.
+
+    Raises ParseError where the template does not take these fields any more, and the run was to ask nobody.
+    """
+    answer = context.cached_answer_data
+    fields = answer.fields.get(str(context.task.parsing)) if answer is not None else None
+    if answer is None or fields is None:
+        return None
+    try:
+        judgment = Judgment(filled=await handle.build(fields))
+    except FillError as error:
+        what = f"the captured fields do not fit the template any more: {one_line(error)}"
+        if answer.fields_must_fit:
+            raise ParseError(f"{what}; capture the answers without their fields, so that the judge is asked") from error
+        context.warn(f"{what}; the judge was asked")
+        return None
+    context.note("the fields were captured before; the judge was not asked")
+    return judgment
 
 
 def _question(question: str, given: EvaluationInput) -> str:

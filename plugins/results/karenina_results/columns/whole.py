@@ -170,6 +170,9 @@ COURSE = (
     Column("few_shot_example_count", "whole", at("metadata.few_shot_example_count")),
     Column("retry_counts", "json", at("metadata.retry_counts"), "`{kind of error: how often it was tried again}`."),
     Column("text_flags", "json", at("generation.text_flags"), "What was odd about the answer's text."),
+    Column(
+        "replayed_from", "json", at("generation.replayed_from"), "Where the answer was captured, if it was replayed."
+    ),
     Column("ledger", "json", _ledger, "`[{stage, effect, reason}]`: every effect on the verdict."),
     Column("trail", "json", _trail, "`[{stage, status, reason, seconds}]`: what became of every stage."),
 )

@@ -21,6 +21,7 @@ CELL = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 """How texts begin that a spreadsheet program might take for a formula or a command."""
 INERT = "'"
+ID, PLACE = "result_id", "result_index"
 Raw = tuple[bool, str]
 """A cell as it stands in the file: whether it is a text in quotation marks, and what it says."""
 
@@ -75,17 +76,27 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
             raise BenchmarkError(f"{path}, row {number}: {error}") from error
 
 
-def merge_rows(parts: Sequence[Path], target: IO[str]) -> None:
-    """Write the rows of several files, one after the other, under the columns of all of them."""
-    headers = [next(_records(part)) for part in parts]
-    names = _merged([[_name(cell) for cell in header] for header in headers])
+def merge_rows(parts: Sequence[Path], target: IO[str], instead: Path | None = None) -> None:
+    """Write the rows of several files, one after the other, under the columns of all of them.
+
+    Rows of the file `instead` take the places of those of the same results.
+    """
+    files = [*parts, instead] if instead else parts
+    names = _merged([[_name(cell) for cell in next(_records(file))] for file in files])
+    others = {_name(row[ID]): row for row in _raw_rows(instead)} if instead else {}
     target.write(_line(map(_text, names)))
-    for part, header in zip(parts, headers, strict=True):
-        places = {_name(cell): place for place, cell in enumerate(header)}
-        records = _records(part)
-        next(records)
-        for cells in records:
-            target.write(_line(_raw(cells[places[name]]) if name in places else "" for name in names))
+    for part in parts:
+        for row in _raw_rows(part):
+            if (other := others.get(_name(row[ID]))) is not None:
+                row = {**other, PLACE: row[PLACE]}
+            target.write(_line(_raw(row[name]) if name in row else "" for name in names))
+
+
+def _raw_rows(file: Path) -> Iterator[dict[str, Raw]]:
+    """The cells of every row, by the names of their columns."""
+    records = _records(file)
+    names = [_name(cell) for cell in next(records)]
+    return (dict(zip(names, cells, strict=True)) for cells in records)
 
 
 def _merged(headers: Sequence[Sequence[str]]) -> list[str]:

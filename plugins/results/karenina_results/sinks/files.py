@@ -6,7 +6,7 @@ import asyncio
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,8 @@ __all__ = ["TableSink", "csv_sink", "parquet_sink"]
 
 Write = Callable[[Iterable[VerificationResult], Path, Mapping[str, Any]], None]
 Told = tuple[Any, ...]
+Again = Collection[str]
+"""Ids of results in the file whose places others take."""
 TOLD = ("result_id", "outcome", "timestamp", "raw_llm_response")
 """Cells that tell a result from another one of the same id."""
 
@@ -36,10 +38,12 @@ class TableSink:
     """Keeps results as JSON lines beside the file, `FILE.partial.jsonl`, and writes the file when it is closed.
 
     Which columns there are is known only then. After a crash the lines are there, readable, and the next run with the
-    same target goes on with them. What is in the file already stays in it.
+    same target goes on with them. What is in the file already stays in it, but for results that a resumed run replaces.
     """
 
-    def __init__(self, path: Path, rows: Callable[[Path], Iterator[Told]], added: Callable[[Path], Write]) -> None:
+    def __init__(
+        self, path: Path, rows: Callable[[Path], Iterator[Told]], added: Callable[[Path, Again], Write]
+    ) -> None:
         self._path = path
         self._rows = rows
         self._added = added
@@ -65,15 +69,19 @@ class TableSink:
             raise
 
     async def write(self, result: VerificationResult) -> None:
-        """Raises PluginError where another result of this id is there."""
+        """Raises PluginError where another result of this id is there and the run was not resumed."""
         if self._lines is None or self._run is None:
             return
-        if result.metadata.result_id not in self._known:
+        identifier = result.metadata.result_id
+        if identifier not in self._known or identifier in self._lines.ids:
             await self._lines.write(result)
             return
         written = result_of(portable_record(result, self._run.secrets))
-        if self._known[result.metadata.result_id] != hash(_told(written)):
+        if self._known[identifier] == hash(_told(written)):
+            return
+        if not self._run.resumed:
             refuse(written)
+        await self._lines.write(result)
 
     async def close(self, summary: Mapping[str, Any]) -> None:
         if self._lines is None:
@@ -81,7 +89,7 @@ class TableSink:
         lines, self._lines = self._lines, None
         try:
             await lines.close(summary)
-            await asyncio.to_thread(self._finish)
+            await asyncio.to_thread(self._finish, frozenset(lines.ids) & self._known.keys())
         finally:
             self._release()
 
@@ -93,9 +101,9 @@ class TableSink:
             self._claim.close()
             self._claim = None
 
-    def _finish(self) -> None:
+    def _finish(self, again: Again) -> None:
         new = stored_results(self._lines_path)
-        file = _Writer(self._added(self._path))
+        file = _Writer(self._added(self._path, again))
         about = {"run_name": self._run.run_name} if self._run is not None else {}
         export_results(new, self._path, file, about)
         os.unlink(self._lines_path)
@@ -133,14 +141,14 @@ class _Writer:
 
 def csv_sink(target: str = "") -> TableSink:
     """`csv:FILE`."""
-    return TableSink(_path("csv", target), _csv_told, lambda path: partial(_csv_added, path))
+    return TableSink(_path("csv", target), _csv_told, lambda path, again: partial(_csv_added, path, again))
 
 
 def parquet_sink(target: str = "") -> TableSink:
     """`parquet:FILE`."""
     path = _path("parquet", target)
     ParquetFile().check()
-    return TableSink(path, _parquet_told, lambda path: partial(_parquet_added, path))
+    return TableSink(path, _parquet_told, lambda path, again: partial(_parquet_added, path, again))
 
 
 def _path(name: str, target: str) -> Path:
@@ -162,32 +170,53 @@ def _parquet_told(path: Path) -> Iterator[Told]:
     return map(_told, ParquetFile().read(path))
 
 
-def _csv_added(before: Path, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
+def _csv_added(
+    before: Path, again: Again, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
+) -> None:
     if not before.exists():
         CsvFile().write(results, path, manifest)
         return
-    new = path.with_name(f"{path.name}.new")
+    new, instead = (path.with_name(f"{path.name}.{name}") for name in ("new", "instead"))
     try:
-        write_rows(results, new, manifest, start=sum(1 for _ in read_rows(before)))
+        write_rows(_Some(results, again, inside=False), new, manifest, start=sum(1 for _ in read_rows(before)))
+        write_rows(_Some(results, again, inside=True), instead, manifest)
         with path.open("w", encoding="utf-8", newline="") as file:
-            merge_rows([before, new], file)
+            merge_rows([before, new], file, instead)
     finally:
         new.unlink(missing_ok=True)
+        instead.unlink(missing_ok=True)
 
 
 def _parquet_added(
-    before: Path, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
+    before: Path, again: Again, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
 ) -> None:
-    ParquetFile().write(_Both(before, results) if before.exists() else results, path, manifest)
+    ParquetFile().write(_Both(before, again, results) if before.exists() else results, path, manifest)
+
+
+class _Some:
+    """Those of the results that have one of these ids, or none of them."""
+
+    def __init__(self, results: Iterable[VerificationResult], ids: Again, *, inside: bool) -> None:
+        self._results = results
+        self._ids = ids
+        self._inside = inside
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return (result for result in self._results if (result.metadata.result_id in self._ids) == self._inside)
 
 
 class _Both:
-    """What is in a file, and then more."""
+    """What is in a file, some of it replaced, and then more."""
 
-    def __init__(self, before: Path, more: Iterable[VerificationResult]) -> None:
+    def __init__(self, before: Path, again: Again, more: Iterable[VerificationResult]) -> None:
         self._before = before
         self._more = more
+        found = (result for result in more if result.metadata.result_id in again) if again else ()
+        self._instead = {result.metadata.result_id: result for result in found}
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        yield from ParquetFile().read(self._before)
-        yield from self._more
+        for result in ParquetFile().read(self._before):
+            yield self._instead.get(result.metadata.result_id, result)
+        for result in self._more:
+            if result.metadata.result_id not in self._instead:
+                yield result

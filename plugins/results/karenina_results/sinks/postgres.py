@@ -44,7 +44,7 @@ class Postgres(DatabaseSink):
             connection = _connection(self._address)
             try:
                 known = {self._address.password} if len(self._address.password) >= SHORTEST_SECRET else set()
-                store = Store(connection, POSTGRES, run.secrets | known)
+                store = Store(connection, POSTGRES, run.secrets | known, replaces=run.resumed)
                 store.prepare()
             except BaseException:
                 connection.close()

@@ -39,7 +39,7 @@ class Sqlite(DatabaseSink):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            store = Store(connection, SQLITE, run.secrets)
+            store = Store(connection, SQLITE, run.secrets, replaces=run.resumed)
             store.prepare()
         except BaseException:
             connection.close()

@@ -45,9 +45,13 @@ class Connection(Protocol):
 class Store:
     """Writes results to a database: each once, each with all of its rows or not at all."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, secrets: Collection[str] = ()) -> None:
+    def __init__(
+        self, connection: Connection, dialect: Dialect, secrets: Collection[str] = (), *, replaces: bool = False
+    ) -> None:
+        """`replaces`: another result of the same id takes the place of the one that is there."""
         self.connection = connection
         self._dialect = dialect
+        self._replaces = replaces
         self._secrets = secrets
         self._redact = redactor(secrets)
 
@@ -90,7 +94,8 @@ class Store:
     def add(self, results: Iterable[VerificationResult]) -> None:
         """Write all of them, in one transaction; those that are there are left as they are.
 
-        Raises PluginError where another result has the id of one of them: none of them is written then.
+        Raises PluginError where another result has the id of one of them, and must not be replaced: none of them is
+        written then.
         """
         rows: list[VerificationResult] = []
         with self._transaction() as cursor:
@@ -105,7 +110,13 @@ class Store:
                 there = cursor.execute(
                     self._sql("SELECT result FROM stored_results WHERE result_id = ?"), (identifier,)
                 )
-                check_same(told, result_of(there.fetchone()[0]))
+                before = result_of(there.fetchone()[0])
+                if not self._replaces:
+                    check_same(told, before)
+                elif told != before:
+                    self._take_out(cursor, identifier, text)
+                    rows = [row for row in rows if row.metadata.result_id != told.metadata.result_id]
+                    rows.append(told)
             self._insert(cursor, rows)
 
     def close(self) -> None:
@@ -120,6 +131,12 @@ class Store:
         cursor.execute(
             self._sql("INSERT INTO schema_version (version, layout) VALUES (?, ?)"), (SCHEMA_VERSION, layout())
         )
+
+    def _take_out(self, cursor: Any, identifier: str, text: str) -> None:
+        """Put a result in the place of another one, whose rows go."""
+        cursor.execute(self._sql("UPDATE stored_results SET result = ? WHERE result_id = ?"), (text, identifier))
+        for table in DERIVED:
+            cursor.execute(self._sql(f"DELETE FROM {table.name} WHERE result_id = ?"), (identifier,))
 
     def _insert(self, cursor: Any, results: Sequence[VerificationResult]) -> None:
         found = [rows_of(result) for result in results]

@@ -1,4 +1,4 @@
-"""Calls and their keys, as lines of a recording.
+"""Calls of models, embedders, searches and tools as plain data, and their keys: as recordings and journals have them.
 
 One JSON object a line: `{"format": 1, "key", "kind": "llm" | "parser" | "agent", "model": {...}, "task", "replicate",
 "messages": [...], "schema", "channel", "parameters": {...}, "reply": {...} | "error": {...}}`; of an embedder
@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
-from attrs import asdict, field, frozen
+from attrs import asdict, field, fields, frozen
 
-from karenina_core import ModelConfig
-from karenina_core.errors import KareninaError, ParseError, PortError, SearchError
-from karenina_core.model.identity import canonical_json
-from karenina_core.model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
-from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.search import SearchResult
-from karenina_core.ports.values import (
+from ..errors import KareninaError, ParseError, PortError, SearchError
+from ..model.config import ModelConfig
+from ..model.identity import canonical_json
+from ..model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
+from .embedding import Embeddings
+from .search import SearchResult
+from .values import (
     AgentConfig,
     AgentResult,
     CallContext,
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 FORMAT = 1
+LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
 
 
 @frozen
@@ -70,9 +72,35 @@ class Request:
     channel: str | None = None
     parameters: Mapping[str, Any] = field(factory=dict)
 
-    @property
+    @cached_property
+    def canonical(self) -> str:
+        """The canonical JSON of the call: what its key is the digest of, and what its line in a recording holds."""
+        return canonical_json(self._facts())
+
+    @cached_property
     def key(self) -> str:
-        return _key(asdict(self))
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    def key_of(self, question_id: str, version: str = "1") -> str:
+        """The key in a journal: that of a recording, with the question and the version of the stage that asks.
+
+        Two questions with the same text are answered each by itself, also by an adapter that goes by their ids; and the
+        author of a stage can have its calls made afresh.
+        """
+        return hashlib.sha256(f"{self.key}\n{version}\n{question_id}".encode("utf-8", "replace")).hexdigest()
+
+    def _facts(self) -> dict[str, Any]:
+        """The fields by name. All of it is plain data already."""
+        return {
+            "kind": self.kind,
+            "model": self.model,
+            "task": self.task,
+            "replicate": self.replicate,
+            "messages": self.messages,
+            "schema": self.schema,
+            "channel": self.channel,
+            "parameters": self.parameters,
+        }
 
     @classmethod
     def of_llm(
@@ -88,7 +116,7 @@ class Request:
         offered = {"tools": [_offered(tool) for tool in tools]} if tools else {}
         return cls(
             "llm",
-            asdict(model.identity),
+            model.identity.to_dict(),
             call.task,
             call.replicate,
             tuple(message.to_dict() for message in messages),
@@ -105,7 +133,7 @@ class Request:
         rows = tuple(message.to_dict() for message in messages)
         return cls(
             "parser",
-            asdict(model.identity),
+            model.identity.to_dict(),
             call.task,
             call.replicate,
             rows,
@@ -133,7 +161,7 @@ class Request:
         folder = str(config.workspace_path) if config.workspace_path is not None else ""
         return cls(
             "agent",
-            asdict(model.identity),
+            model.identity.to_dict(),
             call.task,
             call.replicate,
             tuple(_anywhere(rows, folder)),
@@ -143,6 +171,9 @@ class Request:
     def line(self) -> dict[str, Any]:
         """The recording's line without the reply."""
         return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
+_PARTS = tuple(attribute.name for attribute in fields(Request))
 
 
 def _anywhere(data: Any, folder: str) -> Any:
@@ -228,7 +259,10 @@ def _parameters(model: ModelConfig, temperature: float | None) -> dict[str, Any]
 
 def llm_to(response: LLMResponse) -> dict[str, Any]:
     """A reply as plain data. Messages that an adapter hands over as `raw` are kept; anything else in `raw` is not."""
-    data = asdict(response, filter=lambda attribute, _: attribute.name != "raw")
+    data = {name: getattr(response, name) for name in LLM_FIELDS}
+    data["usage"] = response.usage.to_dict()
+    for name in ("tool_calls", "thinking_blocks"):
+        data[name] = tuple(asdict(block) for block in data[name])
     if isinstance(response.raw, tuple) and all(isinstance(m, Message) for m in response.raw):
         data["messages"] = [message.to_dict() for message in response.raw]
     return data
@@ -248,7 +282,7 @@ def llm_from(data: Mapping[str, Any]) -> LLMResponse:
 def parse_to(result: ParsePortResult) -> dict[str, Any]:
     return {
         "data": dict(result.data),
-        "usage": asdict(result.usage),
+        "usage": result.usage.to_dict(),
         "usage_unavailable": result.usage_unavailable,
         "channel": result.channel,
         "repairs": result.repairs,
@@ -280,7 +314,7 @@ def embeddings_to(embeddings: Embeddings) -> dict[str, Any]:
     return {
         "vectors": [[float(number) for number in vector] for vector in embeddings.vectors],
         "model": embeddings.model,
-        "usage": asdict(embeddings.usage),
+        "usage": embeddings.usage.to_dict(),
     }
 
 
@@ -314,7 +348,7 @@ def error_to(error: KareninaError) -> dict[str, Any]:
         usage = error.usage
         facts["parse"] = {
             "raw_response": error.raw_response,
-            "usage": asdict(usage) if isinstance(usage, UsageMetadata) else None,
+            "usage": usage.to_dict() if isinstance(usage, UsageMetadata) else None,
             "usage_unavailable": error.usage_unavailable,
             "channel": error.channel,
         }

@@ -1,0 +1,33 @@
+"""`--answers`: answers of another run that a run is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import BenchmarkError, ConfigError, Problem
+from ..plugin.application import Karenina
+from ..run.answer_files import as_store
+from ..run.answers import MissPolicy, ReplayStore
+
+__all__ = ["given_answers"]
+
+
+def given_answers(options: Mapping[str, Any], app: Karenina) -> ReplayStore | None:
+    """What `--answers` names. Raises ConfigError."""
+    path = options["answers"]
+    if path is None:
+        if idle := [name for name in ("ask_missing", "parsed") if options[name]]:
+            option = f"--{idle[0].replace('_', '-')}"
+            raise ConfigError([Problem(option, "says how answers are used, and there are none; add --answers DIR")])
+        return None
+    policy: MissPolicy | None = "fall_through" if options["ask_missing"] else None
+    try:
+        found = as_store(path, app=app, miss_policy=policy, parsed=options["parsed"])
+    except BenchmarkError as error:
+        other = "answers without a run behind them are given with --manual-traces"
+        raise ConfigError([Problem("--answers", f"{error}; {other}")]) from None
+    if found is not None and options["parsed"] and not any(entry.fields for _, entry in found):
+        what = f"{path} has no fields that judges have extracted; leave it out, and the judge is asked"
+        raise ConfigError([Problem("--parsed", what)])
+    return found

@@ -1,0 +1,107 @@
+"""What `karenina extend` does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, TemplateRefused, plural
+from ..log import configure
+from ..run.benchmark import Benchmark
+from ..run.config_file import Flags
+from ..run.directory import default_directory, read_manifest
+from ..run.extension import Extending, Wanted, extending
+from ..run.extension_models import rebuilt_with
+from ..run.resume import Changed, source_of
+from .flags import model_flags
+from .output import note, own_stdout
+from .progress import Progress
+from .running import carried_out
+from .selection import select_questions
+from .verification import ended, print_results, told_failures
+
+__all__ = ["extend"]
+
+FIELDS = {
+    "replicates": "replicate_count",
+    "concurrency": "concurrency",
+    "budget_usd": "budget_usd",
+    "budget_tokens": "budget_tokens",
+}
+
+
+def extend(folder: Path, options: Mapping[str, Any]) -> int:
+    """Extend the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    with own_stdout() as out:
+        configure()
+        found = _checked(folder, options)
+        if not options["quiet"]:
+            note(_announced(folder, found))
+        counts = found.found
+        items = len(found.prepared)
+        progress = Progress(items, quiet=options["quiet"], done=counts.done, errors=counts.errors)
+        results = carried_out(
+            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
+        )
+        told_failures(results)
+        warnings = found.prepared.benchmark.warnings
+        print_results(results, found.directory, warnings, out, as_json=options["as_json"])
+    return ended(results, items, found.directory)
+
+
+def _checked(folder: Path, options: Mapping[str, Any]) -> Extending:
+    """Raises ConfigError and TemplateRefused with what to type instead."""
+    line = shlex.join(["karenina", "extend", str(folder), "--trust"])
+    flags = Flags(
+        run={field: options[name] for name, field in FIELDS.items() if options[name] is not None},
+        answering=model_flags("answering", options),
+        parsing=model_flags("parsing", options),
+        manual_traces=options["manual_traces"],
+        trust=options["trust"],
+        trust_line=line,
+    )
+    manifest = read_manifest(folder)
+    made = rebuilt_with(manifest, options["config"], options["sets"], flags)
+    for warning in made.app.warnings:
+        note(f"Warning: {warning}")
+    source = options["benchmark"] or source_of(manifest)
+    benchmark = None if source is None else Benchmark.load(source, manifest.get("workspace_root"), app=made.app)
+    wanted = Wanted(
+        run_dir=options["out"] or default_directory(folder.name if source is None else source.stem),
+        benchmark=benchmark,
+        source=source,
+        questions=_chosen(options["questions"]),
+        sinks=options["sinks"],
+    )
+    try:
+        return extending(folder, lambda manifest: made, wanted)
+    except Changed as error:
+        told = "\n".join(f"  {problem}" for problem in error.problems)
+        anew = shlex.join(["karenina", "verify", str(source or "BENCHMARK"), "--reuse", str(folder), "..."])
+        raise ConfigError(
+            f"{folder} cannot be extended, for its results depend on what has changed:\n{told}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+        ) from None
+    except TemplateRefused as error:
+        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, add --trust") from error
+
+
+def _chosen(text: str | None) -> Callable[[Sequence[str]], Sequence[str]]:
+    def choose(ids: Sequence[str]) -> Sequence[str]:
+        if text is None:
+            return ()
+        return ids if text == "all" and "all" not in ids else select_questions(text, ids)
+
+    return choose
+
+
+def _announced(folder: Path, found: Extending) -> str:
+    counts, items = found.found, len(found.prepared)
+    told = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
+    if counts.again:
+        told.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
+    if found.traits:
+        told.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
+    return f"{items} items ({'; '.join(told)}), into {found.directory}"

@@ -1,0 +1,110 @@
+"""What `karenina repair` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import plural
+from ..log import configure
+from ..run.directory import read_manifest
+from ..run.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
+from ..run.repairs import REPAIR
+from ..run.resume import Resumption, Wanted
+from .exits import OK
+from .flags import trust_line
+from .output import Part, Table, note, own_stdout, print_json, print_parts
+from .progress import Progress
+from .resuming import checked
+from .running import carried_out
+from .selection import select_questions
+from .summary import run_parts
+from .verification import ended, told_failures
+
+__all__ = ["repair"]
+
+CHOSEN = ("answering_models", "parsing_models", "replicates", "outcomes", "details", "stages")
+
+
+def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
+    """Repair the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    with own_stdout() as out:
+        configure()
+        plan = planned_repair(folder, _selection(folder, options), options["mode"])
+        if options["dry_run"]:
+            _print_plan(plan, folder, out, as_json=options["as_json"])
+            return OK
+        found = _begun(folder, plan, options, trust_line(arguments))
+        if not options["quiet"]:
+            note(f"making {_counted(plan)} anew; what was there before is in {_kept(found)}")
+        progress = Progress(found.items, quiet=options["quiet"], done=found.done)
+        results = carried_out(
+            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, folder
+        )
+        told_failures(results)
+        warnings = found.prepared.benchmark.warnings
+        told = _told(found)
+        if options["as_json"]:
+            for warning in warnings:
+                note(f"Warning: {warning}")
+            print_json({**results.get_summary(), "repair": told}, out)
+        else:
+            print_parts([*run_parts(results, folder, warnings), _changes(told)], out)
+    return ended(results, found.items, folder)
+
+
+def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:
+    """Raises ConfigError."""
+    chosen: dict[str, Any] = {name: options[name] or None for name in CHOSEN}
+    if options["questions"] is not None:
+        chosen["question_ids"] = select_questions(options["questions"], read_manifest(folder)["questions"])
+    return RepairSelection(**chosen, everything=options["everything"])
+
+
+def _begun(folder: Path, plan: RepairPlan, options: Mapping[str, Any], trusting: str) -> Resumption:
+    """Raises ConfigError and TemplateRefused with what to type instead."""
+    wanted = Wanted(sinks=options["sinks"] or None)
+    return checked(folder, options, trusting, lambda configured: begun_repair(folder, plan, configured, wanted))
+
+
+def _print_plan(plan: RepairPlan, folder: Path, out: IO[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"run_dir": str(folder), **plan.to_dict()}, out)
+        return
+    told = plan.to_dict()
+    rows = [(row["answering"], row["parsing"], str(row["rows"])) for row in told["models"]]
+    outcomes = ", ".join(f"{name} {count}" for name, count in told["outcomes"].items())
+    parts: list[Part] = [
+        f"Mode {plan.mode}: {_counted(plan)}, of {plural(told['questions'], 'question')}",
+        f"They are: {outcomes}",
+        Table(("Answering model", "Judge", "Results"), rows),
+    ]
+    if plan.without_answer:
+        parts.append(f"Without an answer to be judged again: {len(plan.without_answer)}; they need --mode live")
+    print_parts([*parts, "Nothing was changed."], out)
+
+
+def _counted(plan: RepairPlan) -> str:
+    drawn_in = len(plan.rows) - plan.selected
+    also = f", {drawn_in} of them because they share an answer with others" if drawn_in else ""
+    return f"{len(plan.rows)} of {plural(plan.results, 'result')}{also}"
+
+
+def _kept(found: Resumption) -> Path:
+    assert found.destination.repair is not None  # it has begun
+    return found.destination.repair.folder
+
+
+def _told(found: Resumption) -> dict[str, Any]:
+    """What became of the repair, without the list of its results."""
+    document = json.loads((_kept(found) / REPAIR).read_bytes())
+    names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
+    return {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
+
+
+def _changes(told: Mapping[str, Any]) -> str:
+    if told["status"] != "completed":
+        return "The repair has not ended."
+    return f"Repaired: {plural(told['rows'], 'result')}, {told['changed']} with another outcome"

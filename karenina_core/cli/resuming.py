@@ -1,0 +1,80 @@
+"""What `karenina resume` does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, TemplateRefused
+from ..log import configure
+from ..run.config_file import Flags, RunConfig
+from ..run.owner import owner_of
+from ..run.recorded import rebuilt
+from ..run.resume import Changed, Resumption, Wanted, resumption
+from .output import note, own_stdout
+from .progress import Progress
+from .running import carried_out, resume_line
+from .verification import ended, print_results, told_failures
+
+__all__ = ["checked", "resume"]
+
+Configured = Callable[[Mapping[str, Any]], RunConfig]
+
+
+def resume(folder: Path, options: Mapping[str, Any]) -> int:
+    """Go on with the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    with own_stdout() as out:
+        configure()
+        wanted = Wanted(fork=options["fork"], retry_failed=options["retry_failed"], sinks=options["sinks"] or None)
+        trusting = f"{resume_line(folder)} --trust"
+        found = checked(folder, options, trusting, lambda configured: resumption(folder, configured, wanted))
+        if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
+            note(_announced(found))
+        progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
+        results = carried_out(
+            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
+        )
+        told_failures(results)
+        warnings = found.prepared.benchmark.warnings
+        print_results(results, found.directory, warnings, out, as_json=options["as_json"])
+    return ended(results, found.items, found.directory)
+
+
+def checked(
+    folder: Path, options: Mapping[str, Any], trusting: str, make: Callable[[Configured], Resumption]
+) -> Resumption:
+    """What `make` gives for the configuration of the run with what the options say instead. `trusting` is what to type
+    to run Python templates in this process.
+
+    Raises ConfigError and TemplateRefused with what to type instead.
+    """
+    run = {name: options[name] for name in ("concurrency", "budget_usd", "budget_tokens") if options[name] is not None}
+    flags = Flags(run=run, manual_traces=options["manual_traces"], trust=options["trust"], trust_line=trusting)
+
+    def configured(manifest: Mapping[str, Any]) -> RunConfig:
+        found = rebuilt(manifest, options["config"], options["sets"], flags)
+        for warning in found.app.warnings:
+            note(f"Warning: {warning}")
+        return found
+
+    try:
+        return make(configured)
+    except Changed as error:
+        anew = shlex.join(["karenina", "resume", str(folder), "--fork", "NEWDIR"])
+        told = "\n".join(f"  {problem}" for problem in error.problems)
+        raise ConfigError(
+            f"{folder} cannot be gone on with, for its numbers depend on what has changed:\n{told}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+        ) from None
+    except TemplateRefused as error:
+        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
+
+
+def _announced(found: Resumption) -> str:
+    if found.completed:
+        return f"the run in {found.directory} is finished: all {found.items} items have a result"
+    if found.destination.forked_from is not None:
+        return f"{found.items} items, into {found.directory}"
+    return f"{found.done} of {found.items} items are done; going on in {found.directory}"

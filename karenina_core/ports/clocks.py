@@ -1,0 +1,108 @@
+"""Time limits of work that calls models: waiting for a place in the queue is not working."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from types import TracebackType
+
+from attrs import define
+
+__all__ = ["Clock", "standing_still", "time_limit"]
+
+
+@define(eq=False)
+class Clock:
+    """One limit. `expired` and `waited` can be read when it is over, too."""
+
+    limit: asyncio.Timeout
+    waited: float = 0.0
+    """Seconds that did not count."""
+    _waiting: int = 0
+    _stopped: tuple[float, float | None] = (0.0, None)
+    """When the first that waits began, and when the limit would then have ended."""
+
+    @property
+    def expired(self) -> bool:
+        return self.limit.expired()
+
+    def stop(self, now: float) -> None:
+        self._waiting += 1
+        if self._waiting == 1:
+            self._stopped = (now, self.limit.when())
+            self._move(None)
+
+    def go_on(self, now: float) -> None:
+        self._waiting -= 1
+        if self._waiting == 0:
+            begun, end = self._stopped
+            self.waited += now - begun
+            self._move(None if end is None else end + now - begun)
+
+    def _move(self, end: float | None) -> None:
+        with suppress(RuntimeError):  # the limit is over, and something that it began still runs
+            self.limit.reschedule(end)
+
+
+_running: ContextVar[tuple[Clock, ...]] = ContextVar("karenina_clocks", default=())
+
+
+class time_limit:
+    """A time limit like `asyncio.timeout`, in which the time of `standing_still` does not count.
+
+    It works for what runs in this task and in the tasks that this one begins. `async with` gives its clock. Raises
+    TimeoutError; `expired` of the clock tells it from another.
+    """
+
+    __slots__ = ("_limit", "_token")
+
+    def __init__(self, seconds: float | None) -> None:
+        self._limit = asyncio.timeout(seconds)
+        self._token: Token[tuple[Clock, ...]] | None = None
+
+    async def __aenter__(self) -> Clock:
+        clock = Clock(await self._limit.__aenter__())
+        self._token = _running.set((*_running.get(), clock))
+        return clock
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _running.reset(self._token)
+        await self._limit.__aexit__(kind, error, trace)
+
+
+class standing_still:
+    """All limits around this stop until it ends; where several wait within a limit, until the last of them ends.
+
+    Most calls need not wait at all: the limits are only touched once something else has had its turn.
+    """
+
+    __slots__ = ("_begun", "_clocks", "_soon")
+
+    def __init__(self) -> None:
+        self._clocks: tuple[Clock, ...] = ()
+        self._begun = 0.0
+        self._soon: asyncio.Handle | None = None
+
+    def __enter__(self) -> None:
+        self._clocks = _running.get()
+        if self._clocks:
+            loop = asyncio.get_running_loop()
+            self._begun = loop.time()
+            self._soon = loop.call_soon(self._stop)
+
+    def _stop(self) -> None:
+        self._soon = None
+        for clock in self._clocks:
+            clock.stop(self._begun)
+
+    def __exit__(self, *_: object) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+        elif self._clocks:
+            now = asyncio.get_running_loop().time()
+            for clock in self._clocks:
+                clock.go_on(now)

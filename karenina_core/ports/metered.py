@@ -1,0 +1,308 @@
+"""The outermost port of a model: what was paid for is not asked again, and what is asked waits for its place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from ..errors import ParseError
+from ..model.config import ModelConfig
+from ..model.message import Message, UsageMetadata
+from .calls import Request, agent_from, agent_to, error_from, error_to, llm_from, llm_to, parse_from, parse_to
+from .clocks import standing_still
+from .prices import price_error, priced
+from .retry import Attempts, this_call
+from .values import (
+    AgentConfig,
+    AgentResult,
+    CallContext,
+    LLMResponse,
+    OutputFormat,
+    ParsePortResult,
+    PortCapabilities,
+    Tool,
+)
+
+__all__ = [
+    "CallFacts",
+    "CallStore",
+    "ItemCalls",
+    "Lane",
+    "MeteredPort",
+    "Place",
+    "StoredCall",
+    "StoredReply",
+    "current_item",
+    "current_trait",
+]
+
+T = TypeVar("T")
+
+
+@define(eq=False)
+class ItemCalls:
+    """Who asks: the item, and where in it. Its concurrent parts share the count of equal calls."""
+
+    question_id: str = ""
+    result_id: str = ""
+    stage: str = ""
+    stage_version: str = "1"
+    numbers: dict[str, set[int]] = field(factory=dict)
+
+    def reserve(self, key: str) -> int:
+        """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
+        taken = self.numbers.setdefault(key, set())
+        number = next(number for number in count() if number not in taken)
+        taken.add(number)
+        return number
+
+    def give_back(self, key: str, number: int) -> None:
+        """The call came to nothing; it is made again with the same number."""
+        self.numbers[key].discard(number)
+
+
+current_item: ContextVar[ItemCalls | None] = ContextVar("karenina_item", default=None)
+"""The item whose stages run; None outside of a run."""
+current_trait: ContextVar[str] = ContextVar("karenina_trait", default="")
+"""The name of the trait that is scored."""
+
+
+@frozen
+class StoredCall:
+    """A call as the store knows it: equal requests of one item are told apart by their number, from 0."""
+
+    key: str
+    nth: int
+    request: Request = field(eq=False, repr=False)
+    stage: str = field(default="", eq=False)
+    trait: str = field(default="", eq=False)
+    question_id: str = field(default="", eq=False)
+    result_id: str = field(default="", eq=False)
+    stage_version: str = field(default="1", eq=False)
+
+
+@frozen(kw_only=True)
+class CallFacts:
+    """What a call took."""
+
+    usage: UsageMetadata = UsageMetadata()
+    usage_unavailable: bool = False
+    seconds: float = 0.0
+    attempts: int = 1
+    """With those that failed before, in this run of the program."""
+    retries: Mapping[str, int] = field(factory=dict)
+    made: bool = True
+    """Whether the provider was asked at all: without a place for it, a call is not made."""
+
+
+@frozen
+class StoredReply:
+    """`{"reply": {...}}` or, of a judge whose reply could not be read, `{"error": {...}}`; and what it took."""
+
+    outcome: Mapping[str, Any]
+    facts: CallFacts
+
+
+class CallStore(Protocol):
+    """Replies that are paid for, by what was asked."""
+
+    async def take(self, call: StoredCall) -> StoredReply | None:
+        """The reply that is there. None: it is the caller's to ask; others who want the same wait for `put` or
+        `failed`."""
+        ...
+
+    async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
+        """Keep the outcome. Returns when nothing can take it away again. Raises RunDirectoryError."""
+        ...
+
+    def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
+        """One attempt has failed: it is counted, and not served again. Of those who wait, one asks now."""
+        ...
+
+
+class Lane(Protocol):
+    """The way to one model: how many calls may be under way, how fast, and for how much."""
+
+    async def enter(self, call: StoredCall) -> Place:
+        """Wait until the call may be made. Raises PortError (`budget`) where it may not be made any more."""
+        ...
+
+
+class Place(Protocol):
+    """What a call occupies while it is under way."""
+
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
+        """The call is over: with what it took, or with what it ended in."""
+        ...
+
+
+@define(eq=False)
+class MeteredPort:
+    """In front of a port, its middleware included."""
+
+    inner: Any
+    model: ModelConfig
+    lane: Lane | None = None
+    store: CallStore | None = None
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        capabilities: PortCapabilities = self.inner.capabilities
+        return capabilities
+
+    async def aopen(self) -> None:
+        if opener := getattr(self.inner, "aopen", None):
+            await opener()
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        tools: Sequence[Tool] = (),
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        asked: dict[str, Any] = {"output": output, "temperature": temperature, "call": call}
+        if tools:  # a port without tools need not know the argument
+            asked["tools"] = tools
+        request = Request.of_llm(self.model, messages, output, temperature, call, tools)
+        return await self._once(request, lambda: self.inner.ainvoke(messages, **asked), llm_to, llm_from)
+
+    async def aparse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
+    ) -> ParsePortResult:
+        request = Request.of_parser(self.model, messages, schema, call)
+        return await self._once(request, lambda: self.inner.aparse(messages, schema, call=call), parse_to, parse_from)
+
+    async def arun(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        mcp_servers: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+        *,
+        call: CallContext | None = None,
+    ) -> AgentResult:
+        """What an agent did in a folder is in that folder, which is gone: such work is kept and not served again."""
+        config = config or AgentConfig()
+        request = Request.of_agent(self.model, messages, tools, config, call)
+        return await self._once(
+            request,
+            lambda: self.inner.arun(messages, tools, mcp_servers, config, call=call),
+            agent_to,
+            agent_from,
+            again=config.workspace_path is None,
+        )
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def _once(
+        self,
+        request: Request,
+        ask: Callable[[], Awaitable[T]],
+        to: Callable[[T], dict[str, Any]],
+        come_back: Callable[[Mapping[str, Any]], T],
+        *,
+        again: bool = True,
+    ) -> T:
+        item = current_item.get() or ItemCalls()
+        # Only a store asks which call it is, and to know that takes as long as half of the rest.
+        key = request.key_of(item.question_id, item.stage_version) if self.store is not None else ""
+        number = item.reserve(key) if self.store is not None else 0
+        call = StoredCall(
+            key,
+            number,
+            request,
+            item.stage,
+            current_trait.get(),
+            item.question_id,
+            item.result_id,
+            item.stage_version,
+        )
+        try:
+            found = await self._found(call) if again else None
+            if found is None:
+                return await self._asked(call, ask, to)
+        except ParseError:
+            raise  # a reply, though no proper one
+        except BaseException:
+            if self.store is not None:
+                item.give_back(key, number)
+            raise
+        _attempts().served(found.facts.attempts, found.facts.retries, found.facts.seconds)
+        if "error" in found.outcome:
+            raise error_from(found.outcome["error"])
+        return come_back(found.outcome["reply"])
+
+    async def _found(self, call: StoredCall) -> StoredReply | None:
+        if self.store is None:
+            return None
+        with standing_still():  # somebody else may be asking the same
+            return await self.store.take(call)
+
+    async def _asked(self, call: StoredCall, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]) -> T:
+        place = await self._place(call)
+        try:
+            answer, facts = await self._in_lane(place, ask)
+        except ParseError as error:  # the reply was paid for, and asking again in the same way may give the same
+            if self.store is not None:
+                await self.store.put(call, {"error": error_to(error)}, _facts(error))
+            raise
+        except BaseException as error:
+            if self.store is not None:
+                self.store.failed(call, error, _facts())
+            raise
+        if self.store is not None:
+            await self.store.put(call, {"reply": to(answer)}, facts)
+        return answer
+
+    async def _place(self, call: StoredCall) -> Place | None:
+        if self.lane is None:
+            return None
+        try:
+            with standing_still():
+                return await self.lane.enter(call)
+        except BaseException as error:
+            _attempts().not_made()
+            if self.store is not None:
+                self.store.failed(call, error, evolve(_facts(), made=False))
+            raise
+
+    async def _in_lane(self, place: Place | None, ask: Callable[[], Awaitable[T]]) -> tuple[T, CallFacts]:
+        begun = time.monotonic()
+        facts, failure = None, None
+        try:
+            answer = priced(await ask(), self.model)
+            facts = _facts(answer, time.monotonic() - begun)
+        except BaseException as error:
+            failure = error
+            if isinstance(error, ParseError):
+                price_error(error, self.model)
+                facts = _facts(error, time.monotonic() - begun)
+            raise
+        finally:
+            if place is not None:
+                place.leave(facts, failure)
+        return answer, facts
+
+
+def _attempts() -> Attempts:
+    return this_call.get() or Attempts(count=1)
+
+
+def _facts(reply: Any = None, seconds: float = 0.0) -> CallFacts:
+    usage, attempts = getattr(reply, "usage", None), _attempts()
+    return CallFacts(
+        usage=usage if isinstance(usage, UsageMetadata) else UsageMetadata(),
+        usage_unavailable=bool(getattr(reply, "usage_unavailable", False)),
+        seconds=seconds,
+        attempts=attempts.count,
+        retries=dict(attempts.retries),
+    )

@@ -1,0 +1,44 @@
+"""What a reply cost, by the prices that the user gave, where its adapter does not say."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from attrs import evolve
+
+from ..errors import ParseError
+from ..model.config import ModelConfig
+from ..model.message import UsageMetadata
+from .values import AgentResult, LLMResponse, ParsePortResult
+
+__all__ = ["cost_of", "price_error", "priced"]
+
+T = TypeVar("T")
+
+
+def cost_of(model: ModelConfig, input_tokens: float, output_tokens: float) -> float | None:
+    """US dollars for so many tokens; None where the model has no prices."""
+    if model.input_cost_per_token is None or model.output_cost_per_token is None:
+        return None
+    return input_tokens * model.input_cost_per_token + output_tokens * model.output_cost_per_token
+
+
+def priced(reply: T, model: ModelConfig) -> T:
+    """The reply with its cost. It stays unknown where the provider did not say how many tokens it took."""
+    if isinstance(reply, LLMResponse | ParsePortResult | AgentResult) and not reply.usage_unavailable:
+        usage = _priced_usage(reply.usage, model)
+        return reply if usage is reply.usage else evolve(reply, usage=usage)
+    return reply
+
+
+def price_error(error: ParseError, model: ModelConfig) -> None:
+    """The same for replies that came to nothing."""
+    if isinstance(error.usage, UsageMetadata) and not error.usage_unavailable:
+        error.usage = _priced_usage(error.usage, model)
+
+
+def _priced_usage(usage: UsageMetadata, model: ModelConfig) -> UsageMetadata:
+    if usage.cost_usd is not None:
+        return usage
+    cost = cost_of(model, usage.input_tokens, usage.output_tokens)
+    return usage if cost is None else evolve(usage, cost_usd=cost)

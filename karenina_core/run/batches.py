@@ -1,0 +1,241 @@
+"""One batch: sent, followed until it is over, and its replies handed to those who wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from attrs import define, evolve, field
+
+from ..errors import RETRYABLE, KareninaError, PortError, one_line, plural
+from ..model.config import ModelConfig, RetryPolicy
+from ..ports.batch import BatchCall, BatchPort, BatchState
+from ..ports.retry import with_retries
+from .journal_reader import Batch
+
+if TYPE_CHECKING:
+    from .batching import Batching
+
+__all__ = ["DONE", "NOT_SENT", "Gathered", "Name", "SentBatch"]
+
+T = TypeVar("T")
+Name = tuple[str, int]
+"""The key of a call and its number."""
+NOT_SENT: Final = object()
+"""What comes of a call that no provider knows of: it is gathered again."""
+PREFIX = "call-"
+DONE = "fetched"
+"""The status of a batch whose replies are all in the journal."""
+GROWTH = 1.5
+UNANSWERED = "the batch {} is over ({}), and has no reply to this call"
+AFTER = {"expired": "timeout", "cancelled": "cancelled"}
+"""Kinds of errors of calls without a reply, by how the batch ended."""
+
+
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
+
+
+@define(eq=False)
+class Gathered:
+    """A call that waits to be sent."""
+
+    name: Name
+    port: BatchPort
+    body: str
+    outcome: asyncio.Future[Any] = field(factory=_future)
+    """The body of the reply, a PortError, or `NOT_SENT`: never an exception, which somebody would have to fetch."""
+    given_up: bool = False
+
+
+@define(eq=False)
+class SentBatch:
+    """A batch, sent by this process or by an earlier one."""
+
+    batching: Batching
+    row: Batch
+    """What the journal knows of it."""
+    open: frozenset[Name] | set[Name]
+    """Calls whose replies nobody has had yet."""
+    calls: Sequence[Gathered] = ()
+    """Only where this process sends it."""
+    adopted: bool = False
+    """Whether an earlier process has sent it."""
+    told: bool = False
+    """Whether the provider has said how it ended, and its replies are here."""
+    _outcomes: dict[Name, asyncio.Future[Any]] = field(factory=dict)
+    _task: asyncio.Task[None] | None = None
+    _sending: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.open = set(self.open)
+        self._outcomes = {call.name: call.outcome for call in self.calls}
+
+    def outcome(self, name: Name) -> asyncio.Future[Any]:
+        return self._outcomes.setdefault(name, _future())
+
+    def had(self, name: Name) -> bool:
+        """Whether that was the last of its calls."""
+        assert isinstance(self.open, set)
+        self.open.discard(name)
+        self._outcomes.pop(name, None)
+        return not self.open
+
+    def start(self, port: BatchPort, model: ModelConfig) -> None:
+        """Follow it, by this port, unless that is being done."""
+        if self._task is None:
+            self._task = self.batching.begin(self._followed(port, model))
+
+    def stop(self) -> None:
+        """Leave it where it is. While it is being sent, its id is waited for."""
+        if self._task is not None and not self._sending:
+            self._task.cancel()
+
+    async def put(self, status: str, **facts: Any) -> None:
+        """Tell the journal. Raises RunDirectoryError."""
+        self.row = evolve(self.row, status=status, **facts)
+        assert self.batching.journal is not None
+        await self.batching.journal.put_batch(self.row)
+
+    async def _followed(self, port: BatchPort, model: ModelConfig) -> None:
+        try:
+            if not await self._at_provider(port, model):
+                return self._settle_rest(NOT_SENT)
+            if self.batching.stopped:
+                return None
+            state = await self._over(port)
+            await self._fetched(port, state, model)
+            if not self.open:
+                await self.put(DONE)
+        except PortError as error:
+            await self._unreachable(error)
+        except KareninaError as error:  # the journal cannot be written: whoever puts a reply there says so
+            self._settle_rest(PortError(str(error), kind="stage", final=True))
+
+    async def _unreachable(self, error: PortError) -> None:
+        """The batch stays where it is, for a resumed run, unless it is there no more."""
+        if self.adopted and error.status == 404:
+            self.batching.remark(
+                f"the provider does not know the batch {self.row.provider_id} of {self.row.model} any more: its calls "
+                "are sent again"
+            )
+            await self.put("lost")
+            return self._settle_rest(NOT_SENT)
+        if self.row.provider_id:
+            how = "" if error.kind in RETRYABLE else " --retry-failed"
+            self.batching.remark(
+                f"the batch {self.row.provider_id} of {self.row.model} is left at the provider ({one_line(error)}); "
+                f"when that is mended, karenina resume{how} fetches it"
+            )
+        error.final = True
+        return self._settle_rest(error)
+
+    async def _at_provider(self, port: BatchPort, model: ModelConfig) -> bool:
+        """Whether the provider has the batch; it is sent where this process is to send it."""
+        if self.row.provider_id:
+            return True
+        self._sending = True
+        try:
+            if self.calls:
+                await self.put("sending")
+                sent = [BatchCall(f"{PREFIX}{place}", call.body) for place, call in enumerate(self.calls)]
+                found: str | None = await self._tried(lambda: port.submit(self.row.id, sent), model)
+            else:
+                found = await self._tried(lambda: port.find(self.row.id), model)
+            await (self.put("sent", provider_id=found) if found else self.put("lost"))
+        except PortError:
+            if self.calls:
+                await self.put("refused")
+            raise
+        finally:
+            self._sending = False
+        self.calls = ()
+        return found is not None
+
+    async def _tried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
+        """With the model's retries. Raises PortError."""
+
+        async def proper() -> T:
+            try:
+                return await attempt()
+            except (KareninaError, TimeoutError):
+                raise
+            except Exception as error:  # an adapter's own code
+                raise _broken(error) from error
+
+        policy, longest = model.retry_policy or RetryPolicy(), self.batching.patience
+        return await with_retries(proper, policy, max_elapsed=longest, sleep=self.batching.sleep)
+
+    async def _over(self, port: BatchPort) -> BatchState:
+        """Ask until it is over. Raises PortError where nobody can say, `patience` seconds long."""
+        clock = asyncio.get_running_loop().time
+        wait, failing_since = self.batching.first_poll, None
+        while True:
+            try:
+                state = await port.poll(self.row.provider_id)
+            except PortError as error:
+                failing_since = clock() if failing_since is None else failing_since
+                if error.final or error.kind not in RETRYABLE or clock() - failing_since > self.batching.patience:
+                    raise
+                pause = max(wait, error.retry_after or 0.0)
+            except Exception as error:  # an adapter's own code
+                raise _broken(error) from error
+            else:
+                if state.status != "running":
+                    return state
+                pause, failing_since = wait, None
+            await self.batching.sleep(pause)
+            wait = min(wait * GROWTH, self.batching.longest_poll)
+
+    async def _fetched(self, port: BatchPort, state: BatchState, model: ModelConfig) -> None:
+        names = {f"{PREFIX}{place}": name for place, name in enumerate(self.row.keys)}
+        if state.status == "failed":
+            self._blame(state)
+        else:
+            unknown, double = await self._tried(lambda: self._replies(port, names), model)
+            if unknown or double:
+                self.batching.remark(
+                    f"the batch {self.row.provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls "
+                    f"that are not in it, and {plural(double, 'reply')} more than one to the same call; they are left "
+                    "out"
+                )
+        self.told = True
+        what = UNANSWERED.format(self.row.provider_id, state.status)
+        kind: Any = AFTER.get(state.status, "server")
+        self._settle_rest(PortError(what, kind=kind))
+
+    async def _replies(self, port: BatchPort, names: Mapping[str, Name]) -> tuple[int, int]:
+        """Hand out what comes; `(replies to nothing that was asked, further replies to the same call)`."""
+        seen: set[str] = set()
+        unknown = double = 0
+        async for custom_id, reply in port.fetch(self.row.provider_id):
+            if custom_id not in names:
+                unknown += 1
+            elif custom_id in seen:
+                double += 1
+            else:
+                seen.add(custom_id)
+                self._settle(names[custom_id], reply)
+        return unknown, double
+
+    def _blame(self, state: BatchState) -> None:
+        """The provider has refused the batch: for some of its calls, or as a whole."""
+        for place, error in state.lines.items():
+            if 0 <= place < len(self.row.keys):
+                self._settle(self.row.keys[place], error)
+        if not state.lines:
+            what = f"the provider has refused the batch {self.row.provider_id}"
+            self._settle_rest(state.problem or PortError(what, kind="invalid_request"))
+
+    def _settle(self, name: Name, outcome: Any) -> None:
+        if name in self.open and not (waiting := self.outcome(name)).done():
+            waiting.set_result(outcome)
+
+    def _settle_rest(self, outcome: Any) -> None:
+        for name in tuple(self.open):
+            self._settle(name, outcome)
+
+
+def _broken(error: Exception) -> PortError:
+    return PortError(f"the adapter's batch interface failed: {one_line(error)}", kind="plugin")

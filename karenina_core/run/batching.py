@@ -1,0 +1,342 @@
+"""Models that are asked in batches: calls of all items gather, are sent together, and each waits for its reply."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context, ContextVar
+from typing import Any
+
+from attrs import define, evolve, field
+
+from ..errors import PortError, plural
+from ..log import get_logger
+from ..model.config import ModelConfig, VerificationConfig
+from ..ports.batch import BatchPort, current_turn
+from ..ports.metered import CallFacts, Lane, Place, StoredCall
+from .batches import DONE, NOT_SENT, Gathered, Name, SentBatch
+from .budget import Estimate, Experience, tokens_of
+from .gateway import Gateway
+from .journal import Journal
+from .journal_reader import Batch
+
+__all__ = ["NO_DIRECTORY", "Batching", "items_at_once", "uncrowded"]
+
+SETTLE = 0.2
+"""Seconds without anything new after which items that wait are taken to wait for nothing but batches."""
+LOOK_AGAIN = 0.25
+"""Seconds until a call that the budget had no room for asks again."""
+MOST_BYTES = 100_000_000
+"""Bytes of calls that are sent together: providers take files of 200 MB."""
+SENDING = 30.0
+"""Seconds that a run which ends waits for a provider to say which id a batch has."""
+OPEN = ("sending", "sent")
+NO_DIRECTORY = (
+    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
+    "(--run-dir DIR, run_dir=...), or set batch = false"
+)
+log = get_logger("karenina.run")
+
+
+def _batched(config: VerificationConfig) -> list[ModelConfig]:
+    return [model for model in (*config.answering_models, *config.parsing_models) if model.batch]
+
+
+def items_at_once(config: VerificationConfig) -> int:
+    """Items in flight: those that wait for a batch hold up no others, until a batch is full."""
+    return max([config.concurrency, *(model.batch_max_calls for model in _batched(config))])
+
+
+def uncrowded(config: VerificationConfig) -> VerificationConfig:
+    """With so many items in flight, `concurrency` limits the calls of models that are asked one by one."""
+    if not _batched(config) or config.max_concurrent_requests is not None:
+        return config
+    return evolve(config, max_concurrent_requests=config.concurrency)
+
+
+@define(eq=False)
+class _Work:
+    """An item under way."""
+
+    waiting: int = 0
+    """Calls of it that wait for a batch."""
+
+
+_work: ContextVar[_Work | None] = ContextVar("karenina_batch_work", default=None)
+
+
+@define(eq=False)
+class Batching:
+    """All that a run asks in batches. Batches that an earlier process has sent are taken up again."""
+
+    gateway: Gateway
+    first_poll: float = 0.5
+    """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
+    longest_poll: float = 60.0
+    patience: float = 3600.0
+    """Seconds for which a provider may fail to tell how far a batch is."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    journal: Journal | None = field(default=None, init=False)
+    remarks: list[str] = field(factory=list, init=False)
+    sent: dict[str, SentBatch] = field(factory=dict, init=False)
+    """Batches with calls whose replies nobody has had yet."""
+    names: dict[Name, SentBatch] = field(factory=dict, init=False)
+    _lanes: list[_BatchLane] = field(factory=list, init=False)
+    _works: int = field(default=0, init=False)
+    _parked: int = field(default=0, init=False)
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _tasks: set[asyncio.Task[None]] = field(factory=set, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def lane(self, model: ModelConfig) -> Lane:
+        """The way to a model that is asked in batches."""
+        lane = _BatchLane(self, model)
+        self._lanes.append(lane)
+        return lane
+
+    def keep_in(self, journal: Journal) -> None:
+        """The journal of the run, with the batches that were sent before."""
+        self.journal = journal
+        for row in journal.reader.batches():
+            if row.status not in OPEN:
+                continue
+            missing = [name for name in row.keys if journal.reader.call(*name) is None]
+            if missing:
+                self._follow(SentBatch(self, row, frozenset(missing), adopted=True))
+            else:  # the process ended after the last reply was kept
+                self.begin(journal.put_batch(evolve(row, status=DONE)))
+
+    @asynccontextmanager
+    async def item(self) -> AsyncIterator[None]:
+        """An item is under way: calls may come of it."""
+        if not self._lanes:
+            yield
+            return
+        self._works += 1
+        token = _work.set(_Work())
+        self.look()
+        try:
+            yield
+        finally:
+            _work.reset(token)
+            self._works -= 1
+            self.look()
+
+    @contextmanager
+    def parked(self) -> Iterator[None]:
+        """A call waits: when all items do, no further call can come."""
+        work = _work.get()
+        if work is not None:
+            work.waiting += 1
+            self._parked += work.waiting == 1
+        self.look()
+        try:
+            yield
+        finally:
+            if work is not None:
+                work.waiting -= 1
+                self._parked -= work.waiting == 0
+
+    def look(self) -> None:
+        """Send what has gathered when all items wait, and still do a moment later."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._parked >= self._works and any(lane.gathered for lane in self._lanes):
+            self._timer = asyncio.get_running_loop().call_later(SETTLE, self._send_all)
+
+    def _send_all(self) -> None:
+        self._timer = None
+        if self._parked >= self._works:
+            for lane in self._lanes:
+                lane.send()
+
+    def send(self, model: ModelConfig, calls: list[Gathered]) -> None:
+        """Send these calls as one batch."""
+        row = Batch(
+            id=f"karenina-{uuid.uuid4().hex}",
+            model=str(model.identity),
+            provider_id="",
+            status="sending",
+            keys=[call.name for call in calls],
+        )
+        batch = SentBatch(self, row, frozenset(row.keys), calls)
+        self._follow(batch)
+        batch.start(calls[0].port, model)
+
+    def _follow(self, batch: SentBatch) -> None:
+        self.sent[batch.row.id] = batch
+        self.names |= dict.fromkeys(batch.open, batch)
+
+    def had(self, name: Name) -> None:
+        """The reply to a call, or its error, has been taken."""
+        if (batch := self.names.pop(name, None)) is None:
+            return
+        if batch.had(name):
+            del self.sent[batch.row.id]
+            if batch.told:  # the journal writes in order: after the reply itself
+                self.begin(batch.put(DONE))
+
+    def begin(self, work: Any) -> asyncio.Task[None]:
+        """Do this beside everything else, until the run ends."""
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, context=Context())  # of no item
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a batch could not be followed", error=str(error))
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+        log.warning(text)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be sent any more."""
+        return self._closed or self.gateway.draining
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd, and what is still at providers."""
+        left = [batch for batch in self.sent.values() if batch.row.provider_id]
+        told = [
+            f"the batch {batch.row.provider_id} of {batch.row.model} is left at the provider, with the replies to "
+            f"{plural(len(batch.open), 'call')}; karenina resume fetches them"
+            for batch in left
+        ]
+        return (*self.remarks, *told)
+
+    async def aclose(self) -> None:
+        """Nobody asks how far batches are any more; they stay where they are. One that is being sent gets its id."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for lane in self._lanes:
+            lane.close()
+        for batch in self.sent.values():
+            batch.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=SENDING)
+        for task in self._tasks:
+            task.cancel()
+
+
+@define(eq=False)
+class _BatchLane:
+    """See `karenina_core.ports.metered.Lane`: a call has its place at once, and waits for its reply instead."""
+
+    batching: Batching
+    model: ModelConfig
+    gathered: list[Gathered] = field(factory=list)
+    experience: Experience = field(factory=Experience)
+    _bytes: int = 0
+    _timer: asyncio.TimerHandle | None = None
+
+    async def enter(self, call: StoredCall) -> Place:
+        """Raises PortError (`budget`) where nothing may be asked any more."""
+        estimate = self.experience.estimate(tokens_of(call.request), call.request.task, self.model)
+        budget = self.batching.gateway.budget
+        if budget.limited and not budget.exhausted and not self._fits(estimate):
+            with self.batching.parked():
+                while not budget.exhausted and not self._fits(estimate):
+                    await self.batching.sleep(LOOK_AGAIN)
+        if budget.exhausted:
+            raise PortError(budget.exhausted, kind="budget", final=True)
+        budget.set_aside(estimate)
+        turn = _Turn(self, call, estimate)
+        current_turn.set(turn)
+        return turn
+
+    def _fits(self, estimate: Estimate) -> bool:
+        budget = self.batching.gateway.budget
+        if budget.usd is not None and estimate.usd is None:  # the first goes alone: maybe nobody tells what it cost
+            return budget.idle
+        return budget.fits(estimate)
+
+    async def ask(self, name: Name, port: BatchPort, body: str) -> Mapping[str, Any]:
+        """The reply of some batch. Raises PortError."""
+        while True:
+            if (batch := self.batching.names.get(name)) is not None:
+                batch.start(port, self.model)
+                outcome = batch.outcome(name)
+            else:
+                outcome = self._gather(Gathered(name, port, body))
+            with self.batching.parked():
+                found = await asyncio.shield(outcome)
+            if found is not NOT_SENT:
+                break
+            self.batching.had(name)
+        if isinstance(found, PortError):
+            raise PortError(
+                str(found),
+                kind=found.kind,
+                retry_after=found.retry_after,
+                status=found.status,
+                raw=found.raw,
+                final=found.final,
+            )
+        reply: Mapping[str, Any] = found
+        return reply
+
+    def _gather(self, call: Gathered) -> asyncio.Future[Any]:
+        self.gathered.append(call)
+        self._bytes += len(call.body)
+        if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
+            self.send()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.model.batch_wait_seconds, self.send)
+        return call.outcome
+
+    def send(self) -> None:
+        """Send what has gathered; calls whose items have ended meanwhile are left out."""
+        if self.batching.stopped:
+            return
+        self.close()
+        calls, self.gathered, self._bytes = [c for c in self.gathered if not c.given_up], [], 0
+        if calls:
+            self.batching.send(self.model, calls)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@define(eq=False)
+class _Turn:
+    """A place, and what the call has in place of a connection; see `BatchTurn`."""
+
+    lane: _BatchLane
+    call: StoredCall
+    estimate: Estimate
+    answered: bool = False
+    left: bool = False
+
+    async def ask(self, port: BatchPort, body: str) -> Mapping[str, Any]:
+        name = (self.call.key, self.call.nth)
+        try:
+            reply = await self.lane.ask(name, port, body)
+        except PortError:
+            self.answered = True
+            raise
+        except BaseException:
+            for gathered in self.lane.gathered:
+                gathered.given_up = gathered.given_up or gathered.name == name
+            raise
+        self.answered = True
+        return reply
+
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
+        if self.left:
+            return
+        self.left = True
+        self.lane.batching.gateway.settled(self.estimate, facts, self.lane.model)
+        if facts is not None:
+            self.lane.experience.learn(self.call.request.task, facts)
+        if self.answered and (facts is not None or isinstance(error, PortError)):
+            self.lane.batching.had((self.call.key, self.call.nth))

@@ -1,0 +1,204 @@
+"""Extending a finished run: more questions, models, judges, repetitions or traits, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import evolve, frozen
+
+from ..errors import ConfigError, Problem, did_you_mean, plural
+from ..model.benchmark import BenchmarkData
+from ..model.config import VerificationConfig
+from ..model.result import VerificationResult
+from ..plugin.application import Karenina, current
+from .answers import ReplayStore
+from .config_file import RunConfig
+from .control import RunControl
+from .directory import ANSWERS, read_manifest
+from .extension_checks import added_traits, changes, check_folders, fingerprints, prior_of
+from .extension_plans import scoring_of
+from .extension_rows import Extension, Prior
+from .extension_scan import Found, scan
+from .journal_reader import journal_of
+from .prepare import Prepared, prepare
+from .results import VerificationResultSet
+from .resume import Changed, benchmark_of, configured_by, reused_by, source_of
+from .runner import Destination, execute
+
+__all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
+
+ALL: Literal["all"] = "all"
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """What the run that extends another one is to be."""
+
+    run_dir: Path
+    benchmark: BenchmarkData | None = None
+    """None: that of the finished run, read from its file again."""
+    source: Path | None = None
+    """The file of `benchmark`."""
+    questions: Callable[[Sequence[str]], Sequence[str]] = lambda ids: ()
+    """Which of the benchmark's questions are added."""
+    sinks: Sequence[str] = ()
+
+
+@frozen(kw_only=True)
+class Extending:
+    """A run that extends another one and has passed every check."""
+
+    prepared: Prepared
+    destination: Destination
+    found: Found
+    """What is taken over."""
+
+    @property
+    def directory(self) -> Path:
+        assert self.destination.run_dir is not None  # every extension has one
+        return self.destination.run_dir
+
+    @property
+    def traits(self) -> list[str]:
+        """Names of the traits that results which are taken over get."""
+        assert self.destination.extends is not None  # it was made here
+        return self.destination.extends.scoring.traits
+
+    async def carry_out(
+        self,
+        *,
+        on_result: Callable[[VerificationResult], None] | None = None,
+        control: RunControl | None = None,
+    ) -> VerificationResultSet:
+        """The results of the whole run. Raises what `execute` does."""
+        return await execute(self.prepared, self.destination, on_result=on_result, control=control)
+
+
+def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted) -> Extending:
+    """Check everything that can be checked before a model is called. `configured` gets the manifest.
+
+    Raises Changed with everything that affects the results which are there and is not as it was, ConfigError where the
+    run is not finished or nothing is added, and what `prepare` raises.
+    """
+    manifest = read_manifest(folder)
+    _check_finished(folder, manifest)
+    made = configured(manifest)
+    prepared = _prepared(folder, manifest, made, wanted)
+    before, now = fingerprints(folder, prepared)
+    prior = prior_of(manifest, before)
+    if lines := [*changes(before, now), *_fewer(prior, prepared)]:
+        raise Changed([Problem("", line) for line in lines])
+    rubrics = added_traits(before, now, prepared)
+    check_folders(prepared, prior, rubrics)
+    scoring = scoring_of(made.app, rubrics)
+    found = scan(folder, prepared, prior, rubrics)
+    if len(prepared) == found.rows and not rubrics:
+        raise ConfigError(_nothing(folder, prepared))
+    return Extending(
+        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes)),
+        destination=Destination(
+            run_dir=wanted.run_dir,
+            sinks=wanted.sinks,
+            source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
+            reuse=(folder.absolute(), *reused_by(manifest)),
+            extends=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
+        ),
+        found=found,
+    )
+
+
+def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
+    if manifest.get("status") != "completed" or not journal_of(folder).is_file():
+        line = f"karenina resume {shlex.quote(str(folder))}"
+        raise ConfigError(f"the run in {folder} is not finished ({manifest.get('status')}); finish it first: {line}")
+    if not isinstance(manifest.get("run_name"), str):
+        raise ConfigError(f"the run in {folder} has no name, by which its results could be told; begin a new run")
+
+
+def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted) -> Prepared:
+    """The whole run: the questions that were there, and those that are added."""
+    root = manifest.get("workspace_root")
+    benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, call="extend_run")
+    ids = [question.id for question in benchmark.questions]
+    there = [name for name in manifest["questions"] if name in set(ids)]
+    if not there:
+        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+    given = folder / ANSWERS
+    return prepare(
+        benchmark,
+        made.config,
+        app=made.app,
+        question_ids=list(dict.fromkeys((*there, *wanted.questions(ids)))),
+        run_name=manifest["run_name"],
+        workspace_root=Path(root) if root else None,
+        answers=ReplayStore.load(given) if given.is_file() else None,
+    )
+
+
+def _fewer(prior: Prior, prepared: Prepared) -> list[str]:
+    count = prepared.config.replicate_count
+    if count >= prior.replicates:
+        return []
+    return [f"the setting replicate_count was {prior.replicates} and is {count}; it may only grow"]
+
+
+def _nothing(folder: Path, prepared: Prepared) -> str:
+    """What to say where there is nothing to do."""
+    run = {question.id for question in prepared.questions}
+    more = sum(question.id not in run for question in prepared.benchmark.questions)
+    left = (
+        f"; the benchmark has {plural(more, 'question')} that the run does not have (--questions all)" if more else ""
+    )
+    return (
+        f"nothing is added to the run in {folder}: give more questions, models, judges or replicates, or a benchmark "
+        f"with more traits{left}"
+    )
+
+
+def _chosen(questions: Sequence[str] | Literal["all"]) -> Callable[[Sequence[str]], Sequence[str]]:
+    def choose(ids: Sequence[str]) -> Sequence[str]:
+        if questions == ALL:
+            return ids
+        unknown = [name for name in questions if name not in ids]
+        if unknown:
+            raise ConfigError(
+                [Problem("questions", f"there is no question {name!r}{did_you_mean(name, ids)}") for name in unknown]
+            )
+        return questions
+
+    return choose
+
+
+async def aextend_run(
+    finished: str | Path,
+    *,
+    run_dir: str | Path,
+    benchmark: BenchmarkData | None = None,
+    config: VerificationConfig | None = None,
+    questions: Sequence[str] | Literal["all"] = (),
+    sinks: Sequence[str] = (),
+    app: Karenina | None = None,
+    control: RunControl | None = None,
+) -> VerificationResultSet:
+    """Run what is added to a finished run, in a directory of its own that also has all results of the finished one.
+
+    `config` describes the whole run: the models that were there, and more of them; at least as many replicates.
+    `questions` are those of the benchmark that are added, or `all`. What is not given is as the manifest of the
+    finished run says. Results that are there are taken over as they are: their answers are read by judges that are
+    added, and are not made again; where their questions have more traits, they get the scores of these, and only these
+    are asked for. Errors that may be gone are tried again. The finished run is only read.
+
+    Raises Changed (a ConfigError) where something that affects the results which are there is not as it was,
+    ConfigError where nothing is added or the run is not finished, and what `Benchmark.arun_verification` raises; all of
+    that before the first model call.
+    """
+    wanted = Wanted(run_dir=Path(run_dir), benchmark=benchmark, questions=_chosen(questions), sinks=sinks)
+    return await extending(Path(finished), configured_by(config, app), wanted).carry_out(control=control)
+
+
+def extend_run(finished: str | Path, *, app: Karenina | None = None, **options: Any) -> VerificationResultSet:
+    """The same for synchronous callers; works inside notebooks. See `aextend_run`."""
+    return current(app).run(aextend_run(finished, app=app, **options))

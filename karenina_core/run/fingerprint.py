@@ -1,0 +1,243 @@
+"""What the numbers of a run depend on, as digests: a run is only gone on with where nothing of that has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..model.config import ModelConfig, VerificationConfig
+from ..model.convert import unstructure
+from ..model.question import Question
+from ..model.rubric import Rubric
+from ..ports.tool_servers import shown_address
+from .prepare import Prepared
+
+__all__ = ["differences", "digest_of", "fingerprint"]
+
+NEUTRAL = frozenset(
+    {
+        *("answering_models", "parsing_models", "replicate_count", "executor", "concurrency", "task_ordering"),
+        *("request_timeout", "retry_policy", "retry_max_elapsed_seconds", "rubric_concurrency"),
+        *("agentic_rubric_parallel", "max_concurrent_requests", "answerer_concurrency_limits"),
+        *("budget_usd", "budget_tokens", "code_policy"),
+        *("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"),
+        *("workspace_max_bytes", "workspace_max_files"),
+    }
+)
+"""Settings that change how fast, how long or where a run works, and none of its numbers. Models stand by themselves."""
+NEUTRAL_OF_MODELS = frozenset(
+    {
+        *("request_timeout", "retry_policy", "api_key_env", "endpoint_api_key", "requests_per_minute"),
+        *("tokens_per_minute", "input_cost_per_token", "output_cost_per_token", "manual_traces"),
+        *("batch", "batch_max_calls", "batch_wait_seconds"),
+    }
+)
+CORE = "karenina-core"
+LENGTH = 16
+"""Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
+
+
+def fingerprint(prepared: Prepared) -> dict[str, Any]:
+    """Plain data: `{"questions": {id: {part: digest}}, "settings": {name: value}, "models": {role: {identity: {name:
+    value}}}, "rubrics": {digest: {trait: digest}}, "code": {plugin: {"distribution", "version", "digest"}}, "versions":
+    {...}}`.
+
+    Parts of a question are its `text`, `template`, `rubric`, `examples` and `workspace`; `rubrics` tells the traits of
+    each rubric, by which those that were added are told from those that are not as they were. Values of settings are in
+    plain sight, without secrets, so that a difference can be named.
+    """
+    config = prepared.config
+    return {
+        "questions": {
+            question.id: _question(question, prepared.rubrics.get(question.id)) for question in prepared.questions
+        },
+        "settings": {
+            "evaluation_mode": prepared.mode,
+            **{name: value for name, value in _plain(config).items() if name not in NEUTRAL | {"evaluation_mode"}},
+        },
+        "models": {
+            role: {str(model.identity): _model(config, model) for model in models}
+            for role, models in (("answering", config.answering_models), ("parsing", config.parsing_models))
+        },
+        "rubrics": dict(map(_rubric, filter(None, prepared.rubrics.values()))),
+        "plugins": {name: _settings(prepared, name) for name in sorted(_used(prepared))},
+        "code": dict(sorted(_code(prepared))),
+        "versions": {"python": platform.python_version(), CORE: _version(CORE)},
+    }
+
+
+def digest_of(file: Path) -> str | None:
+    """The SHA-256 of a file; None where it cannot be read."""
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What is not as it was, one line each, in words. Questions that were added or taken away are differences too."""
+    found = [
+        *_of_questions(before.get("questions", {}), now.get("questions", {})),
+        *_of_table("the setting", before.get("settings", {}), now.get("settings", {})),
+    ]
+    for role in ("answering", "parsing"):
+        models = [side.get("models", {}).get(role, {}) for side in (before, now)]
+        found += _of_models(role, *models)
+    tables = [side.get("plugins", {}) for side in (before, now)]
+    for name in dict.fromkeys((*tables[0], *tables[1])):
+        found += _of_table(f"the setting plugins.{name}:", *(table.get(name, {}) for table in tables))
+    found += _of_code(before.get("code", {}), now.get("code", {}))
+    if before.get("answers") != now.get("answers"):
+        found.append("the answers that the run was given are not those of the beginning")
+    return [*found, *_of_table("the version of", before.get("versions", {}), now.get("versions", {}))]
+
+
+def _question(question: Question, rubric: Rubric | None) -> dict[str, str]:
+    parts: dict[str, Any] = {
+        "text": question.question,
+        "template": [question.template_language, question.answer_template, question.raw_answer],
+        "rubric": None if rubric is None else unstructure(rubric),
+        "examples": unstructure(list(question.few_shot_examples)),
+        "workspace": question.workspace_path,
+    }
+    return {name: _digest(value) for name, value in parts.items() if value not in (None, [])}
+
+
+def _rubric(rubric: Rubric) -> tuple[str, dict[str, str]]:
+    """The digest of a rubric as its questions have it, and those of its traits by name."""
+    told = {trait.name: [trait.type_name, unstructure(trait), trait.name in rubric.dynamic] for trait in rubric}
+    return _digest(unstructure(rubric)), {name: _digest(value) for name, value in told.items()}
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:LENGTH]
+
+
+def _plain(config: VerificationConfig) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(unstructure(config), default=str))
+    return plain
+
+
+def _model(config: VerificationConfig, model: ModelConfig) -> dict[str, Any]:
+    data = json.loads(json.dumps(unstructure(config.for_model(model)), default=str))
+    data["mcp_urls_dict"] = {name: shown_address(at) for name, at in model.mcp_urls_dict.items()}
+    if model.manual_traces is not None:
+        data["recorded_answers"] = _digest({key: repr(answer) for key, answer in model.manual_traces.items()})
+    return {name: value for name, value in data.items() if name not in NEUTRAL_OF_MODELS}
+
+
+def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:
+    """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use."""
+    app = prepared.app
+    infos = {info.name: info for info in app.plugins}
+    for name in _used(prepared):
+        info = infos.get(name)
+        if info is not None and info.state == "active":
+            digest = code_digest(_package(app.module_of(name)))
+            yield name, {"distribution": info.distribution, "version": info.version, "digest": digest}
+    digest = code_digest(_package(__name__))
+    yield CORE, {"distribution": CORE, "version": _version(CORE), "digest": digest}
+
+
+def _settings(prepared: Prepared, plugin: str) -> dict[str, Any]:
+    settings = prepared.app.settings(plugin)
+    return {} if settings is None else dict(unstructure(settings))
+
+
+def _used(prepared: Prepared) -> set[str]:
+    app = prepared.app
+    used = {app.stages[stage.name].plugin for plan in prepared.plans.values() for stage in plan.stages}
+    used |= {app.adapters[resolution.interface].plugin for resolution in prepared.resolutions.values()}
+    for registry in (app.template_runtimes, app.strategies, app.traits, app.primitives, app.embedders):
+        used |= {entry.plugin for entry in registry.values()}
+    return used
+
+
+def _package(module: str) -> str:
+    """The package that a module is in: `karenina_core` for `karenina_core.run.fingerprint`."""
+    return module.partition(".")[0]
+
+
+@cache
+def code_digest(package: str) -> str:
+    """The digest of all Python files of a package, or of a module; empty where there are none to read."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return ""
+    hashed = hashlib.sha256()
+    for file in sorted(_files(spec.submodule_search_locations, spec.origin)):
+        hashed.update(f"{file.name}\0".encode())
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()[:LENGTH]
+
+
+def _files(folders: Iterable[str] | None, origin: str | None) -> Iterator[Path]:
+    if folders is None:
+        if origin and Path(origin).is_file():
+            yield Path(origin)
+        return
+    for folder in folders:
+        yield from Path(folder).rglob("*.py")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _of_questions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in before:
+        if name not in now:
+            yield f"the question {name!r} is gone"
+    for name, parts in now.items():
+        if name not in before:
+            yield f"the question {name!r} is new"
+        elif changed := [part for part in {**before[name], **parts} if before[name].get(part) != parts.get(part)]:
+            yield f"the question {name!r} has another {' and '.join(changed)}"
+
+
+def _of_table(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *now)):
+        old, new = before.get(name), now.get(name)
+        if old != new:
+            yield f"{what} {name} was {_shown(old)} and is {_shown(new)}"
+
+
+def _of_models(role: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *now)):
+        if name not in now:
+            yield f"the {role} model {name} is gone"
+        elif name not in before:
+            yield f"the {role} model {name} is new"
+        else:
+            yield from _of_table(f"the {role} model {name}:", before[name], now[name])
+
+
+def _of_code(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *now)):
+        old, new = before.get(name), now.get(name)
+        if old is None or new is None:
+            yield f"the plugin {name!r} is {'new' if old is None else 'gone'}"
+        elif old["version"] != new["version"]:
+            yield f"{old['distribution']} (plugin {name!r}) was version {old['version']} and is {new['version']}"
+        elif old["digest"] != new["digest"]:
+            yield f"the code of {old['distribution']} {old['version']} (plugin {name!r}) has changed"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."

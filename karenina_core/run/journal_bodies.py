@@ -1,0 +1,96 @@
+"""How bodies are compressed: calls of one task have much in common, and so have results.
+
+The first texts of a kind become its dictionary (zlib's `zdict`), which the journal keeps twice, on pages of their own.
+A body says by itself which one it needs: by the Adler-32 in its header, as RFC 1950 has it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from attrs import define, field
+
+__all__ = ["DICTIONARY", "Bodies"]
+
+DICTIONARY = "dictionary "
+"""How the ids of rows begin that hold one; the kind follows."""
+PACKED_FROM = 512
+"""Bytes from which a body is compressed."""
+SAMPLE = 16_000
+"""Characters that make a dictionary."""
+KINDS = 16
+"""Dictionaries at most: the state of each takes a quarter of a megabyte."""
+LARGEST = 1 << 30
+ZLIB = 0x78
+HAS_DICTIONARY = 0x20
+
+
+@define(eq=False)
+class Bodies:
+    """Compresses and decompresses the bodies of one journal."""
+
+    _known: dict[int, bytes] = field(factory=dict)
+    """By Adler-32."""
+    _dictionaries: dict[str, bytes] = field(factory=dict)
+    """By kind."""
+    _packers: dict[str, Any] = field(factory=dict)
+    """By kind; copied for each body."""
+    _samples: dict[str, list[str]] = field(factory=dict)
+
+    def learn(self, kind: str, text: str) -> None:
+        """A dictionary that the journal holds."""
+        data = text.encode("utf-8", "replace")
+        self._known[zlib.adler32(data)] = data
+        self._dictionaries[kind] = data
+        self._packers.pop(kind, None)
+        self._samples.pop(kind, None)
+
+    def sample(self, kind: str, text: str) -> str | None:
+        """Look at a text. Returns a new dictionary, which is used from now on and has to be kept."""
+        if kind in self._dictionaries:
+            return None
+        if kind not in self._samples and len(self._dictionaries) + len(self._samples) >= KINDS:
+            return None
+        seen = self._samples.setdefault(kind, [])
+        seen.append(text[:SAMPLE])
+        if sum(map(len, seen)) < SAMPLE:
+            return None
+        found = "".join(seen)[-SAMPLE:].encode("utf-8", "replace").decode("utf-8")
+        self.learn(kind, found)
+        return found
+
+    def packed(self, kind: str, text: str) -> bytes:
+        """A body: UTF-8, compressed where it is worth it."""
+        data = text.encode("utf-8", "replace")
+        if len(data) < PACKED_FROM:
+            return data
+        if (dictionary := self._dictionaries.get(kind)) is None:
+            return zlib.compress(data, 1)
+        if kind not in self._packers:
+            self._packers[kind] = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_DEFAULT_STRATEGY, dictionary)
+        packer = self._packers[kind].copy()
+        return bytes(packer.compress(data) + packer.flush())
+
+    def unpacked(self, body: bytes) -> str:
+        """The inverse of `packed`: no JSON document begins as compressed data does. Raises ValueError."""
+        if body[:1] == b"\x78":
+            dictionary = self._known.get(_wanted(body), b"")
+            unpacker = zlib.decompressobj(zdict=dictionary) if dictionary else zlib.decompressobj()
+            try:
+                body = unpacker.decompress(body, LARGEST)
+            except zlib.error as error:
+                raise ValueError(f"a body cannot be decompressed: {error}") from error
+        return body.decode("utf-8")
+
+    def can_unpack(self, body: bytes) -> bool:
+        """Whether the dictionary that it needs is known, if it needs one."""
+        wanted = _wanted(body)
+        return wanted == 0 or wanted in self._known
+
+
+def _wanted(body: bytes) -> int:
+    """The Adler-32 of the dictionary that a body needs; 0 where it needs none."""
+    if len(body) < 6 or body[0] != ZLIB or not body[1] & HAS_DICTIONARY:
+        return 0
+    return int.from_bytes(body[2:6], "big")

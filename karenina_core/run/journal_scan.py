@@ -1,0 +1,85 @@
+"""Reading a whole table once: what is in it, and whether that is all that was written."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from ..errors import plural
+from .journal_ledger import Ledger
+from .journal_places import prefix
+from .journal_reader import JOURNAL, JournalReader
+from .journal_rows import PLACES, Table
+from .owner import marked
+
+__all__ = ["Scanned", "scanned"]
+
+
+@define(eq=False)
+class Scanned:
+    """One table."""
+
+    table: str
+    rows: int = 0
+    """Those that are sound."""
+    damaged: int = 0
+    replaced: int = 0
+    """Rows that others replaced."""
+    last: int = 0
+    """The largest id there is, or was when the journal was last written."""
+    indexed: int = 0
+    """Up to this id, the places of rows are in the journal."""
+    recent: list[tuple[int, int]] = field(factory=list)
+    """Places of the rows after that."""
+    unplaced: set[tuple[int, int]] = field(factory=set)
+    """Places that should be in the journal and are not."""
+    indexed_places: list[tuple[int, int]] = field(factory=list)
+
+    @property
+    def missing(self) -> int:
+        """Rows that left no trace. Ids have no gaps but those of replaced rows."""
+        return max(0, self.last - self.rows - self.damaged - self.replaced)
+
+    def problems(self) -> list[str]:
+        told = []
+        if self.damaged:
+            verb = "is" if self.damaged == 1 else "are"
+            told.append(f"{plural(self.damaged, 'row')} of the table {self.table} {verb} not what was written")
+        if self.missing:
+            told.append(f"{plural(self.missing, 'row')} of the table {self.table} cannot be found")
+        if self.unplaced:
+            told.append(f"{plural(len(self.unplaced), 'row')} of the table {self.table} cannot be found by their keys")
+        return told
+
+
+def scanned(reader: JournalReader, table: Table, ledger: Ledger | None = None) -> Scanned:
+    """Read a table. Its rows are counted in the ledger. Raises RunDirectoryError where it cannot be read."""
+    before = reader.damaged[table.name]
+    found = Scanned(table.name)
+    if table.key != "INTEGER":
+        found.rows = found.last = sum(1 for _ in reader.every(table))
+    else:
+        _read(reader, table, found, ledger)
+    found.damaged = reader.damaged[table.name] - before
+    if table.key != "INTEGER":
+        found.last += found.damaged
+    return found
+
+
+def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | None) -> None:
+    name = table.name
+    found.indexed = int(reader.meta.get(f"{name}_indexed", "0"))
+    for row in reader.rows(table):
+        assert isinstance(row.id, int)
+        found.rows += 1
+        found.replaced += row.facts.get("revision", 0)
+        if ledger is not None:
+            ledger.take(name, row)
+        if name in PLACES:
+            place = (prefix(name, row.facts), row.id)
+            (found.indexed_places if row.id <= found.indexed else found.recent).append(place)
+    ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {name}")
+    of_run = reader.path.name == JOURNAL  # and no copy, and none that was saved
+    found.last = max(last, marked(reader.path.parent).get(name, 0) if of_run else 0)
+    if name in PLACES and found.indexed:
+        there = set(reader.query(f"SELECT prefix, id FROM {PLACES[name]}"))
+        found.unplaced = set(found.indexed_places) - there

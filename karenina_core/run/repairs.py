@@ -1,0 +1,210 @@
+"""The record of a repair: which results of a finished run are made anew, what was there before, how far it is.
+
+Every repair has a folder `repairs/<time>` in the run directory. Before anything is changed it gets copies of the
+journal, the results and the manifest, and `repair.json`, which says what is repaired. The manifest names the folder as
+`repair` as long as the repair has not ended, and lists it under `repairs` afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal
+
+from attrs import asdict, field, frozen
+
+from ..errors import RunDirectoryError
+from .directory import MANIFEST, RESULTS, read_manifest
+from .fingerprint import digest_of
+from .journal_connection import opened
+from .journal_reader import JOURNAL, JournalReader
+from .journal_rows import RESULTS as ROWS
+from .owner import LOCK
+from .whole_files import write_atomically
+
+__all__ = ["REPAIR", "Mode", "Repair", "Row", "begin_repair", "end_repair", "pending", "remaining"]
+
+REPAIR = "repair.json"
+FOLDER = "repairs"
+SCHEMA_VERSION = "1.0"
+Mode = Literal["replay", "live"]
+
+
+@frozen(kw_only=True)
+class Row:
+    """One result that is made anew, and how it had ended."""
+
+    result_id: str
+    question_id: str
+    answering_model: str
+    parsing_model: str
+    replicate: int
+    outcome: str
+    detail: str | None = None
+
+
+def _ids(rows: Sequence[Row]) -> frozenset[str]:
+    return frozenset(row.result_id for row in rows)
+
+
+@frozen(kw_only=True)
+class Repair:
+    """A repair that has begun."""
+
+    folder: Path
+    """Of its own, with what was there before."""
+    mode: Mode
+    """`replay`: the answers stay, and only their judges are asked. `live`: the questions are asked again."""
+    rows: tuple[Row, ...] = field(repr=False)
+    calls_before: int
+    """The journal's last reply from before the repair: such a reply is not taken for an item that is repaired."""
+    results_before: int
+    """The journal's last result from before the repair."""
+    tasks: frozenset[str] = field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "tasks", _ids(self.rows))
+
+
+def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[str, Any]) -> Repair:
+    """Keep what is there, and have the manifest say that the repair goes on. The caller holds the run's lock.
+
+    `about` is told in `repair.json` too. Raises RunDirectoryError; nothing is changed then.
+    """
+    now = datetime.now(UTC)
+    own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
+    with JournalReader.open(folder) as reader:
+        last = {name: _last(reader, name) for name in ("calls", "results")}
+    repair = Repair(folder=own, mode=mode, rows=tuple(rows), calls_before=last["calls"], results_before=last["results"])
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "timestamp": now.isoformat(),
+        "status": "running",
+        "run_id": read_manifest(folder)["run_id"],
+        "mode": mode,
+        **about,
+        "rows": len(rows),
+        "source": RESULTS,
+        "source_sha256": digest_of(folder / RESULTS),
+        "outcomes_before": _outcomes(row.outcome for row in rows),
+        "calls_before": repair.calls_before,
+        "results_before": repair.results_before,
+        "selected_keys": [asdict(row) for row in rows],
+    }
+    try:
+        _keep(folder, own, document)
+    except (OSError, sqlite3.Error) as error:
+        raise RunDirectoryError(
+            f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
+            "again"
+        ) from error
+    _tell(folder, lambda manifest: {"repair": f"{FOLDER}/{own.name}", "status": "running"})
+    return repair
+
+
+def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
+    """The repair of this run that has begun and not ended. Raises RunDirectoryError where its record is gone."""
+    if not (name := manifest.get("repair")):
+        return None
+    own = folder / str(name)
+    try:
+        told = json.loads((own / REPAIR).read_bytes())
+        return Repair(
+            folder=own,
+            mode=told["mode"],
+            rows=tuple(Row(**row) for row in told["selected_keys"]),
+            calls_before=told["calls_before"],
+            results_before=told["results_before"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or put the "
+            f"journal, results and manifest that are kept in {own} in the place of those in {folder}"
+        ) from error
+
+
+def remaining(repair: Repair, reader: JournalReader) -> set[str]:
+    """The results that are still those of before. Raises RunDirectoryError."""
+    done = {row["task"] for row in reader.rows(ROWS, repair.results_before)}
+    return {task for task in repair.tasks if task not in done}
+
+
+def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
+    """Write down what became of a repair, and give `repair.json`; None where some results are still those of before.
+
+    Raises RunDirectoryError.
+    """
+    with JournalReader.open(folder) as reader:
+        if remaining(repair, reader):
+            return None
+        ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
+    before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
+    try:
+        document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
+        document |= {
+            "status": "completed",
+            "completed_at": datetime.now(UTC).isoformat(),
+            "outcomes_after": _outcomes(done.outcome for done in ends.values()),
+            "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
+            "result_sha256": digest_of(folder / RESULTS),
+        }
+        _write(repair.folder / REPAIR, document)
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{repair.folder / REPAIR} cannot be written: {error}") from error
+    name = f"{FOLDER}/{repair.folder.name}"
+    _tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
+    return document
+
+
+def _keep(folder: Path, own: Path, document: Mapping[str, Any]) -> None:
+    """The repair's own folder, complete when it has its name. Raises OSError and sqlite3.Error."""
+    made = folder / FOLDER / f".{own.name}.{token_hex(4)}"
+    try:
+        made.mkdir(parents=True)
+        for name in (MANIFEST, RESULTS, LOCK):
+            if (folder / name).exists():
+                shutil.copyfile(folder / name, made / name)
+        source = opened(folder / JOURNAL)
+        try:
+            with closing(sqlite3.connect(made / JOURNAL)) as target:
+                source.connection.backup(target)
+        finally:
+            source.close()
+        _write(made / REPAIR, document)
+        made.rename(own)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    manifest = read_manifest(folder)
+    now = datetime.now(UTC).astimezone().isoformat()
+    try:
+        _write(folder / MANIFEST, {**manifest, **facts(manifest), "updated_at": now}, indent=2)
+    except OSError as error:
+        raise RunDirectoryError(f"{folder / MANIFEST} cannot be written: {error.strerror}") from error
+
+
+def _listed(manifest: Mapping[str, Any], without: str) -> list[str]:
+    return [name for name in manifest.get("repairs", ()) if name != without]
+
+
+def _write(path: Path, document: Mapping[str, Any], indent: int | None = None) -> None:
+    write_atomically(path, json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "replace"))
+
+
+def _outcomes(names: Any) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _last(reader: JournalReader, table: str) -> int:
+    ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")
+    return int(last)

@@ -1,0 +1,67 @@
+"""Which items of a run are given their answers, and what is missing: known before a model is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError, Problem, plural
+from ..pipeline.cached_answer import CachedAnswer
+from .workspace_sources import investigated_modes
+
+if TYPE_CHECKING:
+    from .prepare import Generation, Item, Prepared
+
+__all__ = ["check_answers", "judged_by_folder", "replayed"]
+
+MOST_NAMED = 5
+ASK = "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through)"
+
+
+def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
+    """The answer that was captured for these items; None where their answering model is to be asked.
+
+    Not where agents look into the folder that an answer was worked out in: it is gone.
+    """
+    store, item = prepared.answers, generation.items[0]
+    if store is None or judged_by_folder(prepared, item):
+        return None
+    found = store.lookup(item.question.id, str(item.answering.identity), item.replicate)
+    return None if found is None else found.replayed(strict=store.miss_policy == "strict")
+
+
+def judged_by_folder(prepared: Prepared, item: Item) -> bool:
+    """Whether agents that judge an item look into the folder that its answer was worked out in."""
+    return prepared.workspace_root is not None and bool(investigated_modes(prepared.config, item.rubric))
+
+
+def check_answers(prepared: Prepared) -> list[str]:
+    """Notes on the answers that the run was given. Raises ConfigError where some are missing and must not be."""
+    store = prepared.answers
+    if store is None:
+        return []
+    missing, total = 0, 0
+    named: list[str] = []
+    for generation in prepared.generations():
+        total += 1
+        if replayed(prepared, generation) is None:
+            missing += 1
+            if len(named) < MOST_NAMED:
+                named.append(_missing(prepared, generation))
+    if missing and store.miss_policy == "strict":
+        if missing > len(named):
+            named.append(f"and {missing - len(named)} more")
+        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, or {ASK}"
+        raise ConfigError([Problem("answers", what), *(Problem("", f"  {line}") for line in named)])
+    notes = [f"{total - missing} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    if store.overwritten:
+        differing = plural(store.overwritten, "answer")
+        notes.append(f"{differing} to be replayed: given twice and differ; the last one counts")
+    return notes
+
+
+def _missing(prepared: Prepared, generation: Generation) -> str:
+    item = generation.items[0]
+    name = f"{item.question.id}, {item.answering.identity}, replicate {item.replicate}"
+    if judged_by_folder(prepared, item):
+        return f"{name}: agents look into the folder that the answer was worked out in, which is gone"
+    return name

@@ -1,0 +1,287 @@
+"""Going on with a run that was interrupted, and how far a run is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from ..errors import ConfigError, Problem
+from ..log import redactor
+from ..model.benchmark import BenchmarkData
+from ..model.config import VerificationConfig
+from ..model.result import VerificationResult
+from ..plugin.application import Karenina, current
+from .answers import ReplayStore
+from .benchmark import Benchmark
+from .config_file import Flags, RunConfig
+from .control import RunControl
+from .directory import ANSWERS, FINGERPRINT, RunDirectory, read_manifest, secrets_of_run
+from .extension_checks import extension_of
+from .fingerprint import differences
+from .journal_reader import JournalReader, journal_of
+from .keeping import PASSING, stands
+from .prepare import Prepared, prepare
+from .recorded import rebuilt
+from .repairs import Repair, end_repair, pending, remaining
+from .results import VerificationResultSet
+from .runner import Destination, execute
+
+__all__ = [
+    "Changed",
+    "Resumption",
+    "aresume_run",
+    "benchmark_of",
+    "configured_by",
+    "resume_run",
+    "resumption",
+    "reused_by",
+    "source_of",
+]
+
+
+class Changed(ConfigError):
+    """Something that affects the numbers is not as it was when the run began."""
+
+
+class _Every(frozenset[str]):
+    """All kinds of errors, those of plugins included."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+EVERY = _Every()
+
+
+@frozen(kw_only=True)
+class Resumption:
+    """A run that has passed every check and can be gone on with."""
+
+    prepared: Prepared
+    destination: Destination
+    items: int
+    done: int = 0
+    """Items whose results stand."""
+    errors: int = 0
+    """Those of them that are errors."""
+    completed: bool = False
+    """Whether the run has ended already, and nothing is to be tried again."""
+
+    @property
+    def directory(self) -> Path:
+        assert self.destination.run_dir is not None  # every resumption has one
+        return self.destination.run_dir
+
+    async def carry_out(
+        self,
+        *,
+        on_result: Callable[[VerificationResult], None] | None = None,
+        control: RunControl | None = None,
+    ) -> VerificationResultSet:
+        """The results of the whole run. Raises what `execute` does."""
+        if self.completed:
+            return VerificationResultSet.load(self.directory, self.prepared.app)
+        results = await execute(self.prepared, self.destination, on_result=on_result, control=control)
+        if (repair := self.destination.repair) is not None:
+            end_repair(self.directory, repair)
+        return results
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """What is asked for beside the run directory."""
+
+    benchmark: BenchmarkData | None = None
+    fork: Path | None = None
+    retry_failed: bool = False
+    sinks: Sequence[str] | None = None
+    """None: those of the beginning."""
+
+
+@frozen(kw_only=True)
+class _Progress:
+    """How the tasks of a journal ended."""
+
+    done: int = 0
+    errors: int = 0
+    again: Mapping[str, int] = field(factory=dict)
+    """Results that do not stand, by kind of error."""
+
+
+def resumption(
+    folder: Path, configured: RunConfig | Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted | None = None
+) -> Resumption:
+    """Check whether a run can be gone on with. `configured` gets the manifest.
+
+    Raises Changed with everything that affects the numbers and is not as it was, and what `prepare` raises.
+    """
+    wanted = wanted or Wanted()
+    manifest = read_manifest(folder)
+    made = configured if isinstance(configured, RunConfig) else configured(manifest)
+    again = EVERY if wanted.retry_failed else PASSING
+    prepared = _prepared(manifest, made, wanted, folder)
+    sinks = _sinks(manifest, wanted)
+    source = source_of(manifest)
+    if wanted.fork is not None:
+        forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
+        reuse = ((folder,) if journal_of(folder).is_file() else ()) + reused_by(manifest)
+        destination = Destination(run_dir=wanted.fork, sinks=sinks, source=source, reuse=reuse, forked_from=forked_from)
+        return Resumption(prepared=prepared, destination=destination, items=len(prepared))
+    if found := changes(folder, manifest, prepared):
+        raise Changed([Problem("", line) for line in found])
+    repair = pending(folder, manifest)
+    progress = _progress(folder, again, repair)
+    completed = manifest.get("status") == "completed" and progress.done == len(prepared) and repair is None
+    return Resumption(
+        prepared=prepared,
+        destination=Destination(
+            run_dir=folder,
+            sinks=sinks,
+            source=source,
+            again=again,
+            reuse=reused_by(manifest),
+            extends=extension_of(manifest, prepared),
+            repair=repair,
+        ),
+        items=len(prepared),
+        done=progress.done,
+        errors=progress.errors,
+        completed=completed,
+    )
+
+
+def changes(folder: Path, manifest: Mapping[str, Any], prepared: Prepared) -> list[str]:
+    """Everything that affects the numbers of a run and is not as it was, one line each. Raises ConfigError."""
+    try:
+        before = json.loads((folder / FINGERPRINT).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder / FINGERPRINT} cannot be read, so nobody knows whether anything changed") from error
+    now = RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
+    found = differences(before, now)
+    count, config = manifest["config"]["replicate_count"], prepared.config
+    if config.replicate_count != count:
+        found.append(f"the setting replicate_count was {count} and is {config.replicate_count}")
+    if not found and _order(before) != _order(now):
+        found.append("questions or models are in another order")
+    return found
+
+
+def _order(told: Mapping[str, Any]) -> list[list[str]]:
+    return [list(told["questions"]), *(list(told["models"][role]) for role in ("answering", "parsing"))]
+
+
+def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, folder: Path) -> Prepared:
+    """The run as it is now: the questions that were there, by another name where it is another run."""
+    root = manifest.get("workspace_root")
+    benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder)
+    known = {question.id for question in benchmark.questions}
+    listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
+    if not (there := [name for name in listed if name in known]):
+        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+    return prepare(
+        benchmark,
+        made.config,
+        app=made.app,
+        question_ids=there,
+        run_name=manifest["run_name"] if wanted.fork is None else None,
+        workspace_root=Path(root) if root else None,
+        answers=ReplayStore.load(given) if (given := folder / ANSWERS).is_file() else None,
+    )
+
+
+def benchmark_of(manifest: Mapping[str, Any], app: Karenina, folder: Path, *, call: str = "resume_run") -> Benchmark:
+    """The benchmark of a run, read again. Raises ConfigError where it is in no file, with what to `call` instead."""
+    source, instead = source_of(manifest), f"give it from Python: karenina_core.{call}({str(folder)!r}, benchmark=...)"
+    if source is None:
+        raise ConfigError(f"the benchmark of this run is not from a file; {instead}")
+    if not source.exists():
+        raise ConfigError(f"the benchmark of this run, {source}, is not there any more; put it back, or {instead}")
+    return Benchmark.load(source, manifest.get("workspace_root"), app=app)
+
+
+def source_of(manifest: Mapping[str, Any]) -> Path | None:
+    """The benchmark's file."""
+    path = manifest["benchmark"]["path"]
+    return Path(path) if path else None
+
+
+def reused_by(manifest: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Sources of the run that are still there: what they held and was used is in the run's own journal."""
+    return tuple(path for path in map(Path, manifest.get("reuse", ())) if journal_of(path).is_file())
+
+
+def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> tuple[str, ...]:
+    """Raises ConfigError where a sink cannot be made again from what was written."""
+    if wanted.sinks is not None:
+        return tuple(wanted.sinks)
+    for row in manifest.get("not_written", ()):
+        if row["path"] == "sinks":
+            told = ", ".join(manifest["sinks"])
+            raise ConfigError([Problem("sinks", f"{row['hint']} (the run has: {told})")])
+    return tuple(manifest.get("sinks", ()))
+
+
+def _progress(folder: Path, again: frozenset[str], repair: Repair | None) -> _Progress:
+    if not journal_of(folder).is_file():
+        return _Progress()
+    done = errors = 0
+    waiting: dict[str, int] = {}
+    with JournalReader.open(folder) as reader:
+        unrepaired = remaining(repair, reader) if repair is not None else set()
+        for end in reader.ends():
+            if end.task in unrepaired:
+                continue
+            if stands(end, again):
+                done += 1
+                errors += end.outcome == "error"
+            else:
+                waiting[end.detail or ""] = waiting.get(end.detail or "", 0) + 1
+    return _Progress(done=done, errors=errors, again=waiting)
+
+
+async def aresume_run(
+    run_dir: str | Path,
+    *,
+    benchmark: BenchmarkData | None = None,
+    config: VerificationConfig | None = None,
+    app: Karenina | None = None,
+    fork: str | Path | None = None,
+    retry_failed: bool = False,
+    sinks: Sequence[str] | None = None,
+    control: RunControl | None = None,
+) -> VerificationResultSet:
+    """Go on with the run in this directory: what is done stays, what is missing or ended in an error that may be gone
+    is made. The results are those of the whole run; of a run that is finished they are read.
+
+    What is not given is as the run's manifest says: the benchmark is read from its file again, the configuration and
+    the plugins are rebuilt. Keys, recorded answers and functions were not written: `config` gives them again.
+    `retry_failed` also tries those errors again that would come again. `fork` begins a new run in that directory, which
+    asks only what this one has not asked. Raises ConfigError where something is missing, Changed where something
+    that affects the numbers changed, and what `Benchmark.arun_verification` raises.
+    """
+    wanted = Wanted(benchmark=benchmark, fork=Path(fork) if fork else None, retry_failed=retry_failed, sinks=sinks)
+
+    return await resumption(Path(run_dir), configured_by(config, app), wanted).carry_out(control=control)
+
+
+def configured_by(config: VerificationConfig | None, app: Karenina | None) -> Callable[[Mapping[str, Any]], RunConfig]:
+    """The configuration and the application for a manifest: those that are given, else those that it tells."""
+
+    def configured(manifest: Mapping[str, Any]) -> RunConfig:
+        if config is not None:
+            return RunConfig(app=current(app), config=config)
+        if app is None:
+            return rebuilt(manifest, None, (), Flags())
+        own: dict[str, Any] = {"plugin_settings": {}, "blocked_plugins": []}  # those of `app`
+        return RunConfig(app=app, config=rebuilt({**manifest, **own}, None, (), Flags()).config)
+
+    return configured
+
+
+def resume_run(run_dir: str | Path, *, app: Karenina | None = None, **options: Any) -> VerificationResultSet:
+    """The same for synchronous callers; works inside notebooks. See `aresume_run`."""
+    return current(app).run(aresume_run(run_dir, app=app, **options))

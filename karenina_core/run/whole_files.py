@@ -1,0 +1,53 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+__all__ = ["flush_folder", "replacing", "write_atomically"]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: after a crash there is the old content or the new, never a part."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of another one as a whole, when all of it is on the disk."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the names of its files on the disk: a name that is only in memory is lost with the power."""
+    with contextlib.suppress(OSError):  # not every platform can flush a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,206 @@
+"""`karenina extend`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from karenina_core.run.standing import standing
+from karenina_core.testing import ScriptedServer
+
+Run = Callable[..., Result]
+Files = Callable[..., Path]
+POLITE = {
+    "@type": "Rating",
+    "name": "polite",
+    "description": "Whether it is polite.",
+    "bestRating": 1,
+    "worstRating": 0,
+    "additionalType": "GlobalRubricTrait",
+}
+
+
+def script(request: Any) -> Any:
+    if not request.schema:
+        return "Paris."
+    return {name: "Paris" if name == "capital" else True for name in request.schema["properties"]}
+
+
+@pytest.fixture
+def finished(run: Run, write_benchmark: Files, served: Any) -> Iterator[ScriptedServer]:
+    """A server, and in `out` a finished run of two of the three items of `capitals.jsonld`."""
+    with ScriptedServer(script) as server:
+        benchmark = write_benchmark("q0", "q1", "q2")
+        result = run("verify", benchmark, *served(server.url), "--questions", "0-1", "--out", "out")
+        assert result.exit_code == 0, result.output
+        yield server
+
+
+@pytest.fixture
+def judge(finished: ScriptedServer) -> Callable[[str], list[str]]:
+    """The options for one more judge at the server."""
+
+    def options(name: str) -> list[str]:
+        return [
+            *("--parsing-model", name, "--parsing-interface", "openai_endpoint"),
+            *("--parsing-base-url", finished.url),
+        ]
+
+    return options
+
+
+def rows(folder: str) -> list[str]:
+    return Path(folder, "results.jsonl").read_text("utf-8").splitlines()
+
+
+def asked(server: ScriptedServer, before: int) -> Counter[str]:
+    return Counter(request.model for request in server.requests[before:])
+
+
+def test_a_judge_and_a_question_are_added(run: Run, finished: ScriptedServer, judge: Any) -> None:
+    before, old = finished.count, rows("out")
+    result = run("extend", "out", "--out", "more", "--questions", "2", *judge("second"), "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["outcomes"] == {"passed": 6}
+    assert asked(finished, before) == {"the-answering-model": 1, "the-parsing-model": 1, "second": 3}
+    assert "6 items (2 from out; 4 more), into more" in result.stderr
+    assert set(old) <= set(rows("more"))
+    assert len(rows("more")) == 6
+    assert standing(Path("more")).state == "completed"
+
+
+def test_replicates_are_counted_with_those_that_are_there(run: Run, finished: ScriptedServer) -> None:
+    before = finished.count
+    result = run("extend", "out", "--out", "more", "--replicates", "2", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"the-answering-model": 2, "the-parsing-model": 2}
+    assert len(rows("more")) == 4
+
+
+def test_an_answering_model_of_the_run_can_judge_too(run: Run, finished: ScriptedServer) -> None:
+    before = finished.count
+    result = run("extend", "out", "--out", "more", "--parsing-model", "the-answering-model", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"the-answering-model": 2}
+    config = json.loads(Path("more/manifest.json").read_text("utf-8"))["config"]
+    assert config["parsing_models"][1]["endpoint_base_url"] == finished.url
+
+
+def test_a_newer_file_brings_questions_and_traits(run: Run, finished: ScriptedServer, write_benchmark: Files) -> None:
+    newer = write_benchmark("q0", "q1", "q2", "q3", name="newer.jsonld", rating=[POLITE])
+    before = finished.count
+    result = run("extend", "out", "--out", "more", "--benchmark", newer, "--questions", "all")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"the-answering-model": 2, "the-parsing-model": 2 + 4}
+    assert "4 items (2 from out; 2 more; 2 get 1 more trait), into more" in result.stderr
+    scores = [json.loads(row)["rubric"]["llm_trait_scores"] for row in rows("more")]
+    assert scores == [{"polite": True}] * 4
+    manifest = json.loads(Path("more/manifest.json").read_text("utf-8"))
+    assert manifest["benchmark"]["path"] == str(newer)
+
+
+def test_a_configuration_file_lists_all_models_and_flags_add_to_it(run: Run, finished: ScriptedServer) -> None:
+    Path("more.toml").write_text(
+        '[run]\nparsing_models = ["the-parsing-model", "second"]\n'
+        f'[models.second]\nmodel_name = "second"\ninterface = "openai_endpoint"\nendpoint_base_url = "{finished.url}"\n'
+        f'[models.third]\nmodel_name = "3"\ninterface = "openai_endpoint"\nendpoint_base_url = "{finished.url}"\n',
+        "utf-8",
+    )
+    before = finished.count
+    flags = ["--config", "more.toml", "--parsing-model", "third", "--quiet"]
+    result = run("extend", "out", "--out", "more", *flags)
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"second": 2, "3": 2}
+
+
+def test_a_budget_is_that_of_the_extension_and_the_rest_is_resumed(
+    run: Run, finished: ScriptedServer, judge: Any
+) -> None:
+    limits = ["--budget-tokens", "60", "--concurrency", "1"]
+    result = run("extend", "out", "--out", "more", "--replicates", "3", *limits)
+    assert result.exit_code == 3
+    assert standing(Path("more")).is_resumable
+    before = len(rows("more"))
+    assert 2 <= before < 6
+    count = finished.count
+    result = run("resume", "more", "--budget-tokens", "1000000")
+    assert result.exit_code == 0, result.output
+    assert len(rows("more")) == 6
+    assert finished.count - count <= 2 * (6 - 2)
+    assert standing(Path("more")).state == "completed"
+
+
+def test_the_directory_is_chosen_where_none_is_named(run: Run, finished: ScriptedServer) -> None:
+    assert run("extend", "out", "--questions", "q2", "--quiet").exit_code == 0
+    (folder,) = Path("karenina-runs").iterdir()
+    assert len(rows(str(folder))) == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ([], r"nothing is added.*the benchmark has 1 question that the run does not have \(--questions all\)"),
+        (["--replicates", "1"], "nothing is added"),
+        (["--questions", "q0"], "nothing is added"),
+        (["--questions", "q9"], "there is no question 'q9'"),
+        (["--parsing-model", "the-parsing-model"], "the-parsing-model is there already"),
+        (["--parsing-base-url", "http://127.0.0.1:1/v1"], "name one with --parsing-model"),
+        (["--set", "models.the-parsing-model.temperature=0.9", "--questions", "2"], "temperature was 0.1 and is 0.9"),
+        (["--set", "run.parsing_models=[]", "--questions", "2"], "parsing"),
+        (["--benchmark", "gone.jsonld", "--questions", "2"], "there is no file gone.jsonld"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused_before_a_call(
+    run: Run, finished: ScriptedServer, flags: list[str], told: str
+) -> None:
+    before = finished.count
+    result = run("extend", "out", "--out", "more", *flags)
+    assert result.exit_code in (1, 2), result.output
+    assert re.search(told, " ".join(result.output.split())), result.output
+    assert finished.count == before
+    assert not Path("more").exists()
+
+
+def test_what_has_changed_is_named_with_the_way_around_it(run: Run, finished: ScriptedServer) -> None:
+    result = run("extend", "out", "--set", "models.the-answering-model.temperature=0.7", "--questions", "2")
+    assert result.exit_code == 1
+    assert "temperature was 0.1 and is 0.7" in result.stderr
+    assert "--reuse out" in result.stderr
+
+
+def test_a_run_that_is_not_finished_is_refused_with_what_to_type(run: Run, write_benchmark: Files, served: Any) -> None:
+    with ScriptedServer(script) as server:
+        limits = ["--budget-tokens", "60", "--concurrency", "1"]
+        run("verify", write_benchmark("q0", "q1"), *served(server.url), *limits, "--out", "out")
+        result = run("extend", "out", "--out", "more", "--replicates", "2")
+    assert result.exit_code == 1
+    assert "karenina resume out" in result.stderr
+
+
+def test_a_directory_that_is_not_empty_is_refused(run: Run, finished: ScriptedServer) -> None:
+    before = finished.count
+    result = run("extend", "out", "--out", "out", "--questions", "2")
+    assert result.exit_code == 74
+    assert finished.count == before
+    assert len(rows("out")) == 2
+
+
+def test_sinks_get_the_results_that_were_there_first(run: Run, finished: ScriptedServer) -> None:
+    result = run("extend", "out", "--out", "more", "--questions", "2", "--sink", "jsonl:all.jsonl")
+    assert result.exit_code == 0, result.output
+    ids = [json.loads(line)["metadata"]["question_id"] for line in Path("all.jsonl").read_text("utf-8").splitlines()]
+    assert ids == ["q0", "q1", "q2"]
+    assert rows("out") == Path("all.jsonl").read_text("utf-8").splitlines()[:2]
+
+
+def test_help_needs_no_run(run: Run) -> None:
+    result = run("extend", "--help")
+    assert result.exit_code == 0
+    assert "--replicates" in result.output

@@ -1,0 +1,312 @@
+"""`karenina repair`: what is made anew, what is told, and what is left when it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+from click.testing import Result
+
+from karenina_core.run.standing import standing
+from karenina_core.testing import Reply, ScriptedServer
+
+Run = Callable[..., Result]
+Files = Callable[..., Path]
+INTERFACE = "openai_endpoint"
+IDS = [f"q{number}" for number in range(6)]
+
+
+@define(eq=False)
+class Said:
+    """A server whose answers and judgments can be changed. It counts both."""
+
+    city: str = "Paris"
+    answer: str = "Paris."
+    answered: int = 0
+    judged: int = 0
+    silent: set[str] = field(factory=set)
+    """Questions whose judgments cannot be read."""
+
+    def __call__(self, request: Any) -> Any:
+        if not request.schema:
+            self.answered += 1
+            return self.answer
+        self.judged += 1
+        if any(f"({name})" in request.text for name in self.silent):
+            return Reply("no JSON at all")
+        return {"capital": self.city}
+
+
+@pytest.fixture
+def said() -> Said:
+    return Said()
+
+
+@pytest.fixture
+def server(said: Said) -> Iterator[ScriptedServer]:
+    with ScriptedServer(said) as found:
+        yield found
+
+
+@pytest.fixture
+def done(run: Run, write_benchmark: Files, served: Any, server: ScriptedServer, said: Said) -> Callable[..., None]:
+    """`done(...)`: a finished run of six items in `out`. Afterwards the counts begin anew."""
+
+    def make(*flags: str, code: int = 0) -> None:
+        result = run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet", *flags)
+        assert result.exit_code == code, result.output
+        said.answered = said.judged = 0
+
+    return make
+
+
+def outcomes() -> dict[str, str]:
+    lines = Path("out/results.jsonl").read_text("utf-8").splitlines()
+    return {row["metadata"]["question_id"]: row["metadata"]["outcome"] for row in map(json.loads, lines)}
+
+
+def files() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+
+
+# What is made anew
+
+
+def test_judgments_that_failed_are_made_again_with_the_answers_that_are_there(run: Run, done: Any, said: Said) -> None:
+    said.silent = {"q1", "q4"}
+    done(code=3)
+    said.silent = set()
+    result = run("repair", "out", "--outcome", "error", "--kind", "judge", "--json")
+    assert result.exit_code == 0, result.output
+    assert (said.answered, said.judged) == (0, 2)
+    assert set(outcomes().values()) == {"passed"}
+    told = json.loads(result.stdout)
+    assert told["outcomes"] == {"passed": 6}
+    assert told["repair"] | {"kept_in": ""} == {
+        "kept_in": "",
+        "mode": "replay",
+        "status": "completed",
+        "rows": 2,
+        "selected": 2,
+        "outcomes_before": {"error": 2},
+        "outcomes_after": {"passed": 2},
+        "changed": 2,
+    }
+    kept = Path(told["repair"]["kept_in"])
+    assert sorted(path.name for path in kept.iterdir()) == [
+        *("journal.sqlite", "manifest.json", "repair.json", "results.jsonl", "run.lock")
+    ]
+    assert kept.name in result.stderr
+
+
+def test_answers_are_asked_for_again_where_that_is_wanted(run: Run, done: Any, said: Said) -> None:
+    done()
+    said.answer = "It is Lyon."
+    result = run("repair", "out", "--mode", "live", "--questions", "2,q3", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert (said.answered, said.judged) == (2, 2)
+    lines = Path("out/results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["generation"]["raw_llm_response"] for line in lines] == [
+        *("Paris.", "Paris.", "It is Lyon.", "It is Lyon.", "Paris.", "Paris.")
+    ]
+    assert "Repaired: 2 results, 0 with another outcome" in result.stdout
+
+
+def test_everything_can_be_judged_again(run: Run, done: Any, said: Said) -> None:
+    done()
+    said.city = "Lyon"
+    result = run("repair", "out", "--all")
+    assert result.exit_code == 0, result.output
+    assert (said.answered, said.judged) == (0, 6)
+    assert set(outcomes().values()) == {"failed"}
+    assert "Repaired: 6 results, 6 with another outcome" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "count"),
+    [
+        (["--all"], 6),
+        (["--questions", "0-2"], 3),
+        (["--answering-model", "the-answering-model"], 6),
+        (["--parsing-model", "openai_endpoint:the-parsing-model", "--questions", "q5"], 1),
+        (["--replicate", "1"], 6),
+        (["--outcome", "error"], 2),
+        (["--stage", "ParseTemplate"], 2),
+        (["--kind", "judge", "--questions", "q1"], 1),
+    ],
+)
+def test_a_dry_run_says_what_would_be_made_anew_and_changes_nothing(
+    run: Run, done: Any, said: Said, flags: list[str], count: int
+) -> None:
+    said.silent = {"q1", "q4"}
+    done(code=3)
+    before = files()
+    result = run("repair", "out", "--dry-run", "--json", *flags)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["rows"], told["results"], told["mode"], told["run_dir"]) == (count, 6, "replay", "out")
+    assert len(told["selected_keys"]) == count
+    assert told["models"] == [
+        {
+            "answering": "openai_endpoint:the-answering-model",
+            "parsing": "openai_endpoint:the-parsing-model",
+            "rows": count,
+        }
+    ]
+    shown = run("repair", "out", "--dry-run", *flags)
+    assert f"Mode replay: {count} of 6 results" in shown.stdout
+    assert "Nothing was changed." in shown.stdout
+    assert (said.answered, said.judged) == (0, 0)
+    assert files() == before
+
+
+def test_a_dry_run_says_which_results_share_an_answer_with_others(
+    run: Run, write_benchmark: Files, served: Any, server: ScriptedServer
+) -> None:
+    more = ["--parsing-model", "another", "--replicates", "2", "--out", "out"]
+    assert run("verify", write_benchmark("q0", "q1"), *served(server.url), *more).exit_code == 0
+    result = run("repair", "out", "--dry-run", "--mode", "live", "--parsing-model", "another", "--questions", "q0")
+    assert "4 of 8 results, 2 of them because they share an answer with others" in result.stdout
+
+
+# What is refused
+
+
+def test_nothing_chosen_is_said(run: Run, done: Any) -> None:
+    done()
+    result = run("repair", "out")
+    assert result.exit_code == 1
+    assert "--all" in result.stderr
+    assert run("repair", "out", "--questions", "q9").exit_code == 1
+    assert "there is: passed" in run("repair", "out", "--outcome", "failed").stderr
+    assert run("repair", "out", "--mode", "again", "--all").exit_code == 2
+
+
+def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
+    result = run("repair", tmp_path, "--all")
+    assert result.exit_code == 1
+    assert "is no run directory" in result.stderr
+
+
+def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run, done: Any, said: Said) -> None:
+    done()
+    path = Path("capitals.jsonld")
+    path.write_text(path.read_text("utf-8").replace("of France? (q5)", "of Italy? (q5)"), "utf-8")
+    before = files()
+    result = run("repair", "out", "--all")
+    assert result.exit_code == 1
+    assert "the question 'q5' has another text" in result.stderr
+    assert "karenina resume out --fork NEWDIR" in result.stderr
+    assert (said.judged, files()) == (0, before)
+
+
+def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said: Said, served: Any) -> None:
+    said.answer = ""
+    done(code=3)
+    result = run("repair", "out", "--all")
+    assert result.exit_code == 1
+    assert "6 of these results have no answer" in result.stderr
+    said.answer = "Paris."
+    assert "they need --mode live" in run("repair", "out", "--all", "--dry-run").stdout
+    assert run("repair", "out", "--all", "--mode", "live").exit_code == 0
+    assert set(outcomes().values()) == {"passed"}
+
+
+# Killed
+
+
+@pytest.fixture
+def begun(karenina_script: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """`begun("--mode", "live")`: a process that repairs all of `out`. It is gone when the test ends."""
+    processes = []
+
+    def start(*flags: str) -> subprocess.Popen[bytes]:
+        command = [str(karenina_script), "repair", "out", "--all", "--concurrency", "2", *flags]
+        with Path("said").open("wb") as said:
+            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("replay", 1), ("replay", 4), ("live", 5)])
+def test_a_repair_that_is_killed_is_gone_on_with(
+    run: Run, write_benchmark: Files, served: Any, begun: Any, mode: str, calls: int
+) -> None:
+    """Results that were made anew stay so, the others are those of before, and what was asked is not asked again."""
+    said, asked, held = Said(), itertools.count(1), threading.Event()
+    killing = False
+
+    async def slow(request: Any) -> Any:
+        if killing and next(asked) > calls:
+            await asyncio.to_thread(held.wait, 120)
+        return said(request)
+
+    with ScriptedServer(slow) as server:
+        assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
+        said.city, said.answered, said.judged, killing = "Lyon", 0, 0, True
+        process = begun("--mode", mode)
+        before = server.count
+        server.wait_for(before + calls + 1, timeout=120)
+        process.kill()
+        process.wait(timeout=120)
+        held.set()
+        found = standing(Path("out"))
+        assert (found.state, found.done) == ("killed", 6)
+        refused = run("repair", "out", "--all")
+        assert refused.exit_code == 1
+        assert "karenina resume out" in refused.stderr
+        result = run("resume", "out", "--quiet", "--json")
+        assert result.exit_code == 0, result.output
+        per_item = 1 if mode == "replay" else 2
+        assert server.count - before <= 6 * per_item + 2  # at most those that were under way are asked once more
+    assert json.loads(result.stdout)["outcomes"] == {"failed": 6}
+    assert set(outcomes().values()) == {"failed"}
+    told = json.loads(Path("out/manifest.json").read_text("utf-8"))
+    assert (told["status"], told["repair"], len(told["repairs"])) == ("completed", None, 1)
+    record = json.loads((Path("out") / told["repairs"][0] / "repair.json").read_text("utf-8"))
+    assert (record["status"], record["outcomes_after"], record["changed"]) == ("completed", {"failed": 6}, 6)
+
+
+@pytest.mark.parametrize("moment", ["repairs", "repairs/2*", "repairs/2*/repair.json"])
+def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
+    run: Run, write_benchmark: Files, served: Any, begun: Any, moment: str
+) -> None:
+    said, held = Said(), threading.Event()
+    killing = False
+
+    async def slow(request: Any) -> Any:
+        if killing:
+            await asyncio.to_thread(held.wait, 120)
+        return said(request)
+
+    with ScriptedServer(slow) as server:
+        assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
+        said.city, killing, before = "Lyon", True, Path("out/results.jsonl").read_bytes()
+        process = begun()
+        deadline = time.monotonic() + 120
+        while not list(Path("out").glob(moment)):
+            assert process.poll() is None, Path("said").read_text("utf-8")
+            assert time.monotonic() < deadline
+        process.kill()
+        process.wait(timeout=120)
+        held.set()
+        assert Path("out/results.jsonl").read_bytes() == before
+        told = json.loads(Path("out/manifest.json").read_text("utf-8"))
+        result = run("resume", "out", "--quiet")
+        assert result.exit_code == 0, result.output
+        assert set(outcomes().values()) == ({"failed"} if told.get("repair") else {"passed"})
+        assert run("repair", "out", "--all", "--quiet").exit_code == 0
+    assert set(outcomes().values()) == {"failed"}

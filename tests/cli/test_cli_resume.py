@@ -1,0 +1,441 @@
+"""`karenina resume` and `karenina status`, and how a run ends early."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig
+from karenina_core.run.fingerprint import code_digest
+from karenina_core.run.standing import Standing, standing
+from karenina_core.testing import Reply, ScriptedServer
+
+Run = Callable[..., Result]
+Files = Callable[..., Path]
+IDS = [f"q{number}" for number in range(6)]
+
+
+def script(request: Any) -> Any:
+    return {"capital": "Paris"} if request.schema else "Paris."
+
+
+@pytest.fixture
+def limited(run: Run, write_benchmark: Files, served: Any) -> Iterator[ScriptedServer]:
+    """A server, and in `out` a run of six items whose budget of tokens was used up."""
+    with ScriptedServer(script) as server:
+        flags = [*served(server.url), "--out", "out", "--budget-tokens", "500", "--concurrency", "1"]
+        result = run("verify", write_benchmark(*IDS), *flags)
+        assert result.exit_code == 3, result.output
+        assert result.stderr.endswith("type: karenina resume out --budget-tokens MORE\n")
+        assert standing(Path("out")).is_resumable
+        yield server
+
+
+def outcomes() -> dict[str, int]:
+    return dict(standing(Path("out")).outcomes)
+
+
+# Going on
+
+
+def test_what_is_missing_is_made_and_what_is_there_is_not_asked_again(run: Run, limited: ScriptedServer) -> None:
+    result = run("resume", "out", "--budget-tokens", "1000000", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["outcomes"] == {"passed": 6}
+    assert limited.count == 12
+    assert json.loads(Path("out/manifest.json").read_text("utf-8"))["status"] == "completed"
+    assert len(Path("out/results.jsonl").read_text("utf-8").splitlines()) == 6
+
+
+def test_a_budget_is_that_of_the_whole_run(run: Run, limited: ScriptedServer) -> None:
+    before = limited.count
+    result = run("resume", "out")
+    assert limited.count == before
+    assert "is used up" in result.output
+    assert "--budget-tokens" in result.output
+    assert standing(Path("out")).state == "interrupted"
+
+
+def test_what_a_run_may_spend_is_what_was_last_said(run: Run, limited: ScriptedServer) -> None:
+    before = limited.count
+    assert run("resume", "out", "--budget-tokens", "501").exit_code == 3
+    manifest = json.loads(Path("out/manifest.json").read_text("utf-8"))
+    assert manifest["config"]["budget_tokens"] == 501
+    assert limited.count == before
+
+
+def test_a_text_of_the_journal_that_is_none_any_more_is_a_damaged_row(run: Run, limited: ScriptedServer) -> None:
+    journal = Path("out/journal.sqlite")
+    with closing(sqlite3.connect(journal, isolation_level=None)) as connection:
+        (model,) = connection.execute("SELECT model FROM calls LIMIT 1").fetchone()
+        connection.execute("UPDATE calls SET model = CAST(x'ff' || CAST(model AS BLOB) AS TEXT) WHERE id = 1")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert model
+    shown = run("status", "out")
+    assert shown.exit_code == 0, shown.output
+    assert "1 row of the journal cannot be read: karenina doctor out" in shown.stdout
+
+
+def test_a_run_that_python_has_drained_is_gone_on_with_on_the_command_line(run: Run, write_benchmark: Files) -> None:
+    benchmark = Benchmark.load(write_benchmark(*IDS))
+    drains: list[Callable[[], object]] = []
+
+    def third(request: Any) -> Any:
+        if request.number == 3:
+            drains[0]()
+        return script(request)
+
+    async def main(config: VerificationConfig) -> None:
+        control, loop = RunControl(), asyncio.get_running_loop()
+        drains.append(lambda: loop.call_soon_threadsafe(control.drain))
+        with pytest.raises(asyncio.CancelledError):
+            await benchmark.arun_verification(config, run_dir="out", control=control)
+
+    with ScriptedServer(third) as server:
+        model = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url)
+        asyncio.run(main(VerificationConfig(answering_models=[model], parsing_models=[model], concurrency=1)))
+        assert 3 <= server.count < 12
+        result = run("resume", "out")
+        assert result.exit_code == 0, result.output
+        assert server.count == 12
+    assert outcomes() == {"passed": 6}
+    assert benchmark.without_questions(IDS[:1]).source is None
+
+
+def test_a_finished_run_says_so(run: Run, limited: ScriptedServer) -> None:
+    assert run("resume", "out", "--budget-tokens", "1000000").exit_code == 0
+    manifest, count = Path("out/manifest.json").read_bytes(), limited.count
+    result = run("resume", "out")
+    assert result.exit_code == 0
+    assert "is finished: all 6 items have a result" in result.stderr
+    assert limited.count == count
+    assert Path("out/manifest.json").read_bytes() == manifest
+
+
+def test_verify_does_not_write_over_a_run_and_says_what_to_type(run: Run, limited: ScriptedServer, served: Any) -> None:
+    result = run("verify", "capitals.jsonld", *served(limited.url), "--out", "out")
+    assert result.exit_code == 74
+    assert "karenina resume out" in result.stderr
+
+
+def test_a_benchmark_that_is_gone_is_named_with_what_to_do(run: Run, limited: ScriptedServer) -> None:
+    Path("capitals.jsonld").rename("elsewhere.jsonld")
+    result = run("resume", "out")
+    assert result.exit_code == 1
+    assert "capitals.jsonld, is not there any more; put it back, or give it from Python" in result.stderr
+
+
+def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
+    for command in ("resume", "status"):
+        result = run(command, tmp_path)
+        assert result.exit_code == 1
+        assert "is no run directory: it has no manifest.json" in result.stderr
+
+
+# Errors
+
+
+def failing(first: Reply, calls: list[str]) -> Callable[[Any], Any]:
+    """The answer to q1 fails at its first time."""
+
+    def answer(request: Any) -> Any:
+        if "(q1)" in request.text and not request.schema and not calls:
+            calls.append(request.text)
+            return first
+        return script(request)
+
+    return answer
+
+
+ONCE = [f"run.retry_policy.{kind}.max_attempts=1" for kind in ("rate_limited", "timeout", "connection", "server")]
+ONE_ATTEMPT = [part for setting in ONCE for part in ("--set", setting)]
+
+
+def test_errors_that_may_be_gone_are_tried_again(run: Run, write_benchmark: Files, served: Any) -> None:
+    with ScriptedServer(failing(Reply.error(500), [])) as server:
+        flags = [*served(server.url), *ONE_ATTEMPT, "--out", "out"]
+        assert run("verify", write_benchmark("q0", "q1"), *flags, "--sink", "jsonl:copy.jsonl").exit_code == 3
+        assert outcomes() == {"passed": 1, "error": 1}
+        assert standing(Path("out")).waiting == 1
+        result = run("resume", "out")
+        assert result.exit_code == 0, result.output
+        assert server.count == 5
+    copied = [json.loads(line)["metadata"] for line in Path("copy.jsonl").read_text("utf-8").splitlines()]
+    assert {about["question_id"]: about["outcome"] for about in copied} == {"q0": "passed", "q1": "passed"}
+    assert outcomes() == {"passed": 2}
+
+
+def test_errors_that_would_come_again_are_left_alone_unless_it_is_asked_for(
+    run: Run, write_benchmark: Files, served: Any
+) -> None:
+    with ScriptedServer(failing(Reply.error(401), [])) as server:
+        flags = [*served(server.url), "--out", "out"]
+        assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
+        count = server.count
+        left = run("resume", "out")
+        assert left.exit_code == 3
+        assert server.count == count
+        assert outcomes() == {"passed": 1, "error": 1}
+        result = run("resume", "out", "--retry-failed")
+        assert result.exit_code == 0, result.output
+    assert outcomes() == {"passed": 2}
+
+
+# What has changed
+
+
+def changed_file(old: str, new: str) -> None:
+    path = Path("capitals.jsonld")
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "named", "asked"),
+    [
+        (("of France? (q5)", "of Italy? (q5)"), "the question 'q5' has another text", 2),
+        (('ground_truth\\": \\"Paris', 'ground_truth\\": \\"Rome'), "the question 'q0' has another template", 0),
+        (('"@id": "q5"', '"@id": "q9"'), "the question 'q5' is gone", 0),
+    ],
+)
+def test_a_changed_question_is_named_and_a_fork_asks_only_what_is_new(
+    run: Run, limited: ScriptedServer, change: tuple[str, str], named: str, asked: int
+) -> None:
+    assert run("resume", "out", "--budget-tokens", "1000000").exit_code == 0
+    changed_file(*change)
+    count, results = limited.count, Path("out/results.jsonl").read_bytes()
+    result = run("resume", "out")
+    assert result.exit_code == 1
+    assert named in result.stderr
+    assert "karenina resume out --fork NEWDIR" in result.stderr
+    assert limited.count == count
+    fork = run("resume", "out", "--fork", "other", "--budget-tokens", "1000000")
+    assert fork.exit_code == 0, fork.output
+    assert limited.count == count + asked
+    assert Path("out/results.jsonl").read_bytes() == results
+    forked = json.loads(Path("other/manifest.json").read_text("utf-8"))["forked_from"]
+    assert forked["run_id"] == json.loads(Path("out/manifest.json").read_text("utf-8"))["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("models.the-answering-model.temperature=0.7", "temperature was 0.1 and is 0.7"),
+        ("run.features=['abstention']", "the setting features"),
+        ("run.replicate_count=2", "the setting replicate_count was 1 and is 2"),
+        ("models.the-parsing-model.model_name=other", "the parsing model openai_endpoint:other"),
+    ],
+)
+def test_a_changed_setting_is_named(run: Run, limited: ScriptedServer, setting: str, named: str) -> None:
+    count = limited.count
+    result = run("resume", "out", "--set", setting)
+    assert result.exit_code == 1, result.output
+    assert named in result.stderr
+    assert limited.count == count
+
+
+def test_changed_code_of_a_plugin_is_named(
+    run: Run, write_benchmark: Files, served: Any, install: Callable[..., Path]
+) -> None:
+    source = """\
+from karenina_core import hookimpl
+
+@hookimpl
+def karenina_register_embedders(registry):
+    registry.add("odd_plugin:Odd", name="odd")
+"""
+    folder = install("karenina-odd", {"odd": "odd_plugin"}, "karenina.plugins", odd_plugin=source)
+    code_digest.cache_clear()
+    with ScriptedServer(failing(Reply.error(500), [])) as server:
+        flags = [*served(server.url), *ONE_ATTEMPT, "--out", "out"]
+        assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
+        (folder / "odd_plugin.py").write_text(f"{source}\n# more\n", "utf-8")
+        code_digest.cache_clear()
+        result = run("resume", "out")
+        code_digest.cache_clear()
+        assert result.exit_code == 1
+        assert "the code of karenina-odd 1.0 (plugin 'odd') has changed" in result.stderr
+        (folder / "odd_plugin.py").write_text(source, "utf-8")
+        assert run("resume", "out").exit_code == 0
+
+
+def test_settings_that_change_no_number_may_change(run: Run, limited: ScriptedServer) -> None:
+    Path("more.toml").write_text("[run]\nbudget_tokens = 1000000\nrequest_timeout = 7.0\n", "utf-8")
+    result = run("resume", "out", "--config", "more.toml", "--concurrency", "3")
+    assert result.exit_code == 0, result.output
+
+
+# What was not written
+
+
+def test_a_key_that_was_not_written_is_asked_for(
+    run: Run, write_benchmark: Files, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer(failing(Reply.error(500), [])) as server:
+        key = ["--set", "models.the-answering-model.endpoint_api_key=a-key-of-mine-0123"]
+        table = ["--set", "models.the-answering-model.model_name=the-answering-model"]
+        flags = [*served(server.url), *ONE_ATTEMPT, *key, *table, "--out", "out"]
+        assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
+        assert all(b"a-key-of-mine" not in file.read_bytes() for file in Path("out").iterdir())
+        result = run("resume", "out")
+        assert result.exit_code == 1
+        assert "--set models.the-answering-model.api_key_env=VARIABLE" in result.stderr
+        monkeypatch.setenv("MINE", "a-key-of-mine-0123")
+        result = run("resume", "out", "--set", "models.the-answering-model.api_key_env=MINE")
+        assert result.exit_code == 0, result.output
+
+
+def test_recorded_answers_that_were_not_written_are_asked_for(
+    run: Run, write_benchmark: Files, write_answers: Files
+) -> None:
+    answers = write_answers(q0="Paris", q1="Rome")
+    flags = ["--answering-interface", "manual", "--manual-traces", answers, "--out", "out"]
+    assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 0
+    assert "--manual-traces FILE" in run("resume", "out").stderr
+    assert run("resume", "out", "--manual-traces", answers).exit_code == 0
+    result = run("resume", "out", "--manual-traces", write_answers(q0="Paris", q1="Paris"))
+    assert result.exit_code == 1
+    assert "recorded_answers" in result.stderr
+
+
+def test_a_sink_whose_password_was_not_written_is_asked_for(
+    run: Run, write_benchmark: Files, served: Any, tmp_path: Path
+) -> None:
+    with ScriptedServer(failing(Reply.error(500), [])) as server:
+        sink = f"jsonl:{tmp_path}/copy.jsonl?password=canary-secret"
+        flags = [*served(server.url), *ONE_ATTEMPT, "--out", "out", "--sink", sink]
+        assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
+        result = run("resume", "out")
+        assert result.exit_code == 1
+        assert "--sink NAME:TARGET" in result.stderr
+        assert "canary-secret" not in result.output
+        assert run("resume", "out", "--sink", sink).exit_code == 0
+    assert all(b"canary-secret" not in file.read_bytes() for file in Path("out").iterdir())
+
+
+# Status
+
+
+def test_the_status_says_how_far_a_run_is_and_what_to_type(run: Run, limited: ScriptedServer) -> None:
+    files = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    shown = run("status", "out")
+    assert shown.exit_code == 0
+    assert "Next: karenina resume out --budget-tokens MORE\n" in shown.stdout
+    said = json.loads(run("status", "out", "--json").stdout)
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == files
+    assert (said["state"], said["items"], said["pid"]) == ("interrupted", 6, None)
+    assert said["outcomes"] == outcomes()
+    assert said["ledger"]["total"]["calls"] == limited.count
+    run("resume", "out", "--budget-tokens", "1000000")
+    assert "Next: karenina show out" in run("status", "out").stdout
+
+
+# Signals
+
+
+def begun(script_path: Path, benchmark: Path, flags: list[str]) -> subprocess.Popen[str]:
+    command = [str(script_path), "verify", str(benchmark), *flags, "--out", "out", "--concurrency", "2"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(wanted: Callable[[Standing], bool]) -> Standing:
+    deadline = time.monotonic() + 60
+    while True:
+        if Path("out/manifest.json").exists() and wanted(found := standing(Path("out"))):
+            return found
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_waits_for_the_calls_that_are_under_way(
+    number: signal.Signals, run: Run, write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+) -> None:
+    ended, asked = threading.Event(), itertools.count(1)
+
+    async def slow(request: Any) -> Any:
+        if next(asked) > 4:
+            await asyncio.to_thread(ended.wait, 60)
+        return script(request)
+
+    with ScriptedServer(slow) as server:
+        started = begun(karenina_script, write_benchmark(*IDS), served(server.url))
+        server.wait_for(6, timeout=60)
+        live = standing(Path("out"))
+        assert (live.state, live.pid) == ("running", started.pid)
+        count = server.count
+        assert count == 6  # the two that are under way are the fifth and the sixth
+        started.send_signal(number)
+        draining(started)
+        assert started.poll() is None
+        ended.set()
+        _, err = started.communicate(timeout=60)
+        assert started.returncode == 130, err
+        assert "To go on, type: karenina resume out" in err
+        found = standing(Path("out"))
+        assert found.state == "interrupted"
+        assert server.count == count
+        assert found.ledger["total"]["calls"] == count
+        assert run("resume", "out").exit_code == 0
+        assert server.count == 12
+
+
+def test_the_second_interrupt_ends_the_run_at_once(
+    run: Run, write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+) -> None:
+    hanging = [True]
+
+    def hangs(request: Any) -> Any:
+        return Reply.hang(30) if "(q1)" in request.text and hanging[0] else script(request)
+
+    with ScriptedServer(hangs) as server:
+        started = begun(karenina_script, write_benchmark("q0", "q1", "q2"), served(server.url))
+        wait_for(lambda found: found.done == 2)
+        started.send_signal(signal.SIGINT)
+        draining(started)
+        assert started.poll() is None
+        at = time.monotonic()
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=60)
+        assert started.returncode == 130, err
+        assert time.monotonic() - at < 20  # the call that is under way would take 30
+        assert "interrupted: 2 of 3 items are done" in err
+        assert "Traceback" not in err
+        hanging[0] = False
+        assert run("resume", "out").exit_code == 0
+    assert outcomes() == {"passed": 3}
+
+
+def test_a_drain_that_finishes_everything_is_no_interruption(
+    write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+) -> None:
+    ended = threading.Event()
+
+    async def slow(request: Any) -> Any:
+        if request.schema:
+            await asyncio.to_thread(ended.wait, 60)
+        return script(request)
+
+    with ScriptedServer(slow) as server:
+        started = begun(karenina_script, write_benchmark("q0"), served(server.url))
+        server.wait_for(2, timeout=60)
+        started.send_signal(signal.SIGINT)
+        draining(started)
+        ended.set()
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 0, err
+    assert standing(Path("out")).state == "completed"

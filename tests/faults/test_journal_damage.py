@@ -1,0 +1,291 @@
+"""A journal that something else has changed: it is noticed, nothing is lost in silence, and the rest can be saved."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import random
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.errors import RunDirectoryError
+from karenina_core.run.journal import Journal
+from karenina_core.run.journal_check import check
+from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_rows import PAGE, RESULTS
+from karenina_core.run.journal_salvage import put_in_place, salvage
+from karenina_core.run.owner import marked
+
+SPEC = importlib.util.spec_from_file_location("journal_world_damage", Path(__file__).with_name("journal_world.py"))
+assert SPEC is not None
+world: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(world)  # type: ignore[union-attr] # a file that is there has a loader
+INVARIANTS = importlib.util.spec_from_file_location("invariants_damage", Path(__file__).with_name("invariants.py"))
+assert INVARIANTS is not None
+invariants: Any = importlib.util.module_from_spec(INVARIANTS)
+INVARIANTS.loader.exec_module(invariants)  # type: ignore[union-attr] # as above
+FLIPS = 300
+Contents = tuple[dict[str, Any], dict[str, Any]]
+
+
+def contents(path: Path) -> Contents:
+    with JournalReader.open(path) as reader:
+        found: Contents = world.contents(reader)
+        return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished journal of 20 items."""
+    path: Path = world.filled(tmp_path_factory.mktemp("whole") / "run", 20)
+    return path
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal whose process was killed: a part of it is in the log. It was not killed right after a commit, when
+    that is in the log but not acknowledged: a loss of that could not be told from a crash, and would cost nothing."""
+    for _ in range(20):
+        folder = tmp_path_factory.mktemp("killed") / "run"
+        world.filled(folder, 10)
+        ended = world.child(lambda tell, folder=folder: asyncio.run(world.run(folder, 10_000, 4, tell)), 0.25)
+        assert ended.code == -9
+        with JournalReader.open(folder) as reader:
+            last = {name: reader.query(f"SELECT max(id) FROM {name}")[0][0] or 0 for name in marked(folder)}
+        if last == marked(folder) and (folder / "journal.sqlite-wal").stat().st_size > 50_000:
+            return folder / "journal.sqlite"
+    raise AssertionError("it was always killed right after a commit")
+
+
+def copied(path: Path, to: Path) -> Path:
+    shutil.copytree(path.parent, to)
+    (to / "journal.sqlite-shm").unlink(missing_ok=True)
+    return to / path.name
+
+
+def flipped(path: Path, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+def is_told_or_harmless(path: Path, before: Contents) -> bool:
+    """Whether the damage is told. If it is not, there is none: everything reads as before."""
+    if not check(path).sound:
+        return True
+    assert contents(path) == before, "what was lost or changed was not told"
+    return False
+
+
+def opens_or_says_what_to_do(path: Path, before: Contents) -> None:
+    try:
+        journal = Journal.open(path.parent)
+    except RunDirectoryError as error:
+        if not any(advice in str(error) for advice in ("karenina doctor", "name a run directory", "update it")):
+            raise
+        return
+    with JournalReader.open(path) as reader:
+        calls, results = world.contents(reader)
+    lost = len(before[0]) - len(calls) + len(before[1]) - len(results)
+    assert bool(lost) <= bool(journal.notes), "rows that are gone are told"
+    assert bool(journal.notes) <= (not check(path).sound)
+    assert calls.items() <= before[0].items()
+    assert results.items() <= before[1].items()
+    journal.close()
+
+
+def test_flipped_bits_are_noticed_and_cost_one_row_at_most(whole: Path, tmp_path: Path, long: bool) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance, before = random.Random(seed), contents(whole)
+    size, told, flips = whole.stat().st_size, 0, FLIPS * (10 if long else 1)
+    for number in range(flips):
+        path = copied(whole, tmp_path / str(number))
+        flipped(path, chance.randrange(size * 8))
+        if is_told_or_harmless(path, before):
+            told += 1
+            saved = salvage(path, path.with_name("saved.sqlite"))
+            calls, results = contents(saved.path)
+            assert calls.items() <= before[0].items()
+            assert results.items() <= before[1].items()
+            assert len(before[0]) - len(calls) + len(before[1]) - len(results) <= 1
+            assert check(saved.path).problems == ()
+            invariants.assert_journal(saved.path)
+        if number % 5 == 0:
+            opens_or_says_what_to_do(path, before)
+        shutil.rmtree(path.parent)
+    assert told > flips // 3  # of a small file, much is empty
+
+
+def test_flipped_bits_in_what_rows_say_are_noticed(whole: Path, tmp_path: Path) -> None:
+    """Where the bytes are known to be live: in the rows themselves."""
+    data, before = whole.read_bytes(), contents(whole)
+    chance = random.Random(4)
+    live = [data.index(body) + chance.randrange(len(body)) for body in list(before[0].values())[:25]]
+    live += [data.index(f"q{item}r{item}".encode()) for item in range(9)]
+    told = 0
+    for number, place in enumerate(live):
+        path = copied(whole, tmp_path / str(number))
+        flipped(path, place * 8 + chance.randrange(8))
+        told += is_told_or_harmless(path, before)
+    assert told == len(live)
+
+
+def test_flipped_bits_in_the_log_are_noticed(killed: Path, tmp_path: Path, long: bool) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance, before = random.Random(seed), contents(copied(killed, tmp_path / "before"))
+    for number in range(600 if long else 60):
+        path = copied(killed, tmp_path / str(number))
+        log = path.with_name("journal.sqlite-wal")
+        flipped(log, chance.randrange(log.stat().st_size * 8))
+        is_told_or_harmless(path, before)
+        if number % 5 == 0:
+            opens_or_says_what_to_do(path, before)
+        shutil.rmtree(path.parent)
+
+
+def test_a_damaged_log_gives_back_what_stands_behind_the_damage(killed: Path, tmp_path: Path) -> None:
+    before = contents(copied(killed, tmp_path / "before"))
+    path = copied(killed, tmp_path / "run")
+    flipped(path.with_name("journal.sqlite-wal"), 8 * (32 + 24 + 3000))
+    assert "write-ahead log" in check(path).problems[0]
+    with pytest.raises(RunDirectoryError, match="karenina doctor"):
+        Journal.open(path.parent)
+    calls, results = contents(salvage(path, path.with_name("saved.sqlite")).path)
+    assert len(before[0]) - len(calls) + len(before[1]) - len(results) <= 1
+    assert len(calls) > 20
+
+
+@pytest.mark.parametrize("page", [0, 1, 2, 3, 5, 8, 11])
+def test_a_page_of_zeros_costs_what_was_on_it(whole: Path, tmp_path: Path, page: int) -> None:
+    before = contents(whole)
+    path = copied(whole, tmp_path / "run")
+    data = bytearray(path.read_bytes())
+    assert len(data) > 12 * PAGE
+    there = data[page * PAGE : (page + 1) * PAGE]
+    with JournalReader.open(whole) as reader:
+        bodies = [*before[0].values(), *(row.body for row in reader.rows(RESULTS))]
+    data[page * PAGE : (page + 1) * PAGE] = bytes(PAGE)
+    path.write_bytes(data)
+    assert not check(path).sound
+    opens_or_says_what_to_do(path, before)
+    saved = salvage(path, path.with_name("saved.sqlite"), "the run")
+    calls, results = contents(saved.path)
+    assert len(before[0]) - len(calls) + len(before[1]) - len(results) == sum(there.count(body) for body in bodies)
+    put_in_place(path.parent, saved)
+    journal = Journal.open(path.parent, run_id="the run")
+    assert (journal.notes, journal.ledger.total.calls) == ((), len(calls))
+    journal.close()
+    assert check(path).problems == ()
+
+
+def test_a_shorter_file_is_noticed(whole: Path, killed: Path, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    for number in range(30):
+        origin, name = (whole, "journal.sqlite") if number % 2 else (killed, "journal.sqlite-wal")
+        path = copied(origin, tmp_path / str(number))
+        before = contents(copied(origin, tmp_path / f"{number} before"))
+        file = path.with_name(name)
+        with file.open("r+b") as opened:
+            opened.truncate(chance.randrange(file.stat().st_size))
+        is_told_or_harmless(path, before)
+        opens_or_says_what_to_do(path, before)
+
+
+def test_the_log_of_another_run_is_noticed(killed: Path, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    ended = world.child(lambda tell: asyncio.run(other_run(folder)), 0.3)
+    assert ended.code == -9
+    path = copied(killed, tmp_path / "run")
+    shutil.copyfile(folder / "journal.sqlite-wal", path.with_name("journal.sqlite-wal"))
+    assert not check(path).sound or check(path).run_id == "another run"
+    with pytest.raises(RunDirectoryError):
+        Journal.open(path.parent, run_id="the run")
+
+
+async def other_run(folder: Path) -> None:
+    journal = Journal.open(folder, run_id="another run")
+    for item in range(100_000):
+        await world.one_item(journal, item)
+
+
+def test_rows_that_cannot_be_read_are_told_and_asked_again(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path / "run")
+    body = contents(whole)[0][(world.call(3).key, 0)]
+    flipped(path, (path.read_bytes().index(body) + 9) * 8)
+
+    async def again() -> None:
+        journal = Journal.open(path.parent)
+        assert [note.split(":")[0] for note in journal.notes] == [
+            f"1 row of the table calls in {path} cannot be read and count as missing"
+        ]
+        assert await journal.take(world.call(3)) is None
+        await journal.put(world.call(3), world.outcome(3), world.FACTS)
+        assert await journal.take(world.call(3)) is not None
+        assert (await journal.take(world.call(4))) is not None
+        await journal.aclose()
+
+    asyncio.run(again())
+
+
+def test_a_log_without_its_file_is_not_taken_for_nothing(killed: Path, tmp_path: Path) -> None:
+    path = copied(killed, tmp_path / "run")
+    path.unlink()
+    before = path.with_name("journal.sqlite-wal").read_bytes()
+    with pytest.raises(RunDirectoryError, match="the file itself is gone"):
+        Journal.open(path.parent)
+    assert path.with_name("journal.sqlite-wal").read_bytes() == before
+
+
+def test_something_else_is_no_journal(tmp_path: Path) -> None:
+    import sqlite3
+
+    for content in (b"", b"not a database " * 1000):
+        (tmp_path / "journal.sqlite").write_bytes(content)
+        assert not check(tmp_path).sound
+        with pytest.raises(RunDirectoryError):
+            Journal.open(tmp_path)
+    (tmp_path / "journal.sqlite").unlink()
+    connection = sqlite3.connect(tmp_path / "journal.sqlite")
+    connection.execute("CREATE TABLE calls(a)")
+    connection.close()
+    before = (tmp_path / "journal.sqlite").read_bytes()
+    with pytest.raises(RunDirectoryError, match="no journal of karenina"):
+        Journal.open(tmp_path)
+    assert (tmp_path / "journal.sqlite").read_bytes() == before
+    with pytest.raises(RunDirectoryError, match="there is no journal"):
+        check(tmp_path / "nothing")
+
+
+def test_a_record_that_cannot_be_one_is_passed_over(whole: Path, tmp_path: Path) -> None:
+    """Its header says that its values are of types which there are not."""
+    path = copied(whole, tmp_path / "run")
+    data = bytearray(path.read_bytes())
+    leaves = [page for page in range(1, len(data) // PAGE) if data[page * PAGE] == 0x0D and data[page * PAGE + 4]]
+    for page in leaves:
+        (pointer,) = struct.unpack_from(">H", data, page * PAGE + 8)
+        columns = 4  # as the table meta has
+        cell = bytes([100, 1, 9 * columns + 1]) + b"\xff" * 9 * columns
+        data[page * PAGE + pointer : page * PAGE + pointer + len(cell)] = cell
+    path.write_bytes(data)
+    assert not check(path).sound
+    saved = salvage(path, path.with_name("saved.sqlite"), "the run")
+    calls, results = contents(saved.path)
+    before = contents(whole)
+    assert calls.items() <= before[0].items()
+    assert results.items() <= before[1].items()
+    assert len(calls) + len(results) > 10
+
+
+def test_a_journal_that_is_gone_is_not_begun_anew(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path / "run")
+    path.unlink()
+    with pytest.raises(RunDirectoryError, match="is gone, and what was paid for was in it"):
+        Journal.open(path.parent, run_id="the run")
+    assert not path.exists()

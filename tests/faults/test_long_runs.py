@@ -1,0 +1,171 @@
+"""Many items, and many runs in one process: memory, CPU, the event loop, open files and threads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+
+SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
+assert SPEC is not None
+world: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(world)  # type: ignore[union-attr] # a file that is there has a loader
+
+BEGIN = """\
+import importlib.util, json, os, sys, threading, time
+from pathlib import Path
+
+where, place, *given = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("fault_world", where)
+world = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(world)
+from karenina_core import ModelConfig, VerificationConfig, hookimpl
+"""
+MANY = (
+    BEGIN
+    + """\
+import asyncio
+from karenina_core.run.prepare import prepare
+from karenina_core.run.runner import Destination, execute
+from karenina_core.testing import ScriptedLLM, application
+
+questions, replicates = map(int, given)
+items, seen = questions * replicates, []
+
+def resident():
+    text = Path("/proc/self/status").read_text("ascii")
+    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+class Look:
+    done = 0
+
+    @hookimpl
+    def karenina_item_finished(self, result, app):
+        self.done += 1
+        if self.done % (items // 10) == 0:
+            seen.append(resident())
+
+class Model(ScriptedLLM):
+    async def ainvoke(self, *args, **facts):
+        self.calls.clear()
+        return await super().ainvoke(*args, **facts)
+
+answerer = Model(lambda call: "It is BCL2. " * 50)
+judge = Model(lambda call: {"target": "BCL2"})
+plugins = (Look(), answerer.adapter("answering"), judge.adapter("judging"))
+app = application(*plugins, installed=world.PLUGINS)
+config = VerificationConfig(
+    answering_models=[ModelConfig(model_name="a", interface="answering")],
+    parsing_models=[ModelConfig(model_name="j", interface="judging")],
+    replicate_count=replicates,
+    concurrency=16,
+)
+prepared = prepare(world.benchmark_of(questions), config, app=app)
+before, begun, wall = resident(), time.process_time(), time.monotonic()
+results = asyncio.run(execute(prepared, Destination(run_dir=Path(place))))
+cpu, wall = time.process_time() - begun, time.monotonic() - wall
+told = {"before": before, "seen": seen, "after": resident(), "cpu": cpu * 1000 / items, "wall": wall}
+print(json.dumps({**told, "outcomes": results.get_summary()["outcomes"]}))
+"""
+)
+RUNS = (
+    BEGIN
+    + """\
+url, runs, questions = given[0], int(given[1]), int(given[2])
+
+def open_files():
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), threading.active_count()
+
+def run(number):
+    here = world.World(Path(place) / str(number), questions=questions)
+    outcomes = here.run(here.config(url, concurrency=8)).get_summary()["outcomes"]
+    assert outcomes == {"passed": questions}, outcomes
+
+for number in range(2):  # what is opened once
+    run(number)
+before = open_files()
+for number in range(runs):
+    run(number + 2)
+print(json.dumps({"before": before, "after": open_files()}))
+"""
+)
+LAGS = (
+    BEGIN
+    + """\
+from karenina_core.run.stalls import Stalls
+
+url, questions, concurrency = given[0], int(given[1]), int(given[2])
+
+class Look:
+    stalls = Stalls()
+
+    @hookimpl
+    def karenina_run_started(self, run, app):
+        self.stalls.start()
+        self.begun, self.before = time.monotonic(), self.stalls.kept_waiting
+
+    @hookimpl
+    def karenina_run_finished(self, summary, status, app):
+        self.busy = (self.stalls.kept_waiting - self.before) / (time.monotonic() - self.begun)
+        self.stalls.stop()
+
+look = Look()
+here = world.World(Path(place), questions=questions, plugins=(look,))
+results = here.run(here.config(url, concurrency=concurrency))
+assert results.get_summary()["outcomes"] == {"passed": questions}
+lags = look.stalls.lags
+told = {"p50": lags.quantile(0.5), "p99": lags.quantile(0.99), "largest": lags.largest, "turns": sum(lags.counts)}
+print(json.dumps({**told, "busy": look.busy, "stalls": look.stalls.count}))
+"""
+)
+
+
+def child(script: str, place: Path, *given: object, timeout: float = 120.0) -> dict[str, Any]:
+    command = [sys.executable, "-c", script, Path(__file__).with_name("fault_world.py"), place, *given]
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def test_memory_does_not_grow_with_the_items_and_each_costs_little(tmp_path: Path, long: bool) -> None:
+    questions, replicates = (100_000, 3) if long else (400, 3)
+    found = child(MANY, tmp_path / "run", questions, replicates, timeout=3600.0 if long else 300.0)
+    print(found)
+    assert found["outcomes"] == {"passed": questions * replicates}
+    first, *_, last = found["seen"]
+    assert len(found["seen"]) == 10
+    assert last <= (1.05 * first if long else 1.05 * first + 5), "in MB; some of a result's 10 KB times 1,200 items"
+    assert found["after"] <= 1.05 * last + 5
+    assert found["cpu"] <= (3.0 if long else 10.0), "milliseconds of CPU an item; a quiet machine takes less than one"
+    world.invariants.assert_journal(tmp_path / "run")
+
+
+def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, long: bool) -> None:
+    """In the full form within 50 ms for 99 of 100 turns, on a machine that has nothing else to do."""
+    questions, chance = (2000 if long else 150), random.Random(1)
+
+    def script(request: ServedRequest) -> Reply:
+        return Reply(world.right(request), latency=chance.uniform(0.05, 0.25))
+
+    with ScriptedServer(script) as server:
+        found = child(LAGS, tmp_path / "run", server.url, questions, 50, timeout=600.0)
+    print(found)
+    assert found["turns"] > 0
+    assert found["p99"] < (0.05 if long and found["busy"] < 0.02 else 5.0)
+
+
+def test_many_runs_in_one_process_leave_no_files_and_no_threads_open(tmp_path: Path, long: bool) -> None:
+    with ScriptedServer(world.right) as server:
+        found = child(RUNS, tmp_path, server.url, 20, 250 if long else 8, timeout=600.0)
+        calls = server.count
+    print(calls, "calls:", found)
+    assert calls == (22 * 500 if long else 22 * 16)
+    for before, after in zip(found["before"], found["after"], strict=True):
+        assert abs(after - before) <= 2, found

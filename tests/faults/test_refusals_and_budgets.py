@@ -1,0 +1,150 @@
+"""Providers that refuse what comes too fast, and runs that may spend only so much."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, evolve, field
+
+from karenina_core import ModelConfig
+from karenina_core.errors import ConfigError
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import UsageMetadata
+from karenina_core.ports import PortCapabilities
+from karenina_core.testing import Reply, ScriptedLLM, ScriptedServer, ServedRequest
+
+SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
+assert SPEC is not None
+world: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(world)  # type: ignore[union-attr] # a file that is there has a loader
+
+PATIENT = RetryPolicy(rate_limited=AttemptPolicy(100, 0.05, 1.0))
+PRICES: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
+
+
+@define(eq=False)
+class Metered:
+    """A server that takes so many requests a second, fewer for a while, and refuses the rest."""
+
+    rate: Callable[[float], float]
+    retry_after: float | None
+    burst: float = 30.0
+    refused: int = 0
+    begun: float = field(factory=time.monotonic)
+    _level: float = 30.0
+    _at: float = 0.0
+
+    def __call__(self, request: ServedRequest) -> Any:
+        now = time.monotonic() - self.begun
+        while self._at < now:
+            step = min(0.01, now - self._at)
+            self._level = min(self.burst, self._level + self.rate(self._at) * step)
+            self._at += step
+        if self._level < 1.0:
+            self.refused += 1
+            return Reply.error(429, retry_after=self.retry_after)
+        self._level -= 1.0
+        return Reply(world.right(request), latency=0.05)
+
+
+@pytest.mark.parametrize("retry_after", [0.4, None], ids=["with Retry-After", "without"])
+def test_a_provider_that_refuses_and_then_takes_less_is_followed(
+    tmp_path: Path, long: bool, retry_after: float | None
+) -> None:
+    questions, rate, drop = (900, 60.0, (10.0, 15.0)) if long else (50, 60.0, (0.5, 1.0))
+    here = world.World(tmp_path / "run", questions=questions)
+    served = Metered(lambda at: rate / 3 if drop[0] <= at < drop[1] else rate, retry_after)
+    with ScriptedServer(served) as server:
+        model = ModelConfig(
+            model_name="m", interface="openai_endpoint", endpoint_base_url=server.url, request_timeout=60.0
+        )
+        config = here.config(
+            server.url,
+            answering_models=[model],
+            parsing_models=[evolve(model, temperature=0.0)],
+            retry_policy=PATIENT,
+            retry_max_elapsed_seconds=600.0,
+            concurrency=100,
+        )
+        served.begun = time.monotonic()
+        here.run(config)
+        wall = time.monotonic() - served.begun
+        attempts = server.count
+        assert here.outcomes() == {"passed": questions}
+        here.check(config, server)
+    ideal = (2 * questions - served.burst) / rate + (drop[1] - drop[0]) * 2 / 3
+    wasted = served.refused / attempts
+    print(f"{wall:.1f} s, ideal {ideal:.1f} s ({wall / ideal:.2f}); {attempts} attempts, {wasted:.0%} wasted")
+    assert here.watch.undercut == []
+    assert attempts == 2 * questions + served.refused
+    assert served.refused > 0
+    assert wasted <= (0.35 if long else 0.75)
+    assert wall <= (1.3 * ideal if long else 60.0), "the machine's own part included; see the simulated clock for ours"
+
+
+def costs(server: ScriptedServer) -> Counter[str]:
+    return Counter(f"{world.judged(request)} {request.text}" for request in server.requests)
+
+
+@pytest.mark.parametrize("unit", ["usd", "tokens"])
+def test_a_budget_that_is_used_up_ends_the_run_and_with_more_it_is_finished(
+    tmp_path: Path, long: bool, unit: str
+) -> None:
+    questions, concurrency = (1000, 50) if long else (30, 6)
+    here = world.World(tmp_path / "run", questions=questions)
+    used = (150, 25)
+    price = used[0] * PRICES["input_cost_per_token"] + used[1] * PRICES["output_cost_per_token"]
+    each = price if unit == "usd" else sum(used)
+    budget = each * questions * 0.7 + each / 2
+    spent: dict[str, Any] = {"budget_usd": budget} if unit == "usd" else {"budget_tokens": int(budget)}
+    with ScriptedServer(lambda request: Reply(world.right(request), usage=used, latency=0.02)) as server:
+        config = here.config(server.url, model=PRICES, concurrency=concurrency, **spent)
+        results = here.run(config)
+        paid = server.count
+        assert here.manifest()["status"] == "interrupted"
+        assert any(f"--budget-{unit}" in note for note in results.notes)
+        assert set(here.outcomes()) == {"passed", "error(budget)"}
+        assert here.outcomes()["error(budget)"] <= concurrency
+        assert budget <= paid * each <= budget + server.peak * each, "no more than the calls under way too much"
+        total = here.manifest()["ledger"]["total"]
+        assert total["calls"] == paid
+        assert total["cost_usd"] == pytest.approx(paid * price)
+        more = evolve(config, **{name: value * 10 for name, value in spent.items()})
+        here.resume(more)
+        assert here.outcomes() == {"passed": questions}
+        assert set(costs(server).values()) == {1}, "what was paid for is not paid for again"
+        assert here.manifest()["ledger"]["total"]["cost_usd"] == pytest.approx(2 * questions * price)
+        here.check(more, server)
+
+
+def test_a_price_that_nobody_knows_is_unknown_and_ends_a_budget_of_dollars(tmp_path: Path) -> None:
+    with ScriptedServer(world.right) as server:
+        here = world.World(tmp_path / "refused", questions=4)
+        with pytest.raises(ConfigError, match="input_cost_per_token"):
+            here.run(here.config(server.url, budget_usd=1.0))
+        assert server.count == 0
+        here = world.World(tmp_path / "unknown", questions=4)
+        config = here.config(server.url)
+        here.run(config)
+        total = here.manifest()["ledger"]["total"]
+        assert (total["cost_usd"], total["unknown_costs"], total["known_cost_usd"]) == (None, 8, 0.0)
+        here.check(config, server)
+
+
+def test_a_price_that_an_adapter_promises_and_does_not_tell_ends_the_run_after_one_call(tmp_path: Path) -> None:
+    model = ScriptedLLM(lambda call: "It is BCL2.", usage=UsageMetadata(10, 5, 15, None))
+    model.capabilities = PortCapabilities(output_channels=("text",), tells_cost=True)
+    here = world.World(tmp_path / "run", questions=20, plugins=(model.adapter("silent"),))
+    silent = [ModelConfig(model_name="s", interface="silent")]
+    config = here.config("http://host", answering_models=silent, parsing_models=silent, budget_usd=5.0)
+    results = here.run(config)
+    assert len(model.calls) == 1
+    assert any("nobody says what calls" in note for note in results.notes)
+    assert here.manifest()["status"] == "interrupted"
+    assert here.manifest()["ledger"]["total"]["cost_usd"] is None

@@ -1,0 +1,159 @@
+"""Runs that are interrupted, ended or stopped by signals, as processes of the console script."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.run.standing import standing
+from karenina_core.testing import Reply, ScriptedServer
+
+
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"{name}_signals", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
+    return module
+
+
+world, invariants = loaded("run_world"), loaded("invariants")
+SCRIPT = Path(sys.executable).with_name("karenina")
+QUESTIONS, CONCURRENCY = 8, 3
+ROOM = 10.0
+"""Seconds beside what is promised: the machine may be busy. `--long` is for a quiet one, and leaves less."""
+
+
+class Process:
+    """The console script, and the time when it was seen to end."""
+
+    def __init__(self, *words: object) -> None:
+        command = [str(SCRIPT), *map(str, words)]
+        self.running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ended(self) -> tuple[int, str]:
+        _, err = self.running.communicate(timeout=120)
+        return self.running.returncode, err
+
+    def wait_until_told(self, text: str) -> str:
+        """Lines of stderr until one has this text."""
+        assert self.running.stderr is not None
+        lines = ""
+        while text not in lines:
+            line = self.running.stderr.readline()
+            assert line, f"it ended without telling {text!r}:\n{lines}"
+            lines += line
+        return lines
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def begun(folder: Path, server: ScriptedServer, more: str = "") -> Process:
+    benchmark = world.write_benchmark(folder.parent / "capitals.jsonld", QUESTIONS)
+    config = world.write_config(folder.parent / "config.toml", server.url, CONCURRENCY, more=more)
+    return Process("verify", benchmark, "--config", config, "--out", folder)
+
+
+def assert_finished_by_resuming(forking: Any, folder: Path, server: ScriptedServer, asked: int) -> None:
+    """Nothing that was paid for is asked again."""
+    resumed = forking.start("resume", folder, "--quiet")
+    assert resumed.wait() == 0, resumed.stderr
+    assert server.count == asked
+    assert len(invariants.assert_run(folder, judged=world.judged(server))) == QUESTIONS
+    invariants.assert_replayed(folder, folder.parent / "again", lambda: server.count)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_waits_for_what_is_asked_and_pays_for_nothing_twice(
+    number: signal.Signals, forking: Any, folder: Path, long: bool
+) -> None:
+    longest = 3.0 if long else 0.5
+
+    async def slow(request: Any) -> Any:
+        await asyncio.sleep(longest)
+        return world.said(request)
+
+    with ScriptedServer(slow) as server:
+        process = begun(folder, server)
+        server.wait_for(CONCURRENCY + 1, timeout=120)  # some have answered, some are under way
+        at = time.monotonic()
+        process.running.send_signal(number)
+        code, err = process.ended()
+        seconds = time.monotonic() - at
+        assert code == 130, err
+        assert seconds <= longest + 1.0 + (1.0 if long else ROOM)
+        paid = server.count
+        calls, results = world.stored(folder)
+        assert len(calls) == paid, "what was asked when the signal came is kept"
+        assert standing(folder).state == "interrupted"
+        invariants.assert_run(folder, complete=False, judged=world.judged(server))
+        assert len(results) < QUESTIONS
+        assert_finished_by_resuming(forking, folder, server, 2 * QUESTIONS)
+
+
+def test_the_second_signal_ends_the_run_at_once(forking: Any, folder: Path, long: bool) -> None:
+    hanging = [True]
+
+    def hangs(request: Any) -> Any:
+        return Reply.hang(100) if hanging[0] and world.number_of(request) % 3 == 2 else world.said(request)
+
+    with ScriptedServer(hangs) as server:
+        process = begun(folder, server)
+        world.wait_until(lambda: (folder / "manifest.json").exists() and standing(folder).done >= 2)
+        process.running.send_signal(signal.SIGINT)
+        process.wait_until_told("interrupt once more to end at once")
+        at = time.monotonic()
+        process.running.send_signal(signal.SIGINT)
+        code, err = process.ended()
+        seconds = time.monotonic() - at
+        assert code == 130, err
+        assert seconds < (0.5 if long else 0.5 + ROOM)
+        assert "Traceback" not in err
+        assert "To go on, type: karenina resume" in err
+        invariants.assert_run(folder, complete=False, judged=world.judged(server))
+        cut = server.count - len(world.stored(folder)[0])
+        assert 0 < cut <= CONCURRENCY
+        hanging[0] = False
+        assert_finished_by_resuming(forking, folder, server, 2 * QUESTIONS + cut)
+
+
+def test_a_stopped_process_keeps_its_run_and_goes_on_as_if_nothing_had_been(
+    forking: Any, folder: Path, long: bool
+) -> None:
+    """Stopped like a computer that sleeps: longer than the calls may take."""
+    seconds, limit = (60.0, 20.0) if long else (2.5, 1.5)
+
+    async def slow(request: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return world.said(request)
+
+    with ScriptedServer(slow) as server:
+        process = begun(folder, server, f"request_timeout = {limit}\n")
+        server.wait_for(CONCURRENCY + 1, timeout=120)
+        process.running.send_signal(signal.SIGSTOP)
+        before = time.monotonic()
+        refused = forking.start("resume", folder, "--quiet")
+        assert refused.wait() == 74
+        assert f"is being written by process {process.running.pid}" in refused.stderr
+        assert standing(folder).pid == process.running.pid
+        time.sleep(max(0.0, seconds - (time.monotonic() - before)))
+        process.running.send_signal(signal.SIGCONT)
+        code, err = process.ended()
+        assert code == 0, err
+        records = invariants.assert_run(folder, judged=world.judged(server))
+        assert [record["metadata"]["outcome"] for record in records].count("error") == 0
+        again = [sum(record["metadata"]["retry_counts"].values()) for record in records]
+        assert max(again) <= 1, "one pause counts against a call once"
+        assert server.count - 2 * QUESTIONS == sum(again) <= CONCURRENCY
+        invariants.assert_replayed(folder, folder.parent / "again", lambda: server.count)

@@ -1,0 +1,213 @@
+"""The outermost port: what was paid for is not asked again, and a wait for a place is no work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from karenina_core import ModelConfig
+from karenina_core.errors import ParseError, PortError
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.metered import (
+    CallFacts,
+    ItemCalls,
+    MeteredPort,
+    StoredCall,
+    StoredReply,
+    current_item,
+)
+from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities
+from karenina_core.testing import ScriptedLLM
+
+MODEL = ModelConfig(model_name="m", interface="scripted")
+ASKED = [Message.user("What is it?")]
+AGAIN = RetryPolicy(server=AttemptPolicy(3))
+Name = tuple[str, int]
+
+
+@define
+class Store:
+    """A call store in memory, without single flight."""
+
+    kept: dict[Name, StoredReply] = field(factory=dict)
+    failures: list[tuple[StoredCall, CallFacts]] = field(factory=list)
+    taken: list[StoredCall] = field(factory=list)
+
+    async def take(self, call: StoredCall) -> StoredReply | None:
+        self.taken.append(call)
+        return self.kept.get((call.key, call.nth))
+
+    async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
+        await asyncio.sleep(0)
+        self.kept[call.key, call.nth] = StoredReply(outcome, facts)
+
+    def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
+        self.failures.append((call, facts))
+
+
+@define
+class Lane:
+    """Lets in after a while, and counts."""
+
+    seconds: float = 0.0
+    entered: int = 0
+    left: list[tuple[CallFacts | None, BaseException | None]] = field(factory=list)
+
+    async def enter(self, call: StoredCall) -> Lane:
+        await asyncio.sleep(self.seconds)
+        self.entered += 1
+        return self
+
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
+        self.left.append((facts, error))
+
+
+def clients(port: MeteredPort, number: int = 1, **facts: Any) -> list[ModelClient]:
+    config = ModelConfig(model_name="m", interface="scripted", retry_policy=AGAIN)
+    return [ModelClient(Model(config=config, llm=port, **facts), []) for _ in range(number)]
+
+
+def in_item(work: Callable[[], Awaitable[Any]], item: ItemCalls | None = None) -> Any:
+    async def run() -> Any:
+        current_item.set(item or ItemCalls(question_id="q1", stage="GenerateAnswer"))
+        return await work()
+
+    return asyncio.run(run())
+
+
+def test_a_reply_that_is_there_is_served_without_a_place_and_without_asking() -> None:
+    store, lane, llm = Store(), Lane(), ScriptedLLM("once")
+    first, second = (clients(MeteredPort(llm, MODEL, lane, store))[0] for _ in range(2))
+    replies = [in_item(lambda c=c: c.invoke("generation", ASKED)) for c in (first, second)]
+    assert [reply.content for reply in replies] == ["once", "once"]
+    assert (len(llm.calls), lane.entered) == (1, 1)
+    assert first.calls[0].usage == second.calls[0].usage == UsageMetadata(10, 5, 15)
+    assert second.calls[0].seconds == pytest.approx(store.kept[next(iter(store.kept))].facts.seconds, abs=0.05)
+
+
+def test_equal_calls_of_one_item_are_told_apart_and_those_of_another_begin_anew() -> None:
+    store, llm = Store(), ScriptedLLM("first", "second")
+
+    async def twice() -> list[str]:
+        (client,) = clients(MeteredPort(llm, MODEL, None, store))
+        return [(await client.invoke("generation", ASKED)).content for _ in range(2)]
+
+    assert in_item(twice) == ["first", "second"]
+    assert in_item(twice) == ["first", "second"]
+    assert len(llm.calls) == 2
+
+
+def test_another_question_is_asked_for_itself_though_the_words_are_the_same() -> None:
+    store, llm = Store(), ScriptedLLM("first", "second")
+    port = MeteredPort(llm, MODEL, None, store)
+    contents = [
+        in_item(lambda: clients(port)[0].invoke("generation", ASKED), ItemCalls(question_id=question)).content
+        for question in ("q1", "q2", "q1")
+    ]
+    assert contents == ["first", "second", "first"]
+
+
+def test_a_call_that_is_tried_again_keeps_its_number_and_what_it_took_is_served_too() -> None:
+    store, llm = Store(), ScriptedLLM(PortError("down", kind="server"), "there")
+    port = MeteredPort(llm, MODEL, None, store)
+    first, second = clients(port, 2)
+    assert in_item(lambda: first.invoke("generation", ASKED)).content == "there"
+    assert in_item(lambda: second.invoke("generation", ASKED)).content == "there"
+    assert [call.nth for call in store.taken] == [0, 0, 0]
+    assert [(c.attempts, dict(c.retries)) for c in (first.calls[0], second.calls[0])] == [(2, {"server": 1})] * 2
+    assert [facts.made for _, facts in store.failures] == [True]
+
+
+def test_a_failure_is_kept_for_the_ledger_and_never_served() -> None:
+    store, llm = Store(), ScriptedLLM(PortError("no", kind="auth"), "now it works")
+    port = MeteredPort(llm, MODEL, None, store)
+    with pytest.raises(PortError):
+        in_item(lambda: clients(port)[0].invoke("generation", ASKED))
+    assert (len(store.failures), store.kept) == (1, {})
+    assert in_item(lambda: clients(port)[0].invoke("generation", ASKED)).content == "now it works"
+
+
+@define
+class Judge:
+    """A parser whose reply is no JSON."""
+
+    capabilities: PortCapabilities = PortCapabilities()
+    asked: int = 0
+
+    async def aparse(self, messages: Any, schema: Any, *, call: Any = None) -> Any:
+        self.asked += 1
+        error = ParseError("no JSON", raw_response="hm")
+        error.usage = UsageMetadata(7, 3, 10)
+        raise error
+
+    async def aclose(self) -> None: ...
+
+
+def test_a_reply_that_cannot_be_read_was_paid_for_and_comes_again_as_it_was() -> None:
+    store, judge = Store(), Judge()
+    port = MeteredPort(judge, MODEL, None, store)
+    for _ in range(2):
+        with pytest.raises(ParseError) as caught:
+            in_item(lambda: port.aparse(ASKED, {"type": "object"}))
+        assert (caught.value.raw_response, caught.value.usage) == ("hm", UsageMetadata(7, 3, 10))
+    assert (judge.asked, store.failures) == (1, [])
+
+
+@define
+class Agent:
+    capabilities: PortCapabilities = PortCapabilities()
+    runs: int = 0
+
+    async def arun(
+        self, messages: Any, tools: Any = (), mcp_servers: Any = None, config: Any = None, *, call: Any = None
+    ) -> AgentResult:
+        self.runs += 1
+        return AgentResult(final_response=f"run {self.runs}")
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize(("folder", "runs"), [(False, 1), (True, 2)])
+def test_work_in_a_folder_is_done_again_because_the_folder_is_gone(tmp_path: Any, folder: bool, runs: int) -> None:
+    store, agent = Store(), Agent()
+    port = MeteredPort(agent, MODEL, None, store)
+    config = AgentConfig(workspace_path=tmp_path if folder else None)
+    finals = [in_item(lambda: port.arun(ASKED, (), None, config)).final_response for _ in range(2)]
+    assert (agent.runs, finals[-1]) == (runs, f"run {runs}")
+    assert store.kept, "it is kept all the same: somebody paid for it"
+
+
+def test_waiting_for_a_place_counts_neither_against_the_limit_nor_as_time_of_the_call() -> None:
+    lane, llm = Lane(seconds=0.3), ScriptedLLM("late but whole", seconds=0.01)
+    (client,) = clients(MeteredPort(llm, MODEL, lane, Store()), max_elapsed=0.15)
+    assert in_item(lambda: client.invoke("generation", ASKED)).content == "late but whole"
+    assert client.calls[0].seconds < 0.2
+
+
+def test_a_place_is_left_with_what_the_call_took_or_with_what_it_ended_in() -> None:
+    lane, failure = Lane(), PortError("no", kind="auth")
+    port = MeteredPort(ScriptedLLM("yes", failure), MODEL, lane, None)
+    in_item(lambda: clients(port)[0].invoke("generation", ASKED))
+    with pytest.raises(PortError):
+        in_item(lambda: clients(port)[0].invoke("generation", ASKED))
+    (facts, nothing), (none, error) = lane.left
+    assert facts is not None
+    assert (facts.usage, nothing, none, error) == (UsageMetadata(10, 5, 15), None, None, failure)
+
+
+def test_a_stage_of_another_version_asks_anew() -> None:
+    store, llm = Store(), ScriptedLLM("old", "new")
+    port = MeteredPort(llm, MODEL, None, store)
+    contents = [
+        in_item(
+            lambda: clients(port)[0].invoke("generation", ASKED), ItemCalls(question_id="q", stage_version=version)
+        ).content
+        for version in ("1", "2", "1")
+    ]
+    assert contents == ["old", "new", "old"]

@@ -1,0 +1,245 @@
+"""A budget is never overshot by more than the calls under way take; an unknown price is unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karenina_core import ModelConfig, VerificationConfig
+from karenina_core.errors import ConfigError, ParseError, PortError
+from karenina_core.model.message import UsageMetadata
+from karenina_core.ports.calls import Request
+from karenina_core.ports.metered import CallFacts, StoredCall
+from karenina_core.ports.prices import cost_of, price_error, priced
+from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult
+from karenina_core.run.budget import Budget, Estimate, Experience, Spent, tokens_of
+from karenina_core.run.gateway import Gateway
+from karenina_core.testing.virtual_time import run_in_virtual_time
+
+DEAR: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
+
+
+def model(name: str = "m", **facts: Any) -> ModelConfig:
+    return ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url="http://host/v1", **facts)
+
+
+def call(text: str = "", task: str = "generation") -> StoredCall:
+    return StoredCall("key", 0, Request("llm", {}, task, 1, ({"role": "user", "content": text},)))
+
+
+def facts(sent: int, said: int, cost: float | None = None, *, untold: bool = False) -> CallFacts:
+    return CallFacts(usage=UsageMetadata(sent, said, sent + said, cost), usage_unavailable=untold)
+
+
+Takes = Sequence[tuple[float, CallFacts | None]]
+
+
+async def spend(way: Gateway, asked: ModelConfig, takes: Takes) -> tuple[int, list[Any]]:
+    """Make these calls at once. How many were under way when the budget was found to be used up, and the errors."""
+    lane, at_the_end = way.lane(asked), -1
+
+    async def one(seconds: float, took: CallFacts | None) -> None:
+        nonlocal at_the_end
+        place = await lane.enter(call())
+        await asyncio.sleep(seconds)
+        under_way = way.under_way
+        place.leave(took, None if took else PortError("no", kind="timeout"))
+        if way.exhausted and at_the_end < 0:
+            at_the_end = under_way
+
+    found = await asyncio.gather(*(one(*facts) for facts in takes), return_exceptions=True)
+    return at_the_end, [error for error in found if error is not None]
+
+
+COSTS = st.lists(st.tuples(st.floats(0.1, 3.0), st.integers(0, 50), st.integers(0, 400)), min_size=1, max_size=40)
+
+
+@given(COSTS, st.floats(0.05, 5.0), st.integers(1, 8), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_a_budget_is_overshot_by_no_more_than_the_calls_under_way_took(
+    costs: list[tuple[float, int, int]], budget: float, most: int, by_adapter: bool
+) -> None:
+    async def main() -> tuple[Gateway, int, list[Any]]:
+        asked = model() if by_adapter else model(**DEAR)
+        way = Gateway(VerificationConfig(budget_usd=budget, max_concurrent_requests=most))
+        made = [(seconds, facts(a, b, cost_of(model(**DEAR), a, b))) for seconds, a, b in costs]
+        return way, *await spend(way, asked, made)
+
+    way, under_way, errors = run_in_virtual_time(main())
+    dearest = max(cost_of(model(**DEAR), a, b) or 0.0 for _, a, b in costs)
+    assert way.spent.usd <= budget + max(under_way, 0) * dearest + 1e-9
+    assert bool(errors) == (way.spent.calls < len(costs))
+    assert all(isinstance(error, PortError) and error.kind == "budget" for error in errors)
+    if errors:
+        assert way.spent.usd >= budget * (1 - 1e-6), "as long as there is something left, it is spent"
+
+
+@given(COSTS, st.integers(1, 4000))
+@settings(max_examples=60, deadline=None)
+def test_a_budget_of_tokens_works_in_the_same_way(costs: list[tuple[float, int, int]], budget: int) -> None:
+    async def main() -> tuple[Gateway, int, list[Any]]:
+        way = Gateway(VerificationConfig(budget_tokens=budget, max_concurrent_requests=5))
+        return way, *await spend(way, model(), [(seconds, facts(a, b)) for seconds, a, b in costs])
+
+    way, under_way, errors = run_in_virtual_time(main())
+    assert way.spent.tokens <= budget + max(under_way, 0) * max(a + b for _, a, b in costs)
+    assert not errors or way.spent.tokens >= budget
+
+
+def test_with_good_estimates_nothing_is_overshot_however_many_could_be_under_way() -> None:
+    async def main() -> Gateway:
+        way = Gateway(VerificationConfig(budget_usd=1.0))
+        cost = cost_of(model(**DEAR), 0, 40)
+        await spend(way, model(**DEAR), [(1.0, facts(0, 40, cost))])
+        await spend(way, model(**DEAR), [(1.0, facts(0, 40, cost))] * 60)
+        return way
+
+    way = run_in_virtual_time(main())
+    assert 1.0 <= way.spent.usd < 1.0 + 0.08 + 1e-9
+
+
+def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:
+    budget = Budget(usd=0.5)
+    budget.settle(Estimate(1, 1, 0.1), facts(1, 1, 0.51), model())
+    assert "0.5 US dollars" in budget.exhausted
+    assert "0.51 in 1 call" in budget.exhausted
+    assert "--budget-usd" in budget.exhausted
+    budget = Budget(tokens=100)
+    budget.settle(Estimate(1, 1), facts(90, 20), model())
+    assert "--budget-tokens" in budget.exhausted
+
+
+def test_a_price_that_nobody_tells_ends_a_budget_of_dollars_after_one_call() -> None:
+    async def main() -> tuple[Gateway, list[Any]]:
+        way = Gateway(VerificationConfig(budget_usd=100.0))
+        return way, (await spend(way, model(), [(1.0, facts(10, 10))] * 20))[1]
+
+    way, errors = run_in_virtual_time(main())
+    assert (way.spent.calls, way.spent.unpriced, way.spent.usd) == (1, 1, 0.0)
+    assert len(errors) == 19
+    assert "input_cost_per_token" in str(errors[0])
+    assert "budget_tokens" in str(errors[0])
+
+
+def test_a_reply_whose_tokens_are_not_told_counts_as_it_was_estimated() -> None:
+    budget = Budget(usd=1.0)
+    budget.settle(Estimate(10, 10, 0.6), facts(0, 0, untold=True), model(**DEAR))
+    assert not budget.exhausted
+    budget.settle(Estimate(10, 10, 0.6), facts(0, 0, untold=True), model(**DEAR))
+    assert "used up" in budget.exhausted
+    tokens = Budget(tokens=30)
+    tokens.settle(Estimate(10, 30), facts(0, 0, untold=True), model())
+    assert tokens.exhausted
+
+
+def test_calls_that_failed_give_back_what_was_set_aside() -> None:
+    async def main() -> Gateway:
+        way = Gateway(VerificationConfig(budget_usd=1.0, max_concurrent_requests=4))
+        assert (await spend(way, model(**DEAR), [(1.0, None)] * 50))[1] == []
+        return way
+
+    way = run_in_virtual_time(main())
+    assert (way.spent.calls, way.spent.failed, way.spent.usd) == (0, 50, 0.0)
+
+
+def test_without_a_budget_an_unknown_price_is_counted_and_not_guessed() -> None:
+    async def main() -> Gateway:
+        way = Gateway(VerificationConfig())
+        await spend(way, model(), [(1.0, facts(1, 2)), (1.0, facts(3, 4, 0.25)), (1.0, facts(0, 0, untold=True))])
+        return way
+
+    spent = run_in_virtual_time(main()).spent
+    assert spent == Spent(3, 0, 4, 6, 0.25, 2, 1)
+    assert spent.tokens == 10
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.builds(
+            facts, st.integers(0, 999), st.integers(0, 999), st.none() | st.floats(0.0, 1.0), untold=st.booleans()
+        )
+    )
+)
+def test_what_is_spent_is_the_sum_of_what_the_calls_took(every: list[CallFacts | None]) -> None:
+    spent = Spent()
+    for took in every:
+        spent = spent.with_call(took)
+    told = [took for took in every if took is not None]
+    assert (spent.calls, spent.failed) == (len(told), len(every) - len(told))
+    assert spent.input_tokens == sum(took.usage.input_tokens for took in told)
+    assert spent.output_tokens == sum(took.usage.output_tokens for took in told)
+    assert spent.usd == pytest.approx(math.fsum(took.usage.cost_usd or 0.0 for took in told))
+    assert spent.unpriced == sum(took.usage.cost_usd is None for took in told)
+    assert spent.untold == sum(took.usage_unavailable for took in told)
+
+
+# Estimates
+
+
+def test_what_a_call_will_take_is_learnt_task_by_task() -> None:
+    experience = Experience()
+    assert experience.estimate(50, "generation", model(max_tokens=70)) == Estimate(50, 70, None)
+    assert experience.estimate(50, "generation", model(max_tokens=None)) == Estimate(50, 1000, None)
+    experience.learn("generation", facts(50, 300, 0.5))
+    experience.learn("generation", facts(50, 500, 1.5))
+    assert experience.estimate(60, "generation", model()) == Estimate(60, 400, 1.0)
+    assert experience.estimate(60, "parsing", model()) == Estimate(60, 400, 1.0), "better than nothing"
+    experience.learn("parsing", facts(50, 20, 0.1))
+    assert experience.estimate(60, "parsing", model()) == Estimate(60, 20, 0.1)
+    assert experience.estimate(60, "parsing", model(**DEAR)).usd == pytest.approx(60 * 0.001 + 20 * 0.002)
+    experience.learn("parsing", facts(0, 0, untold=True))
+    assert experience.estimate(60, "parsing", model()).output_tokens == 20, "what is not told is not nothing"
+
+
+def test_every_text_of_a_request_counts() -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "x" * 400}]}
+    plain = Request("llm", {}, "t", 1, (message,))
+    assert 100 <= tokens_of(plain) <= 110
+    assert tokens_of(Request("llm", {}, "t", 1, (message,), {"description": "x" * 400})) >= tokens_of(plain) + 100
+    tools = {"tools": [{"name": "look", "description": "x" * 400}]}
+    assert tokens_of(Request("llm", {}, "t", 1, (message,), parameters=tools)) >= tokens_of(plain) + 100
+    assert tokens_of(Request("llm", {}, "t", 1, ({"content": "語" * 400},))) >= 300
+
+
+# Prices
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 0.01), st.floats(0, 0.01))
+def test_prices_give_the_cost_of_every_kind_of_reply(sent: int, said: int, dear: float, dearer: float) -> None:
+    asked = model(input_cost_per_token=dear, output_cost_per_token=dearer)
+    usage = UsageMetadata(sent, said, sent + said)
+    error = ParseError("no")
+    error.usage = usage
+    price_error(error, asked)
+    costs = [
+        priced(LLMResponse(content="", usage=usage), asked).usage.cost_usd,
+        priced(ParsePortResult(data={}, usage=usage), asked).usage.cost_usd,
+        priced(AgentResult(final_response="", usage=usage), asked).usage.cost_usd,
+        getattr(error.usage, "cost_usd", None),
+    ]
+    assert costs == [sent * dear + said * dearer] * 4
+
+
+def test_the_adapter_knows_better_and_what_nobody_knows_stays_unknown() -> None:
+    told = LLMResponse(content="", usage=UsageMetadata(1, 1, 2, cost_usd=0.0))
+    assert priced(told, model(**DEAR)) is told
+    untold = LLMResponse(content="", usage_unavailable=True)
+    assert priced(untold, model(**DEAR)) is untold
+    unpriced = LLMResponse(content="", usage=UsageMetadata(1, 1, 2))
+    assert priced(unpriced, model()) is unpriced
+    assert priced("anything", model(**DEAR)) == "anything"
+
+
+@pytest.mark.parametrize("price", ["input_cost_per_token", "output_cost_per_token"])
+def test_one_price_alone_is_refused_and_a_price_of_nothing_is_one(price: str) -> None:
+    alone: dict[str, Any] = {price: 0.1}
+    with pytest.raises(ConfigError, match="both prices"):
+        model(**alone)
+    assert cost_of(model(input_cost_per_token=0, output_cost_per_token=0), 5, 5) == 0.0

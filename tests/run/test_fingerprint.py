@@ -1,0 +1,151 @@
+"""What the numbers of a run depend on: whatever of it changes is noticed and named, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from karenina_core import LLMRubricTrait, ModelConfig, Rubric, hookimpl
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.run.fingerprint import code_digest, differences, fingerprint
+
+Make = Callable[..., Any]
+
+
+def of(here: Any, config: Any = None, **facts: Any) -> dict[str, Any]:
+    """As it is after it was written to a file and read."""
+    told: dict[str, Any] = json.loads(json.dumps(fingerprint(here.prepare(config, **facts)), default=str))
+    return told
+
+
+def test_the_same_run_has_the_same_fingerprint_in_another_process_order(world: Make) -> None:
+    assert differences(of(world(questions=3)), of(world(questions=3))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"question": "What else?"}, "the question 'q1' has another text"),
+        ({"raw_answer": "TP53"}, "the question 'q1' has another template"),
+        ({"question": "What else?", "raw_answer": "TP53"}, "the question 'q1' has another text and template"),
+    ],
+)
+def test_what_changed_of_a_question_is_named(world: Make, make_question: Any, change: Any, named: str) -> None:
+    before = of(world(questions=[make_question(0), make_question(1)]))
+    now = of(world(questions=[make_question(0), evolve(make_question(1), **change)]))
+    assert differences(before, now) == [named]
+
+
+def test_a_changed_trait_is_another_rubric(world: Make) -> None:
+    def asking(text: str) -> dict[str, Any]:
+        rubric = Rubric(llm_traits=[LLMRubricTrait(name="safe", description=text, kind="boolean")])
+        return fingerprint(evolve(world().prepare(), rubrics={"q0": rubric}))
+
+    assert differences(asking("Is it safe?"), asking("Is it harmless?")) == ["the question 'q0' has another rubric"]
+
+
+def test_questions_that_come_and_go_are_named(world: Make, make_question: Any) -> None:
+    before = of(world(questions=[make_question(0), make_question(1)]))
+    now = of(world(questions=[make_question(1), make_question(2)]))
+    assert differences(before, now) == ["the question 'q0' is gone", "the question 'q2' is new"]
+
+
+def test_a_template_that_checks_differently_is_another_template(world: Make, make_question: Any) -> None:
+    asked = make_question(0)
+    template = json.loads(asked.answer_template)
+    template["fields"][0]["ground_truth"] = "TP53"
+    now = of(world(questions=[evolve(asked, answer_template=json.dumps(template))]))
+    assert differences(of(world(questions=[asked])), now) == ["the question 'q0' has another template"]
+
+
+def with_model(**facts: Any) -> dict[str, Any]:
+    return {"answering_models": [ModelConfig(model_name="a", interface="answering", **facts)]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        (
+            {"use_full_trace_for_template": True},
+            "the setting use_full_trace_for_template was false and is true",
+        ),
+        (with_model(max_tokens=5), "the answering model answering:a: max_tokens was 16384 and is 5"),
+        (
+            with_model(extra_kwargs={"seed": 1}),
+            'the answering model answering:a: extra_kwargs was {} and is {"seed": 1}',
+        ),
+        (
+            with_model(endpoint_base_url="http://localhost:1/v1"),
+            'the answering model answering:a: endpoint_base_url was null and is "http://localhost:1/v1"',
+        ),
+    ],
+)
+def test_a_changed_setting_is_named_with_both_values(world: Make, facts: dict[str, Any], named: str) -> None:
+    here = world()
+    assert differences(of(here), of(here, here.config(**facts))) == [named]
+
+
+def test_another_model_is_new_and_the_old_one_is_gone(world: Make) -> None:
+    here = world()
+    other = [ModelConfig(model_name="b", interface="answering")]
+    assert differences(of(here), of(here, here.config(answering_models=other))) == [
+        "the answering model answering:a is gone",
+        "the answering model answering:b is new",
+    ]
+
+
+def test_what_changes_no_number_is_no_difference(world: Make) -> None:
+    here = world()
+    patient = RetryPolicy(server=AttemptPolicy(9, 1.0, 2.0, 2.0))
+    models = [
+        ModelConfig(
+            model_name="a", interface="answering", requests_per_minute=7, request_timeout=3, retry_policy=patient
+        )
+    ]
+    config = here.config(
+        answering_models=models, concurrency=31, retry_policy=patient, budget_tokens=10, request_timeout=3
+    )
+    assert differences(of(here), of(here, config)) == []
+
+
+def test_the_code_of_a_plugin_is_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "made_up_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text("", "utf-8")
+    (package / "inner.py").write_text("x = 1\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    code_digest.cache_clear()
+    first = code_digest("made_up_plugin")
+    assert first == code_digest("made_up_plugin") != ""
+    (package / "inner.py").write_text("x = 2\n", "utf-8")
+    code_digest.cache_clear()
+    second = code_digest("made_up_plugin")
+    code_digest.cache_clear()
+    assert first != second
+    before = {"code": {"odd": {"distribution": "karenina-odd", "version": "1.0", "digest": first}}}
+    now = {"code": {"odd": {"distribution": "karenina-odd", "version": "1.0", "digest": second}}}
+    assert differences(before, now) == ["the code of karenina-odd 1.0 (plugin 'odd') has changed"]
+    newer = {"code": {"odd": {"distribution": "karenina-odd", "version": "1.1", "digest": second}}}
+    assert differences(before, newer) == ["karenina-odd (plugin 'odd') was version 1.0 and is 1.1"]
+    assert differences(before, {"code": {}}) == ["the plugin 'odd' is gone"]
+
+
+def test_code_that_cannot_be_found_has_no_digest() -> None:
+    assert code_digest("no_such_package_at_all") == ""
+
+
+def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(world: Make) -> None:
+    class Looks:
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            """Does nothing."""
+
+    code = of(world(Looks()))["code"]
+    assert {"karenina-core", "verify-template", "declarative-runtime", "answering"} <= set(code)
+    assert not [name for name in code if "Looks" in name or "looks" in name]
+    assert code["karenina-core"]["digest"]

@@ -1,0 +1,370 @@
+"""Providers that refuse, on a virtual clock: how close a run comes to what they allow, and what it wastes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from attrs import define, field, frozen
+
+from karenina_core import ModelConfig, VerificationConfig
+from karenina_core.errors import PortError
+from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import UsageMetadata
+from karenina_core.ports.calls import Request
+from karenina_core.ports.clocks import standing_still
+from karenina_core.ports.metered import CallFacts, StoredCall
+from karenina_core.ports.retry import with_retries
+from karenina_core.run.gateway import Gateway
+from karenina_core.testing.virtual_time import run_in_virtual_time
+
+MODEL = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url="http://host/v1")
+CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))
+FACTS = CallFacts(usage=UsageMetadata(10, 5, 15))
+REFUSAL_TAKES = 0.02
+QUICKLY = RetryPolicy(rate_limited=AttemptPolicy(50, 0.1, 1.0), server=AttemptPolicy(50, 0.1, 1.0))
+
+
+@define(eq=False)
+class Provider:
+    """Takes calls as long as it has room for them. `undercut` counts calls that come before they may."""
+
+    has_room: Callable[[float], bool]
+    latency: Callable[[], float] = lambda: 0.1
+    retry_after: Callable[[float], float | None] = lambda now: None
+    status: int = 429
+    attempts: int = 0
+    refused: int = 0
+    undercut: int = 0
+    under_way: int = 0
+    peak: int = 0
+    asked_to_wait_until: float = -1.0
+
+    async def answer(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self.attempts += 1
+        self.undercut += now < self.asked_to_wait_until - 1e-9
+        self.under_way += 1
+        self.peak = max(self.peak, self.under_way)
+        try:
+            if self.has_room(now):
+                await asyncio.sleep(self.latency())
+                return
+            self.refused += 1
+            wait = self.retry_after(now)
+            await asyncio.sleep(REFUSAL_TAKES)
+            if wait is not None:
+                self.asked_to_wait_until = max(self.asked_to_wait_until, now + REFUSAL_TAKES + wait)
+            kind = "rate_limited" if self.status == 429 else "server"
+            raise PortError("no room", kind=kind, status=self.status, retry_after=wait)  # type: ignore[arg-type]
+        finally:
+            self.under_way -= 1
+
+    @property
+    def wasted(self) -> float:
+        return self.refused / self.attempts
+
+
+def at_a_rate(rate: Callable[[float], float], burst: float) -> Callable[[float], bool]:
+    """A token bucket, whose rate may change."""
+    level, at = burst, 0.0
+
+    def has_room(now: float) -> bool:
+        nonlocal level, at
+        while at < now - 1e-12:
+            step = min(0.01, now - at)
+            level = min(burst, level + rate(at) * step)
+            at += step
+        if level < 1.0:
+            return False
+        level -= 1.0
+        return True
+
+    return has_room
+
+
+def in_windows(calls: int, seconds: float) -> Callable[[float], bool]:
+    """So many calls in each stretch of so many seconds."""
+    taken: dict[int, int] = {}
+
+    def has_room(now: float) -> bool:
+        window = int(now // seconds)
+        taken[window] = taken.get(window, 0) + 1
+        return taken[window] <= calls
+
+    return has_room
+
+
+def until_the_window_ends(seconds: float) -> Callable[[float], float]:
+    return lambda now: (math.floor(now / seconds) + 1) * seconds - now
+
+
+@frozen(kw_only=True)
+class Outcome:
+    seconds: float
+    failed: int
+    history: list[dict[str, object]] = field(repr=False)
+
+
+def ask(
+    provider: Provider,
+    calls: int,
+    policy: RetryPolicy | None = None,
+    workers: int = 200,
+    patience: float = 1e6,
+) -> Outcome:
+    """Make that many calls through a gateway, with the retries of a run."""
+    random.seed(1)
+    failed = 0
+
+    async def main() -> Outcome:
+        way, loop = Gateway(VerificationConfig(retry_max_elapsed_seconds=patience)), asyncio.get_running_loop()
+        lane, waiting = way.lane(MODEL), iter(range(calls))
+
+        async def attempt() -> None:
+            with standing_still():
+                place = await lane.enter(CALL)
+            facts, failure = None, None
+            try:
+                await provider.answer()
+                facts = FACTS
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                place.leave(facts, failure)
+
+        async def worker() -> None:
+            nonlocal failed
+            for _ in waiting:
+                try:
+                    await with_retries(attempt, policy or RetryPolicy(), max_elapsed=patience, clock=loop.time)
+                except PortError:
+                    failed += 1
+
+        await asyncio.gather(*(worker() for _ in range(workers)))
+        assert way.under_way == 0
+        assert way.spent.calls == calls - failed
+        assert way.spent.failed == provider.refused
+        return Outcome(seconds=loop.time(), failed=failed, history=next(iter(way.history().values())))
+
+    return run_in_virtual_time(main())
+
+
+def told(name: str, provider: Provider, outcome: Outcome, ideal: float) -> str:
+    return (
+        f"{name}: {outcome.seconds:.1f} s, ideal {ideal:.1f} s ({outcome.seconds / ideal:.2f}), {provider.attempts} "
+        f"attempts, {provider.wasted:.1%} wasted, {outcome.failed} failed, at most {provider.peak} at once"
+    )
+
+
+@frozen(kw_only=True)
+class Case:
+    name: str
+    make: Callable[[], Provider]
+    calls: int
+    ideal: float
+    policy: RetryPolicy | None = None
+
+
+def varying(mean: float) -> Callable[[], float]:
+    return lambda: mean * random.lognormvariate(0.0, 0.3)
+
+
+SUSTAINED = [
+    Case(
+        name="60/s, Retry-After 1",
+        make=lambda: Provider(at_a_rate(lambda at: 60.0, 6.0), retry_after=lambda now: 1.0),
+        calls=7200,
+        ideal=120.0,
+    ),
+    Case(
+        name="60/s, Retry-After 0.35",
+        make=lambda: Provider(at_a_rate(lambda at: 60.0, 6.0), retry_after=lambda now: 0.35),
+        calls=7200,
+        ideal=120.0,
+    ),
+    Case(
+        name="60/s, a burst of 60, Retry-After 1",
+        make=lambda: Provider(at_a_rate(lambda at: 60.0, 60.0), retry_after=lambda now: 1.0),
+        calls=7200,
+        ideal=119.0,
+    ),
+    Case(
+        name="5/s, calls of 2 s, Retry-After 2",
+        make=lambda: Provider(at_a_rate(lambda at: 5.0, 5.0), varying(2.0), retry_after=lambda now: 2.0),
+        calls=1500,
+        ideal=300.0,
+    ),
+    Case(
+        name="60 in each second, Retry-After to its end",
+        make=lambda: Provider(in_windows(60, 1.0), retry_after=until_the_window_ends(1.0)),
+        calls=7200,
+        ideal=119.1,
+    ),
+    Case(
+        name="60 in every 10 s, Retry-After to their end",
+        make=lambda: Provider(in_windows(60, 10.0), retry_after=until_the_window_ends(10.0)),
+        calls=720,
+        ideal=110.1,
+    ),
+    Case(
+        name="300 in each minute, calls of 2 s, Retry-After to its end",
+        make=lambda: Provider(in_windows(300, 60.0), varying(2.0), retry_after=until_the_window_ends(60.0)),
+        calls=1200,
+        ideal=182.0,
+    ),
+    Case(
+        name="60/s, 40/s for 20 s, Retry-After 1",
+        make=lambda: Provider(
+            at_a_rate(lambda at: 40.0 if 30.0 <= at < 50.0 else 60.0, 6.0), retry_after=lambda now: 1.0
+        ),
+        calls=7200,
+        ideal=126.6,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SUSTAINED, ids=lambda case: case.name)
+def test_sustained_refusals_with_a_wait_cost_little_time_and_few_attempts(case: Case) -> None:
+    provider = case.make()
+    outcome = ask(provider, case.calls, case.policy)
+    print(line := told(case.name, provider, outcome, case.ideal))
+    assert outcome.seconds <= 1.15 * case.ideal, line
+    assert provider.wasted <= 0.35, line
+    assert provider.undercut == 0
+    assert outcome.failed == 0
+    assert len(outcome.history) <= 201
+
+
+def test_a_provider_that_is_slower_for_two_seconds_is_followed_down_and_up() -> None:
+    provider = Provider(at_a_rate(lambda at: 60.0 if 2.0 <= at < 4.0 else 200.0, 20.0))
+    outcome = ask(provider, 1000, QUICKLY)
+    print(line := told("200/s, 60/s for 2 s", provider, outcome, 6.4))
+    assert outcome.seconds <= 1.15 * 6.4, line
+    assert provider.wasted <= 0.35, line
+    assert outcome.failed == 0
+    limits = [float(str(moment["limit"])) for moment in outcome.history]
+    assert min(limits) < 10, "it went down"
+
+
+def test_a_storm_of_half_a_minute_costs_half_a_minute_and_no_call() -> None:
+    provider = Provider(at_a_rate(lambda at: 0.0 if 5.0 <= at < 35.0 else 100.0, 10.0), status=503)
+    outcome = ask(provider, 2000, RetryPolicy(server=AttemptPolicy(6, 2.0, 15.0)))
+    print(line := told("503 for 30 s", provider, outcome, 50.0))
+    assert outcome.seconds <= 1.15 * 50.0, line
+    assert provider.wasted <= 0.35, line
+    assert outcome.failed == 0, line
+
+
+def test_in_a_storm_attempts_are_kept_within_their_number() -> None:
+    provider = Provider(at_a_rate(lambda at: 0.0 if 5.0 <= at < 35.0 else 100.0, 10.0), status=503)
+    outcome = ask(provider, 2000)
+    print(line := told("503 for 30 s, two attempts each", provider, outcome, 50.0))
+    assert provider.attempts <= 2 * 2000
+    assert 0 < outcome.failed <= 64, line
+
+
+def test_a_provider_that_refuses_everything_costs_each_of_five_attempts_no_more_than_the_time_of_a_call() -> None:
+    provider = Provider(lambda now: False)
+    outcome = ask(provider, 200, patience=120.0)
+    assert outcome.failed == 200
+    assert outcome.seconds <= 5 * 125.0
+
+
+def test_a_limit_that_is_known_is_kept_without_a_single_refusal() -> None:
+    provider = Provider(in_windows(300, 60.0))
+
+    async def main() -> float:
+        way = Gateway(VerificationConfig())
+        lane = way.lane(ModelConfig(model_name="m", requests_per_minute=300))
+
+        async def one() -> None:
+            place = await lane.enter(CALL)
+            await provider.answer()
+            place.leave(FACTS, None)
+
+        await asyncio.gather(*(one() for _ in range(900)))
+        return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(main()) <= 1.05 * 180.0
+    assert provider.refused == 0
+
+
+def test_a_provider_that_refuses_nothing_is_not_held_back() -> None:
+    provider = Provider(lambda now: True)
+    outcome = ask(provider, 2000, workers=500)
+    assert outcome.seconds <= 0.61, "128, 256, 500, 500, ... in rounds of 0.1 s"
+    assert provider.peak == 500
+
+
+# Other policies, for comparison
+
+
+def fixed(provider: Provider, calls: int, workers: int, rate: float | None = None) -> Outcome:
+    """So many at once and no more thought: every refusal is tried again after a jittered, growing wait, or after what
+    the provider asks for. `rate` is a bucket in front of it."""
+    chance = random.Random(1)
+
+    async def main() -> Outcome:
+        loop, waiting = asyncio.get_running_loop(), iter(range(calls))
+        may_begin = 0.0
+
+        async def attempt() -> None:
+            nonlocal may_begin
+            if rate is not None:
+                turn = may_begin = max(loop.time(), may_begin + 1.0 / rate)
+                await asyncio.sleep(turn - loop.time())
+            await provider.answer()
+
+        async def worker() -> None:
+            for _ in waiting:
+                for failures in range(10**6):
+                    try:
+                        await attempt()
+                        break
+                    except PortError as error:
+                        wait = chance.uniform(0.0, min(0.1 * 2.0**failures, 10.0))
+                        await asyncio.sleep(max(wait, error.retry_after or 0.0))
+
+        await asyncio.gather(*(worker() for _ in range(workers)))
+        return Outcome(seconds=loop.time(), failed=0, history=[])
+
+    return run_in_virtual_time(main())
+
+
+DROP = Case(
+    name="200/s, 60/s for 2 s, no Retry-After",
+    make=lambda: Provider(at_a_rate(lambda at: 60.0 if 2.0 <= at < 4.0 else 200.0, 20.0)),
+    calls=1000,
+    ideal=6.4,
+    policy=QUICKLY,
+)
+POLICIES: dict[str, Callable[[Provider, Case], Outcome]] = {
+    "10 at once": lambda provider, case: fixed(provider, case.calls, 10),
+    "50 at once": lambda provider, case: fixed(provider, case.calls, 50),
+    "200 at once": lambda provider, case: fixed(provider, case.calls, 200),
+    "90 % of the rate": lambda provider, case: fixed(provider, case.calls, 200, 0.9 * case.calls / case.ideal),
+    "karenina": lambda provider, case: ask(provider, case.calls, case.policy),
+}
+
+
+def test_nothing_that_does_not_know_the_limit_is_faster_without_wasting_more(long: bool) -> None:
+    """The full form prints a table of all cases."""
+    cases = [DROP, *SUSTAINED] if long else [DROP, SUSTAINED[0]]
+    for case in cases:
+        found = {}
+        for name, policy in POLICIES.items():
+            provider = case.make()
+            outcome = policy(provider, case)
+            found[name] = (outcome.seconds / case.ideal, provider.wasted)
+            print(f"{case.name:55} {name:18} {found[name][0]:6.2f} x ideal, {provider.wasted:6.1%} wasted")
+        seconds, wasted = found.pop("karenina")
+        assert seconds <= 1.15
+        assert wasted <= 0.35
+        del found["90 % of the rate"]  # it was told the limit
+        for name, (others_seconds, others_waste) in found.items():
+            assert others_seconds >= 0.95 * seconds or others_waste > wasted, f"{case.name}: {name}"

@@ -1,0 +1,353 @@
+"""The journal as a store of calls and results: nothing is asked twice, and everything is there again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.errors import ParseError, PortError, RunDirectoryError
+from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.calls import Request
+from karenina_core.ports.metered import CallFacts, StoredCall
+from karenina_core.run.journal import Journal
+from karenina_core.run.journal_check import check
+from karenina_core.run.journal_reader import Batch, Done, JournalReader
+from karenina_core.run.journal_rows import CALLS, FAILURES
+
+MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
+FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
+ANSWER = {"reply": {"content": "BCL2"}}
+
+
+def call(text: str = "Which?", nth: int = 0, task: str = "generation", **facts: str) -> StoredCall:
+    request = Request("llm", MODEL, task, 1, (Message.user(text).to_dict(),))
+    return StoredCall(request.key, nth, request, **facts)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 20))
+
+
+def test_what_was_put_is_taken_also_after_the_journal_was_opened_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        await journal.put(call(), ANSWER, FACTS)
+        for _ in range(2):
+            found = await journal.take(call())
+            assert found is not None
+            assert (found.outcome, found.facts) == (ANSWER, FACTS)
+            await journal.aclose()
+            journal = Journal.open(tmp_path)
+        assert await journal.take(call(nth=1)) is None
+        assert await journal.take(call("What?")) is None
+        await journal.aclose()
+
+    run(work())
+
+
+def test_a_judge_that_could_not_be_read_is_kept_as_such(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.take(call())
+        await journal.put(call(), {"error": {"message": "no JSON", "kind": "judge"}}, FACTS)
+        found = await journal.take(call())
+        assert found is not None
+        assert found.outcome == {"error": {"message": "no JSON", "kind": "judge"}}
+        await journal.aclose()
+
+    run(work())
+
+
+@pytest.mark.parametrize("ending", ["put", "failed"])
+def test_who_wants_what_is_being_asked_waits_for_it(tmp_path: Path, ending: str) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        asked = []
+
+        async def one(number: int) -> None:
+            found = await journal.take(call())
+            if found is not None:
+                return
+            asked.append(number)
+            await asyncio.sleep(0.01)
+            if ending == "failed" and len(asked) < 4:
+                journal.failed(call(), PortError("busy", kind="rate_limited", status=429), CallFacts())
+                await one(number)
+            else:
+                await journal.put(call(), ANSWER, FACTS)
+
+        await asyncio.gather(*(one(number) for number in range(20)))
+        assert len(asked) == (1 if ending == "put" else 4)
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert len(list(reader.rows(CALLS))) == 1
+            failures = list(reader.rows(FAILURES))
+        assert [row["error"] for row in failures] == ["rate_limited"] * (len(asked) - 1)
+        assert {(row["status"], row["message"]) for row in failures} <= {(429, "PortError: busy")}
+
+    run(work())
+
+
+def test_nobody_waits_for_someone_who_was_cancelled(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        waiting = [asyncio.create_task(journal.take(call())) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        journal.failed(call(), asyncio.CancelledError(), CallFacts())
+        assert await waiting[1] is None
+        putting = asyncio.create_task(journal.put(call(), ANSWER, FACTS))
+        await asyncio.sleep(0)
+        putting.cancel()  # it was paid for, and is kept
+        found = await waiting[2]
+        assert found is not None
+        assert found.outcome == ANSWER
+        assert journal.ledger.total.failed == 1
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert [row["error"] for row in reader.rows(FAILURES)] == ["cancelled"]
+
+    run(work())
+
+
+def test_a_call_that_was_made_again_is_served_as_it_was_last(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for content in ("one", "two"):  # an agent that works in a folder is not served, and asked again
+            await journal.put(call(), {"reply": {"content": content}}, FACTS)
+        found = await journal.take(call())
+        assert found is not None
+        assert found.outcome["reply"]["content"] == "two"
+        assert journal.ledger.total.calls == 2
+        await journal.aclose()
+
+    run(work())
+
+
+def test_texts_and_numbers_that_no_database_holds(tmp_path: Path) -> None:
+    odd = "\ud800 \0 \u202e 😀" * 500
+    usage = UsageMetadata(10**30, -(10**30), 3, float("nan"), None, None, odd)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        asked = call(odd, stage=odd, trait=odd, question_id=odd, result_id=odd)
+        await journal.take(asked)
+        await journal.put(asked, {"reply": {"content": odd, "object": object}}, CallFacts(usage=usage, seconds=1e308))
+        journal.failed(asked, PortError(odd, status=10**30), CallFacts(usage=usage))
+        await journal.put_result(Done(odd, 1, odd, "error", odd), json.dumps({"content": odd}))
+        await journal.aclose()
+        journal = Journal.open(tmp_path)
+        found = await journal.take(asked)
+        assert found is not None
+        assert found.outcome["reply"]["content"] == odd
+        assert found.facts.usage.input_tokens == 2**63 - 1
+        assert found.facts.usage.cost_usd is None
+        (result,) = journal.reader.results()
+        assert json.loads(result.line) == {"content": odd}
+        await journal.aclose()
+        assert check(tmp_path).problems == ()
+
+    run(work())
+
+
+def test_results_come_in_the_order_of_the_plan_and_replace_each_other(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await asyncio.gather(
+            *(journal.put_result(Done(f"t{n}", n, f"r{n}", "error", "timeout"), f"first {n}") for n in (3, 1, 2, 0))
+        )
+        assert journal.done("t1") == Done("t1", 1, "r1", "error", "timeout")
+        assert journal.done("t9") is None
+        await asyncio.gather(
+            *(journal.put_result(Done("t1", 1, "r1", name), f"{name} 1") for name in ("error", "failed", "passed"))
+        )
+        await journal.put_result(Done("t0", 7, "r0", "passed"), "moved")
+        assert journal.done("t1") == Done("t1", 1, "r1", "passed")
+        assert [(result.task, result.line) for result in journal.reader.results()] == [
+            ("t1", "passed 1"),
+            ("t2", "first 2"),
+            ("t3", "first 3"),
+            ("t0", "moved"),
+        ]
+        assert journal.reader.outcomes() == {"error": 2, "passed": 2}
+        await journal.aclose()
+        journal = Journal.open(tmp_path)
+        assert journal.notes == ()
+        assert journal.done("t0") == Done("t0", 7, "r0", "passed")
+        await journal.put_result(Done("t0", 0, "r0", "passed"), "moved back")
+        await journal.aclose()
+        assert check(tmp_path).problems == ()
+        assert check(tmp_path).rows["results"] == 4
+
+    run(work())
+
+
+def test_batches_are_kept_as_they_were_last(tmp_path: Path) -> None:
+    first = Batch(id="b1", model="m", provider_id="batch_1", status="in_progress", keys=[("k1", 0), ("k2", 1)])
+    second = Batch(id="b2", model="m", provider_id="batch_2", status="submitted")
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await asyncio.gather(journal.put_batch(second), journal.put_batch(first))
+        await journal.put_batch(Batch(id="b2", model="m", provider_id="batch_2", status="completed"))
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert reader.batches() == [first, Batch(id="b2", model="m", provider_id="batch_2", status="completed")]
+
+    run(work())
+
+
+def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 10)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for number in range(3):
+            await asyncio.gather(
+                *(journal.put(call(f"{number}.{n}"), {"reply": f"{number}.{n}"}, FACTS) for n in range(17))
+            )
+            await journal.put_result(Done(f"t{number}", number, "r", "passed"), "x")
+        with JournalReader.open(tmp_path) as reader:  # while it is written
+            assert reader.call(call("1.3").key, 0) is not None
+            assert reader.call(call("9.9").key, 0) is None
+            await journal.put(call("9.9"), ANSWER, FACTS)
+            assert reader.call(call("9.9").key, 0) is not None
+            assert reader.done("t2") is not None
+        for number in range(3):
+            for n in range(17):
+                found = await journal.take(call(f"{number}.{n}"))
+                assert found is not None
+                assert found.outcome == {"reply": f"{number}.{n}"}
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert reader.query("SELECT count(*) FROM call_places") == [(52,)]
+            assert reader.call(call("2.16").key, 0) is not None
+
+    run(work())
+
+
+def test_a_finished_journal_that_is_being_read_may_be_gone_on_with(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.put(call("0"), ANSWER, FACTS)
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert reader.call(call("0").key, 0) is not None
+            journal = Journal.open(tmp_path)
+            for number in range(1, 300):
+                await journal.put(call(f"{number}"), ANSWER, FACTS)
+                if number % 100 == 0:
+                    assert reader.call(call(f"{number}").key, 0) is not None
+            await journal.aclose()
+            assert reader.call(call("299").key, 0) is not None
+            assert len(list(reader.rows(CALLS))) == 300
+            assert not reader.damaged
+        Journal.open(tmp_path).close()
+
+    run(work())
+
+
+def test_replies_are_taken_over_from_another_run(tmp_path: Path) -> None:
+    async def work() -> None:
+        one, other = tmp_path / "one", tmp_path / "other"
+        one.mkdir()
+        other.mkdir()
+        journal = Journal.open(one, run_id="the first")
+        await journal.put(call(question_id="q1"), ANSWER, FACTS)
+        await journal.aclose()
+        before = (one / "journal.sqlite").read_bytes()
+        with JournalReader.open(one) as source:
+            journal = Journal.open(other, sources=[source])
+            found = await asyncio.gather(*(journal.take(call(question_id="q2")) for _ in range(3)))
+            assert [reply.outcome if reply else None for reply in found] == [ANSWER] * 3
+            assert await journal.take(call("What?")) is None
+            await journal.aclose()
+        assert (one / "journal.sqlite").read_bytes() == before
+        assert sorted(path.name for path in one.iterdir()) == ["journal.sqlite", "run.lock"]
+        journal = Journal.open(other)
+        found = [await journal.take(call())]
+        assert found[0] is not None
+        (row,) = journal.reader.rows(CALLS)
+        assert (row["reused_from"], row["question_id"]) == ("the first", "q2")
+        total = journal.ledger.total
+        assert (total.calls, total.reused, total.cost_usd, total.total_tokens) == (0, 1, 0.0, 0)
+        await journal.aclose()
+
+    run(work())
+
+
+def test_the_ledger_adds_up_what_is_known_and_says_what_is_not(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        priced, free = CallFacts(usage=UsageMetadata(10, 5, 15, 0.1)), CallFacts(usage=UsageMetadata(10, 5, 15, None))
+        for number in range(3):
+            await journal.put(call(f"{number}", stage="answer"), ANSWER, priced)
+            await journal.put(call(f"{number}", task="parsing", stage="judge", trait=f"t{number}"), ANSWER, priced)
+        journal.failed(call("x", stage="answer"), PortError("gone", kind="timeout"), CallFacts())
+        journal.failed(call("x", stage="answer"), ParseError("odd"), priced)
+        assert await journal.take(call("y")) is None
+        assert journal.ledger.total.cost_usd == pytest.approx(0.6)
+        await journal.put(call("y", stage="answer"), ANSWER, free)
+        total = journal.ledger.total
+        assert (total.calls, total.failed, total.total_tokens) == (7, 2, 8 * 15)
+        assert (total.cost_usd, total.known_cost_usd, total.unknown_costs) == (None, 0.7, 1)
+        assert {names: sums.calls for names, sums in journal.ledger.by("stage").items()} == {
+            ("answer",): 4,
+            ("judge",): 3,
+        }
+        assert journal.ledger.by("stage", "task")["judge", "parsing"].cost_usd == 0.3
+        told = journal.ledger.to_dict()
+        assert set(told["by_trait"]) == {"t0", "t1", "t2"}
+        assert set(told["by_model"]) == {"scripted:p/m +[t]"}
+        assert told["by_stage"]["judge"]["cost_usd"] == 0.3
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert reader.ledger().to_dict() == told
+
+    run(work())
+
+
+def test_rows_that_wait_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_core.run.journal.CROWD", 50)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        most = 0
+        for number in range(1000):
+            assert await journal.take(call(f"{number}")) is None
+            journal.failed(call(f"{number}"), PortError("busy"), CallFacts())
+            most = max(most, journal._commits.waiting)
+        assert most <= 52
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert len(list(reader.rows(FAILURES))) == 1000
+
+    run(work())
+
+
+def test_a_closed_journal_says_so(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.aclose()
+        with pytest.raises(RunDirectoryError, match="is closed"):
+            await journal.take(call())
+        with pytest.raises(RunDirectoryError, match="is closed"):
+            await journal.put(call(), ANSWER, FACTS)
+
+    run(work())
+
+
+def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+    Journal.open(tmp_path, run_id="mine").close()
+    with pytest.raises(RunDirectoryError, match="that of the run mine, not of the run yours"):
+        Journal.open(tmp_path, run_id="yours")
+    Journal.open(tmp_path, run_id="mine").close()
+    with pytest.raises(RunDirectoryError, match="there is no journal"):
+        JournalReader.open(tmp_path / "elsewhere")

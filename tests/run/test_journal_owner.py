@@ -1,0 +1,120 @@
+"""One process writes to a run directory, and the others are told which."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from karenina_core.errors import RunDirectoryError
+from karenina_core.run.journal import Journal
+from karenina_core.run.owner import RunLock, marked, owner_of
+
+OWNER = """\
+import sys, time
+from pathlib import Path
+from karenina_core.run.owner import RunLock
+with RunLock(Path(sys.argv[1])):
+    print("mine", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def owner(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "mine\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_owner_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:
+    with owner(tmp_path) as process:
+        begun = time.monotonic()
+        with pytest.raises(RunDirectoryError, match=f"is being written by process {process.pid};.*kill -TERM"):
+            RunLock(tmp_path).acquire()
+        with pytest.raises(RunDirectoryError, match=f"process {process.pid};"):
+            Journal.open(tmp_path)
+        assert time.monotonic() - begun < 20
+        assert owner_of(tmp_path) == process.pid
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["run.lock"]
+
+
+def test_a_stopped_owner_keeps_what_it_owns_and_a_killed_one_does_not(tmp_path: Path) -> None:
+    with owner(tmp_path) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(RunDirectoryError, match=f"process {process.pid};"):
+            RunLock(tmp_path).acquire()
+        os.kill(process.pid, signal.SIGCONT)
+        with pytest.raises(RunDirectoryError):
+            RunLock(tmp_path).acquire()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert owner_of(tmp_path) is None
+        with RunLock(tmp_path):
+            assert owner_of(tmp_path) == os.getpid()
+
+
+def test_within_a_process_there_is_one_owner_too(tmp_path: Path) -> None:
+    with RunLock(tmp_path):
+        with pytest.raises(RunDirectoryError, match=f"process {os.getpid()};"):
+            RunLock(tmp_path).acquire()
+        with pytest.raises(RunDirectoryError, match=f"process {os.getpid()};"):
+            Journal.open(tmp_path)
+    assert owner_of(tmp_path) is None
+    RunLock(tmp_path).acquire().release()
+
+
+def test_a_child_that_outlives_its_owner_owns_nothing(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path).acquire()
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    os.close(reading)
+    try:
+        assert owner_of(tmp_path) == os.getpid()
+        lock.release()
+        with RunLock(tmp_path):
+            assert owner_of(tmp_path) == os.getpid()
+    finally:
+        os.close(writing)
+        os.waitpid(pid, 0)
+
+
+def test_of_two_journals_with_a_lock_of_their_caller_the_caller_releases_it(tmp_path: Path) -> None:
+    with RunLock(tmp_path) as lock:
+        Journal.open(tmp_path, lock=lock).close()
+        assert lock.held
+        assert owner_of(tmp_path) == os.getpid()
+        Journal.open(tmp_path, lock=lock).close()
+    assert owner_of(tmp_path) is None
+
+
+def test_what_the_journal_held_survives_its_owner(tmp_path: Path) -> None:
+    assert marked(tmp_path) == {}
+    with RunLock(tmp_path) as lock:
+        lock.mark({"calls": 12, "results": 5})
+        lock.mark({"calls": 9})
+    assert marked(tmp_path) == {"calls": 9}
+    with RunLock(tmp_path):
+        assert marked(tmp_path) == {"calls": 9}
+
+
+def test_where_nobody_ever_was_there_is_no_owner(tmp_path: Path) -> None:
+    assert owner_of(tmp_path) is None
+    assert owner_of(tmp_path / "nothing") is None
+    with pytest.raises(RunDirectoryError, match="cannot be written"):
+        RunLock(tmp_path / "nothing").acquire()
+    assert list(tmp_path.iterdir()) == []

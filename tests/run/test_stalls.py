@@ -1,0 +1,121 @@
+"""What holds the event loop up is told with its place; a run that is held up by nothing says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.run.runner import Destination
+from karenina_core.run.stalls import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_told
+from karenina_core.testing import ScriptedCall, ScriptedLLM
+
+
+def hold_up(seconds: float) -> None:
+    """Keep the thread busy, as a loop over a long list does; others have their turns."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def held_up(lines: list[str]) -> list[str]:
+    return [line for line in lines if "held up" in line]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    caplog.set_level(logging.INFO, "karenina")
+    return lambda: held_up(caplog.messages)
+
+
+def test_a_long_turn_is_told_with_its_place(lines: Callable[[], list[str]]) -> None:
+    async def main() -> int:
+        with stalls_told() as stalls:
+            await asyncio.sleep(0.1)
+            hold_up(6 * LONGEST_TURN)
+            await asyncio.sleep(0.3)
+        return stalls.count
+
+    assert asyncio.run(main()) >= 1
+    assert any("hold_up (run/test_stalls.py:" in line and " < main (" in line for line in lines())
+
+
+def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "karenina")
+
+    async def main() -> None:
+        for factor in (2.0 * LONGEST_TURN, 2.0 * LOUD):
+            with stalls_told():
+                hold_up(factor)
+
+    asyncio.run(main())
+    levels = [record.levelname for record in caplog.records if "held up" in record.getMessage()]
+    assert levels[-1] == "WARNING"
+    assert set(levels[:-1]) <= {"INFO"}
+
+
+def test_a_turn_that_does_not_end_is_told_when_nobody_looks_any_more(lines: Callable[[], list[str]]) -> None:
+    async def main() -> None:
+        with stalls_told():
+            hold_up(6 * LONGEST_TURN)
+
+    asyncio.run(main())
+    assert len(lines()) == 1
+
+
+def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
+    from karenina_core.run.stalls import Stalls
+
+    stalls = Stalls()
+    for _ in range(3 * MOST_TOLD):
+        stalls._tell(10, "somewhere")
+    assert (stalls.count, len(lines())) == (3 * MOST_TOLD, MOST_TOLD)
+
+
+def test_waiting_is_no_stall_and_nothing_stays_behind() -> None:
+    async def main() -> Lags:
+        with stalls_told() as stalls:
+            await asyncio.sleep(0.5)
+        return stalls.lags
+
+    before = threading.active_count()
+    assert sum(asyncio.run(main()).counts) >= 1
+    assert threading.active_count() == before
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1))
+def test_lags_are_known_to_a_tenth(seconds: list[float]) -> None:
+    lags = Lags()
+    for lag in seconds:
+        lags.add(lag)
+    assert lags.largest == max(seconds)
+    ordered = sorted(seconds)
+    for part in (0.5, 0.99, 1.0):
+        exact = ordered[max(0, -int(-part * len(ordered) // 1) - 1)]
+        assert exact <= lags.quantile(part) * (1 + 1e-9) or exact > lags.bounds[-1]
+        assert lags.quantile(part) <= max(1.1 * exact, lags.bounds[0]) * (1 + 1e-9)
+
+
+def test_without_any_turn_nothing_was_late() -> None:
+    assert Lags().quantile(0.99) == 0.0
+
+
+@pytest.mark.parametrize("where", ["in memory", "run directory"])
+def test_a_model_that_holds_up_a_run_is_named(
+    world: Callable[..., Any], lines: Callable[[], list[str]], tmp_path: Path, where: str
+) -> None:
+    def busy(call: ScriptedCall) -> str:
+        hold_up(4 * LONGEST_TURN)
+        return "It is BCL2."
+
+    made = world(answerer=ScriptedLLM(busy), questions=2)
+    made.run(destination=Destination(run_dir=tmp_path / "run") if where == "run directory" else None)
+    assert any("hold_up (run/test_stalls.py:" in line for line in lines())
