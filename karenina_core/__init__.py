@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .run.results import VerificationResultSet
     from .run.resume import aresume_run, resume_run
     from .run.single import arun_single_model_verification, run_single_model_verification
+    from .run.undoing import undo_repair
 
 __version__ = "0.1.0"
 
@@ -104,6 +105,7 @@ _HOMES = {
     "repair_run": "run.repair",
     "resume_run": "run.resume",
     "run_single_model_verification": "run.single",
+    "undo_repair": "run.undoing",
 }
 
 __all__ = [
@@ -160,6 +162,7 @@ __all__ = [
     "repair_run",
     "resume_run",
     "run_single_model_verification",
+    "undo_repair",
 ]
 
 

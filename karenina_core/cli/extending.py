@@ -37,6 +37,8 @@ def extend(folder: Path, options: Mapping[str, Any]) -> int:
     with own_stdout() as out:
         configure()
         found = _checked(folder, options)
+        for line in found.missing:
+            note(f"Warning: {line}")
         if not options["quiet"]:
             note(_announced(folder, found))
         counts = found.found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,12 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
 def _advice(folder: Path, found: Mapping[str, Any]) -> list[str]:
     if found["sound"]:
         return []
+    where = shlex.quote(str(folder))
     if found["written_by"] is not None:
-        return [f"Process {found['written_by']} writes to it: stop that first, then: karenina doctor {folder}"]
+        return [f"Process {found['written_by']} writes to it: stop that first, then: karenina doctor {where}"]
     if found["replaced"]:
-        return [f"The damaged journal is now {found['replaced']}. To go on: karenina resume {folder}"]
+        return [f"The damaged journal is now {found['replaced']}. To go on: karenina resume {where}"]
     return [
-        f"What can be read is in {found['salvaged']['journal']}. To go on with it: karenina doctor {folder} --replace",
+        f"What can be read is in {found['salvaged']['journal']}. To go on with it: karenina doctor {where} --replace",
         "What is missing there is asked again.",
     ]

@@ -50,7 +50,9 @@ FILE = click.Path(path_type=Path)
     help="With this kind of error (judge, timeout, ...), or failed by this guard. Repeatable.",
 )
 @click.option("--stage", "stages", multiple=True, metavar="NAME", help="In which this stage failed. Repeatable.")
+@click.option("--unscored", is_flag=True, help="With a trait that has no score because of an error.")
 @click.option("--dry-run", is_flag=True, help="Say what would be made anew, and change nothing.")
+@click.option("--undo", is_flag=True, help="Take the repair back that has not ended, else the latest one.")
 @options_of_a_later_run(
     before="the beginning",
     spent="the whole run may spend, what it has spent already included",
@@ -61,13 +63,25 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Make results of the finished run in DIR anew, in the run itself. Its calls are really made again. Results must
     fit every option that chooses; of one that is repeated, any.
 
-    What was there before is kept in DIR/repairs. A repair that was interrupted is gone on with by `karenina resume`.
+    What was there before is kept in DIR/repairs, and --undo puts it back. A repair that was interrupted, or met with
+    errors that may be gone, is gone on with by `karenina resume`.
     Where something changed that affects the numbers, nothing is repaired: `karenina resume DIR --fork` begins another
     run that takes over what still holds.
 
     \b
     Exit codes: those of `karenina verify`; 0 for --dry-run.
     """
-    from .repairing import repair
+    from .repairing import repair, take_back
 
+    if options["undo"]:
+        if others := [flag for flag in _given(ctx) if flag not in ("--undo", "--json", "--quiet")]:
+            raise click.UsageError(f"--undo takes a whole repair back; leave out {', '.join(others)}")
+        ctx.exit(take_back(directory, as_json=options["as_json"]))
     ctx.exit(repair(directory, options, ctx.meta[ARGUMENTS]))
+
+
+def _given(ctx: click.Context) -> list[str]:
+    """The options of the command line."""
+    typed = click.core.ParameterSource.COMMANDLINE
+    options = (option for option in ctx.command.params if isinstance(option, click.Option))
+    return [option.opts[0] for option in options if option.name and ctx.get_parameter_source(option.name) is typed]

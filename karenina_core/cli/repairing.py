@@ -13,6 +13,7 @@ from ..run.directory import read_manifest
 from ..run.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
 from ..run.repairs import REPAIR
 from ..run.resume import Resumption, Wanted
+from ..run.undoing import undo_repair
 from .exits import OK
 from .flags import trust_line
 from .output import Part, Table, note, own_stdout, print_json, print_parts
@@ -23,7 +24,7 @@ from .selection import select_questions
 from .summary import run_parts
 from .verification import ended, told_failures
 
-__all__ = ["repair"]
+__all__ = ["repair", "take_back"]
 
 CHOSEN = ("answering_models", "parsing_models", "replicates", "outcomes", "details", "stages")
 
@@ -55,12 +56,24 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
     return ended(results, found.items, folder)
 
 
+def take_back(folder: Path, *, as_json: bool) -> int:
+    """Have the run as it was before its latest repair. Returns the exit code. Raises ConfigError, RunDirectoryError."""
+    with own_stdout() as out:
+        configure()
+        own = undo_repair(folder)
+        if as_json:
+            print_json({"run_dir": str(folder), "undone": str(own)}, out)
+        else:
+            print_parts([f"{folder} is as it was before the repair whose record is in {own}"], out)
+    return OK
+
+
 def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:
     """Raises ConfigError."""
     chosen: dict[str, Any] = {name: options[name] or None for name in CHOSEN}
     if options["questions"] is not None:
         chosen["question_ids"] = select_questions(options["questions"], read_manifest(folder)["questions"])
-    return RepairSelection(**chosen, everything=options["everything"])
+    return RepairSelection(**chosen, unscored=options["unscored"], everything=options["everything"])
 
 
 def _begun(folder: Path, plan: RepairPlan, options: Mapping[str, Any], trusting: str) -> Resumption:

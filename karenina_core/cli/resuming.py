@@ -30,6 +30,8 @@ def resume(folder: Path, options: Mapping[str, Any]) -> int:
         wanted = Wanted(fork=options["fork"], retry_failed=options["retry_failed"], sinks=options["sinks"] or None)
         trusting = f"{resume_line(folder)} --trust"
         found = checked(folder, options, trusting, lambda configured: resumption(folder, configured, wanted))
+        for line in found.missing:
+            note(f"Warning: {line}")
         if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
             note(_announced(found))
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)

@@ -89,7 +89,7 @@ def _next(found: Standing, folder: Path) -> str:
         return f"karenina status {shlex.quote(str(folder))}"
     if not found.is_resumable:
         return f"karenina show {shlex.quote(str(folder))}"
-    return resume_line(folder, found.used_up)
+    return resume_line(folder, found.used_up) + (" --trust" if found.trusted else "")
 
 
 def _ago(moment: datetime | None) -> str:

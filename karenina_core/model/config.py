@@ -268,7 +268,7 @@ class VerificationConfig:
     """What may happen to code and models that a benchmark file brings: `trusted` runs its Python templates and
     functions in this process, and asks the models that its traits name (`model_override`)."""
     task_ordering: TaskOrdering = _word("auto", TaskOrdering)
-    """The order in which answers are begun. `generation_order`: model by model, question by question.
+    """The order in which answers are begun. `generation_order`: question by question, each to all answering models.
     `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
     `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
     `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models

@@ -64,12 +64,13 @@ class BatchPort(Protocol):
         ...
 
     async def submit(self, name: str, calls: Sequence[BatchCall]) -> str:
-        """Send the calls; returns the provider's id of the batch. `name` is what `find` finds it by."""
+        """Send the calls; returns the provider's id of the batch. `name` is what `find` finds it by. After an error
+        that is no refusal, `find` is asked before the next attempt."""
         ...
 
     async def find(self, name: str) -> str | None:
-        """The provider's id of a batch that may have been sent before the process ended; None where there is none, or
-        where the provider cannot tell."""
+        """The provider's id of a batch that may have been sent, although its id never came; None where there is none,
+        or where the provider cannot tell. The calls are sent again then, and the run says so."""
         ...
 
     async def poll(self, batch_id: str) -> BatchState: ...

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from ..errors import ParseError
+from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..model.message import Message, UsageMetadata
 from .calls import Request, agent_from, agent_to, error_from, error_to, llm_from, llm_to, parse_from, parse_to
@@ -53,6 +53,8 @@ class ItemCalls:
     stage: str = ""
     stage_version: str = "1"
     numbers: dict[str, set[int]] = field(factory=dict)
+    unaffordable: bool = False
+    """Whether a call was refused because the budget is used up: with a higher one more may come of the item."""
 
     def reserve(self, key: str) -> int:
         """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
@@ -98,6 +100,10 @@ class CallFacts:
     retries: Mapping[str, int] = field(factory=dict)
     made: bool = True
     """Whether the provider was asked at all: without a place for it, a call is not made."""
+    estimated_tokens: int | None = None
+    """What it counts as against a budget where nobody said how many tokens it took; None: that is known, or nothing."""
+    estimated_usd: float | None = None
+    """The same where nobody said what it cost."""
 
 
 @frozen
@@ -136,8 +142,9 @@ class Lane(Protocol):
 class Place(Protocol):
     """What a call occupies while it is under way."""
 
-    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
-        """The call is over: with what it took, or with what it ended in."""
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
+        """The call is over: with what it took, with what it ended in, or both. Returns what it took, as it is counted;
+        None: it ended in an error, and cost nothing."""
         ...
 
 
@@ -229,7 +236,7 @@ class MeteredPort:
         try:
             found = await self._found(call) if again else None
             if found is None:
-                return await self._asked(call, ask, to)
+                return await self._asked(call, item, ask, to)
         except ParseError:
             raise  # a reply, though no proper one
         except BaseException:
@@ -247,23 +254,28 @@ class MeteredPort:
         with standing_still():  # somebody else may be asking the same
             return await self.store.take(call)
 
-    async def _asked(self, call: StoredCall, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]) -> T:
-        place = await self._place(call)
+    async def _asked(
+        self, call: StoredCall, item: ItemCalls, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]
+    ) -> T:
+        place = await self._place(call, item)
+        begun = time.monotonic()
         try:
-            answer, facts = await self._in_lane(place, ask)
-        except ParseError as error:  # the reply was paid for, and asking again in the same way may give the same
-            if self.store is not None:
-                await self.store.put(call, {"error": error_to(error)}, _facts(error))
-            raise
+            answer = priced(await ask(), self.model)
         except BaseException as error:
-            if self.store is not None:
-                self.store.failed(call, error, _facts())
+            told = _facts_of_failure(error, self.model, time.monotonic() - begun)
+            facts = _left(place, told, error)
+            if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
+                if self.store is not None:
+                    await self.store.put(call, {"error": error_to(error)}, facts)
+            elif self.store is not None:
+                self.store.failed(call, error, facts)
             raise
+        facts = _left(place, _facts(answer, time.monotonic() - begun), None)
         if self.store is not None:
             await self.store.put(call, {"reply": to(answer)}, facts)
         return answer
 
-    async def _place(self, call: StoredCall) -> Place | None:
+    async def _place(self, call: StoredCall, item: ItemCalls) -> Place | None:
         if self.lane is None:
             return None
         try:
@@ -271,30 +283,36 @@ class MeteredPort:
                 return await self.lane.enter(call)
         except BaseException as error:
             _attempts().not_made()
+            item.unaffordable |= isinstance(error, PortError) and error.kind == "budget"
             if self.store is not None:
                 self.store.failed(call, error, evolve(_facts(), made=False))
             raise
 
-    async def _in_lane(self, place: Place | None, ask: Callable[[], Awaitable[T]]) -> tuple[T, CallFacts]:
-        begun = time.monotonic()
-        facts, failure = None, None
-        try:
-            answer = priced(await ask(), self.model)
-            facts = _facts(answer, time.monotonic() - begun)
-        except BaseException as error:
-            failure = error
-            if isinstance(error, ParseError):
-                price_error(error, self.model)
-                facts = _facts(error, time.monotonic() - begun)
-            raise
-        finally:
-            if place is not None:
-                place.leave(facts, failure)
-        return answer, facts
-
 
 def _attempts() -> Attempts:
     return this_call.get() or Attempts(count=1)
+
+
+def _left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:
+    """What the call took, once its place is free."""
+    counted = facts if place is None else place.leave(facts, error)
+    if counted is None or facts is None:
+        tokens, usd = (counted.estimated_tokens, counted.estimated_usd) if counted is not None else (None, None)
+        return evolve(facts or _facts(), estimated_tokens=tokens, estimated_usd=usd)
+    return counted
+
+
+def _facts_of_failure(error: BaseException, model: ModelConfig, seconds: float) -> CallFacts | None:
+    """What a call took that ended in an error, where the error tells it: a judge's useless reply, or what an agent had
+    done until then. None: nobody says."""
+    if isinstance(error, ParseError):
+        price_error(error, model)
+        return _facts(error, seconds)
+    done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+    if not isinstance(done, AgentResult):
+        return None
+    facts = _facts(priced(done, model), seconds)
+    return facts if facts.usage.total_tokens or facts.usage.cost_usd is not None else None
 
 
 def _facts(reply: Any = None, seconds: float = 0.0) -> CallFacts:

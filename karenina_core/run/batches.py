@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from attrs import define, evolve, field
@@ -28,6 +29,8 @@ PREFIX = "call-"
 DONE = "fetched"
 """The status of a batch whose replies are all in the journal."""
 GROWTH = 1.5
+REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
+"""Kinds of errors after which it is certain that the provider has not taken a batch."""
 UNANSWERED = "the batch {} is over ({}), and has no reply to this call"
 AFTER = {"expired": "timeout", "cancelled": "cancelled"}
 """Kinds of errors of calls without a reply, by how the batch ended."""
@@ -46,7 +49,6 @@ class Gathered:
     body: str
     outcome: asyncio.Future[Any] = field(factory=_future)
     """The body of the reply, a PortError, or `NOT_SENT`: never an exception, which somebody would have to fetch."""
-    given_up: bool = False
 
 
 @define(eq=False)
@@ -122,11 +124,16 @@ class SentBatch:
             )
             await self.put("lost")
             return self._settle_rest(NOT_SENT)
+        how = "" if error.kind in RETRYABLE else " --retry-failed"
         if self.row.provider_id:
-            how = "" if error.kind in RETRYABLE else " --retry-failed"
             self.batching.remark(
                 f"the batch {self.row.provider_id} of {self.row.model} is left at the provider ({one_line(error)}); "
                 f"when that is mended, karenina resume{how} fetches it"
+            )
+        elif self.row.status == "sending":
+            self.batching.remark(
+                f"the provider has not told whether it took the batch {self.row.id} of {self.row.model} "
+                f"({one_line(error)}); when that is mended, karenina resume{how} looks for it"
             )
         error.final = True
         return self._settle_rest(error)
@@ -139,33 +146,58 @@ class SentBatch:
         try:
             if self.calls:
                 await self.put("sending")
-                sent = [BatchCall(f"{PREFIX}{place}", call.body) for place, call in enumerate(self.calls)]
-                found: str | None = await self._tried(lambda: port.submit(self.row.id, sent), model)
+                found: str | None = await self._submitted(port, model)
             else:
                 found = await self._tried(lambda: port.find(self.row.id), model)
+                if found is None:
+                    self._sent_again()
             await (self.put("sent", provider_id=found) if found else self.put("lost"))
-        except PortError:
-            if self.calls:
-                await self.put("refused")
-            raise
         finally:
             self._sending = False
         self.calls = ()
         return found is not None
 
+    async def _submitted(self, port: BatchPort, model: ModelConfig) -> str:
+        """The provider's id. What may have arrived although no reply came is looked for before it is sent again, and
+        where nobody can tell, it stays `sending`: a resumed run looks again. Raises PortError."""
+        calls = [BatchCall(f"{PREFIX}{place}", call.body) for place, call in enumerate(self.calls)]
+        unclear = False
+
+        async def attempt() -> str:
+            nonlocal unclear
+            if unclear:
+                if found := await port.find(self.row.id):
+                    return found
+                self._sent_again()
+            try:
+                return await port.submit(self.row.id, calls)
+            except BaseException as error:  # also where time is up
+                unclear = unclear or not (isinstance(error, PortError) and error.kind in REFUSALS)
+                raise
+
+        try:
+            return await self._tried(attempt, model)
+        except PortError:
+            if not unclear:
+                await self.put("refused")
+                raise
+            with suppress(PortError, TimeoutError):
+                if found := await _proper(lambda: port.find(self.row.id)):
+                    return found
+            raise
+
+    def _sent_again(self) -> None:
+        told = (
+            f"the provider does not list the batch {self.row.id} of {self.row.model}, which may have been sent: its "
+            f"{plural(len(self.row.keys), 'call')} are sent again, and paid for twice if it has taken the batch"
+        )
+        if told not in self.batching.remarks:
+            self.batching.remark(told)
+
     async def _tried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
         """With the model's retries. Raises PortError."""
-
-        async def proper() -> T:
-            try:
-                return await attempt()
-            except (KareninaError, TimeoutError):
-                raise
-            except Exception as error:  # an adapter's own code
-                raise _broken(error) from error
-
         policy, longest = model.retry_policy or RetryPolicy(), self.batching.patience
-        return await with_retries(proper, policy, max_elapsed=longest, sleep=self.batching.sleep)
+        return await with_retries(lambda: _proper(attempt), policy, max_elapsed=longest, sleep=self.batching.sleep)
 
     async def _over(self, port: BatchPort) -> BatchState:
         """Ask until it is over. Raises PortError where nobody can say, `patience` seconds long."""
@@ -235,6 +267,16 @@ class SentBatch:
     def _settle_rest(self, outcome: Any) -> None:
         for name in tuple(self.open):
             self._settle(name, outcome)
+
+
+async def _proper(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Raises PortError, TimeoutError."""
+    try:
+        return await attempt()
+    except (KareninaError, TimeoutError):
+        raise
+    except Exception as error:  # an adapter's own code
+        raise _broken(error) from error
 
 
 def _broken(error: Exception) -> PortError:

@@ -232,7 +232,7 @@ class _BatchLane:
 
     batching: Batching
     model: ModelConfig
-    gathered: list[Gathered] = field(factory=list)
+    gathered: dict[Name, Gathered] = field(factory=dict)
     experience: Experience = field(factory=Experience)
     _bytes: int = 0
     _timer: asyncio.TimerHandle | None = None
@@ -284,7 +284,8 @@ class _BatchLane:
         return reply
 
     def _gather(self, call: Gathered) -> asyncio.Future[Any]:
-        self.gathered.append(call)
+        if (known := self.gathered.setdefault(call.name, call)) is not call:
+            return known.outcome
         self._bytes += len(call.body)
         if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
             self.send()
@@ -293,13 +294,18 @@ class _BatchLane:
         return call.outcome
 
     def send(self) -> None:
-        """Send what has gathered; calls whose items have ended meanwhile are left out."""
+        """Send what has gathered."""
         if self.batching.stopped:
             return
         self.close()
-        calls, self.gathered, self._bytes = [c for c in self.gathered if not c.given_up], [], 0
+        calls, self.gathered, self._bytes = list(self.gathered.values()), {}, 0
         if calls:
             self.batching.send(self.model, calls)
+
+    def give_up(self, name: Name) -> None:
+        """The item of this call has ended: it is not sent any more, if it has not been."""
+        if (call := self.gathered.pop(name, None)) is not None:
+            self._bytes -= len(call.body)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -325,18 +331,18 @@ class _Turn:
             self.answered = True
             raise
         except BaseException:
-            for gathered in self.lane.gathered:
-                gathered.given_up = gathered.given_up or gathered.name == name
+            self.lane.give_up(name)
             raise
         self.answered = True
         return reply
 
-    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
         if self.left:
-            return
+            return facts
         self.left = True
-        self.lane.batching.gateway.settled(self.estimate, facts, self.lane.model)
+        facts = self.lane.batching.gateway.settled(self.estimate, facts, self.lane.model)
         if facts is not None:
             self.lane.experience.learn(self.call.request.task, facts)
         if self.answered and (facts is not None or isinstance(error, PortError)):
             self.lane.batching.had((self.call.key, self.call.nth))
+        return facts

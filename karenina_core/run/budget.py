@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from ..errors import ConfigError, Problem, plural
+from ..errors import ConfigError, ParseError, PortError, Problem, plural
 from ..model.config import ModelConfig, VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import model_ports
@@ -16,7 +16,7 @@ from ..ports.calls import Request
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
 
-__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "Spent", "check_limits", "tokens_of"]
+__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "Spent", "check_limits", "may_have_cost", "tokens_of"]
 
 BYTES_PER_TOKEN = 4
 DUST = 1e-9
@@ -32,7 +32,7 @@ class Spent:
     calls: int = 0
     """With a reply."""
     failed: int = 0
-    """Without one; what they cost nobody says."""
+    """Without one. What they took is in the sums where it is known."""
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0.0
@@ -46,11 +46,19 @@ class Spent:
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def with_call(self, facts: CallFacts | None) -> Spent:
-        """After one more call; None: without a reply."""
+    def with_call(self, facts: CallFacts | None, *, replied: bool = True) -> Spent:
+        """After one more call; None: without a reply, and nobody says what it took."""
         if facts is None:
             return evolve(self, failed=self.failed + 1)
         usage = facts.usage
+        if not replied:
+            return evolve(
+                self,
+                failed=self.failed + 1,
+                input_tokens=self.input_tokens + usage.input_tokens,
+                output_tokens=self.output_tokens + usage.output_tokens,
+                usd=self.usd + (usage.cost_usd or 0.0),
+            )
         return Spent(
             self.calls + 1,
             self.failed,
@@ -144,9 +152,11 @@ def _texts(value: Any) -> Iterator[str]:
 class Budget:
     """US dollars and tokens that a run may spend.
 
-    A call begins where what is spent, what is set aside for the calls under way and its own estimate fit in; where only
-    the estimates of others are in the way it waits for them, and the last of the budget is spent call by call. So more
-    is spent than allowed only by what the calls under way took beyond their estimates.
+    A call begins where what is spent, what is set aside for the calls under way and its own estimate fit in. Otherwise
+    it waits for the calls under way. While there are none, and something is left, a call begins whatever its estimate:
+    the last of the budget is spent call by call. So more is spent than allowed by what calls under way took beyond
+    their estimates, by a call that began while no other was under way, and by calls that are made from within the work
+    of another, which do not wait for it.
     """
 
     usd: float | None = None
@@ -187,19 +197,26 @@ class Budget:
         self._aside_usd = self._aside_usd - (estimate.usd or 0.0) if self._under_way else 0.0
         self._aside_tokens -= estimate.tokens
 
-    def settle(self, estimate: Estimate, facts: CallFacts, model: ModelConfig) -> None:
-        """Count what the call took; what the provider does not say counts as it was estimated."""
+    def settle(self, estimate: Estimate, facts: CallFacts, model: ModelConfig, *, replied: bool = True) -> CallFacts:
+        """Count what the call took; what the provider does not say counts as it was estimated. Returns what it took,
+        with these estimates."""
         usage = facts.usage
-        self._calls += 1
-        self._tokens += estimate.tokens if facts.usage_unavailable else usage.input_tokens + usage.output_tokens
+        if facts.usage_unavailable or not (replied or usage.total_tokens):
+            told = usage.input_tokens + usage.output_tokens
+            facts = evolve(facts, estimated_tokens=max(estimate.tokens - told, 0))
+        if usage.cost_usd is None:
+            facts = evolve(facts, estimated_usd=estimate.usd)
         cost = estimate.usd if usage.cost_usd is None else usage.cost_usd
+        self._calls += 1
+        self._tokens += usage.input_tokens + usage.output_tokens + (facts.estimated_tokens or 0)
         self._usd += cost or 0.0
-        if not self.exhausted and self.usd is not None and cost is None:
+        if replied and not self.exhausted and self.usd is not None and cost is None:
             self.exhausted = (
                 f"budget_usd: nobody says what calls of {model.identity} cost, so the budget cannot be kept; give the "
                 "model input_cost_per_token and output_cost_per_token, or limit budget_tokens instead"
             )
         self._look()
+        return facts
 
     def spent_before(self, usd: float, tokens: int, calls: int) -> None:
         """What the run spent before it was gone on with: a budget is that of the whole run."""
@@ -221,6 +238,17 @@ class Budget:
             f"{setting}: the budget of {limit} is used up ({spent} in {plural(self._calls, 'call')}); with a higher "
             f"one (--budget-{option}) the rest can be asked"
         )
+
+
+MAY_HAVE_COST = frozenset({"timeout", "bad_response", "too_large", "agent", "cancelled"})
+
+
+def may_have_cost(error: BaseException | None) -> bool:
+    """Whether a call that ended so may be on the provider's bill: it was taken, and given up, or its reply was of no
+    use. What was refused, or never arrived, costs nothing."""
+    if isinstance(error, PortError):
+        return error.kind in MAY_HAVE_COST or isinstance(error, ParseError)
+    return error is not None and not isinstance(error, Exception)
 
 
 def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[ModelConfig] = ()) -> None:

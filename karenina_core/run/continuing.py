@@ -1,16 +1,20 @@
-"""What a run that is gone on with has from before."""
+"""What a run that is gone on with has from before, and what is left to it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
 
+from ..model.result import VerificationResult
+from ..ports.metered import current_item
 from .budget import Budget
 from .keeping import Keeper, read_back
 from .sinks import Sinks
 from .summary import Tally
 
-__all__ = ["count_stale", "picked_up"]
+__all__ = ["UNFINISHED", "count_stale", "is_left", "picked_up"]
+
+UNFINISHED = "begun, and finished when the run is gone on with under a higher budget: {}"
 
 
 async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) -> set[str]:
@@ -19,7 +23,7 @@ async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) 
     Returns the tasks whose results are to be replaced: these are neither counted nor told. Raises RunDirectoryError.
     """
     spent = keeper.journal.ledger.total
-    budget.spent_before(spent.known_cost_usd, spent.input_tokens + spent.output_tokens, spent.calls)
+    budget.spent_before(spent.counted_usd, spent.counted_tokens, spent.counted)
     stale = set()
     for stored in keeper.journal.reader.results():
         if keeper.stands(stored):
@@ -37,3 +41,12 @@ def count_stale(keeper: Keeper, stale: Iterable[str], tally: Tally) -> None:
     for task in sorted(stale):
         if (stored := keeper.journal.reader.result(task)) is not None:
             tally.add(read_back(stored), stored.position)
+
+
+def is_left(made: VerificationResult | None = None) -> bool:
+    """Whether the item that this task has just made lacks something for want of a budget, and is therefore made again
+    when the run is gone on with. A result that is an error for this reason says so itself."""
+    calls = current_item.get()
+    if calls is None or not calls.unaffordable:
+        return False
+    return made is None or (made.metadata.outcome, made.metadata.outcome_detail) != ("error", "budget")

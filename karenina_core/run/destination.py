@@ -13,7 +13,7 @@ from ..ports.client import Model
 from .directory import RunDirectory, secrets_of_run
 from .extension_rows import Extension
 from .gateway import Gateway
-from .keeping import Keeper
+from .keeping import Keeper, unread
 from .prepare import Prepared
 from .repairs import Repair
 from .reuse import Sources
@@ -38,9 +38,12 @@ class Destination:
     again: frozenset[str] | None = None
     """Not None: `run_dir` is that of a run which is gone on with, and items that ended in an error of these kinds are
     tried again."""
+    judged_again: bool = False
+    """Replies of `reuse` that judges gave for results which ended in an error, because they could not be read, are not
+    taken over."""
     repair: Repair | None = None
     """What is made anew of the run that is gone on with."""
-    forked_from: Mapping[str, str] | None = None
+    forked_from: Mapping[str, Any] | None = None
     """The run from which this one goes on in a directory of its own, for the manifest."""
     extends: Extension | None = None
     """The finished run whose results are part of this one."""
@@ -49,7 +52,7 @@ class Destination:
 def directory_of(path: Path, prepared: Prepared, destination: Destination, answerers: Iterable[Model]) -> RunDirectory:
     if destination.again is not None:
         return RunDirectory.reopen(path, prepared)
-    facts: dict[str, Any] = {"reuse": [str(folder) for folder in destination.reuse]}
+    facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in map(Path, destination.reuse)]}
     if destination.forked_from is not None:
         facts["forked_from"] = dict(destination.forked_from)
     if destination.extends is not None:
@@ -63,7 +66,11 @@ def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, des
     if destination.again is not None:
         about |= {"again": destination.again, "repair": destination.repair}
     try:
-        return Keeper.open(directory.path, prepared.run_name, run_id=directory.run_id, **about)
+        spoilt = {source.run_id: unread(source) for source in sources.readers if destination.judged_again}
+        keeper = Keeper.open(directory.path, prepared.run_name, run_id=directory.run_id, **about)
+        for run_id, results in spoilt.items():
+            keeper.journal.ask_again(results, run_id)
+        return keeper
     except BaseException:
         try:
             if destination.again is None:

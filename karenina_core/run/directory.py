@@ -35,6 +35,7 @@ __all__ = [
     "RESULTS",
     "RunDirectory",
     "default_directory",
+    "read_fingerprint",
     "read_manifest",
     "replacing",
     "secrets_of_run",
@@ -46,6 +47,21 @@ RESULTS = "results.jsonl"
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"
 FORMAT_VERSION = "1.0"
+ANOTHER = "choose another (--out DIR, or --fork DIR)"
+PARTS: dict[str, Callable[[Any], bool]] = {
+    "run_name": lambda value: isinstance(value, str),
+    "status": lambda value: isinstance(value, str),
+    "items": lambda value: isinstance(value, int),
+    "benchmark": lambda value: isinstance(value, dict),
+    "config": lambda value: isinstance(value, dict) and isinstance(value.get("replicate_count"), int),
+    "questions": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+    "left_out": lambda value: (
+        isinstance(value, list)
+        and all(isinstance(row, dict) and isinstance(row.get("question_id"), str) for row in value)
+    ),
+}
+"""What a manifest must have for its run to be gone on with."""
+OF_FINGERPRINT = ("questions", "settings", "models", "code")
 
 
 def default_directory(label: str) -> Path:
@@ -165,9 +181,10 @@ class RunDirectory:
             self.lock.check()
             write_atomically(self.path / name, text.encode("utf-8", "replace"))
         except OSError as error:
+            line = f"karenina resume {shlex.quote(str(self.path))}"
             raise RunDirectoryError(
-                f"{self.path / name} cannot be written: {error.strerror}; free space or choose another (--out DIR); to "
-                f"go on with a run that has begun, type: karenina resume {shlex.quote(str(self.path))}"
+                f"{self.path / name} cannot be written: {error.strerror}; free space, or begin a run in another "
+                f"directory (--out DIR). To go on with a run that has begun, type: {line}"
             ) from error
 
 
@@ -180,10 +197,32 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path / MANIFEST} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{path / MANIFEST} is damaged: {error}") from error
+        raise ConfigError(f"{path / MANIFEST} is damaged: {error}; {_put_back(path, MANIFEST)}") from error
     if not isinstance(found, dict) or not isinstance(found.get("run_id"), str):
         raise ConfigError(f"{path / MANIFEST} does not say which run it is of; it was not written by this program")
+    for name, is_whole in PARTS.items():
+        if not is_whole(found.get(name)):
+            what = "is not there" if name not in found else "cannot be what it says"
+            raise ConfigError(f"{path / MANIFEST} is damaged: {name!r} {what}; {_put_back(path, MANIFEST)}")
     return found
+
+
+def read_fingerprint(path: Path) -> dict[str, Any]:
+    """What the numbers of the run in a directory depend on. Raises ConfigError."""
+    file, hint = path / FINGERPRINT, _put_back(path, FINGERPRINT)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read, so nobody knows whether anything changed; {hint}") from error
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in OF_FINGERPRINT):
+        raise ConfigError(f"{file} is damaged, so nobody knows whether anything changed; {hint}")
+    return found
+
+
+def _put_back(path: Path, name: str) -> str:
+    """What to do where a file of a run is damaged."""
+    anew = shlex.join(["karenina", "verify", "BENCHMARK", "--reuse", str(path), "..."])
+    return f"put {name} back, or begin a new run that asks only what was not asked here: {anew}"
 
 
 def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
@@ -203,9 +242,7 @@ def _make_empty(path: Path) -> None:
     except RunDirectoryError:
         raise
     except OSError as error:
-        raise RunDirectoryError(
-            f"the run directory {path} cannot be made: {error.strerror}; choose another (--out DIR)"
-        ) from error
+        raise RunDirectoryError(f"the run directory {path} cannot be made: {error.strerror}; {ANOTHER}") from error
 
 
 def _check_empty(path: Path) -> None:
@@ -220,13 +257,12 @@ def _is_something(path: Path) -> bool:
 
 
 def _occupant(path: Path) -> str:
-    other = "choose another (--out DIR)"
     try:
         status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
     except (OSError, ValueError, KeyError, TypeError):
-        return f"other files); {other}"
+        return f"other files); {ANOTHER}"
     if status == "completed":
-        return f"a run that is completed); {other}"
+        return f"a run that is completed); {ANOTHER}"
     what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
     return f"{what}); to go on with it, type: karenina resume {shlex.quote(str(path))}"
 

@@ -25,7 +25,8 @@ from .extension_scan import Found, scan
 from .journal_reader import journal_of
 from .prepare import Prepared, prepare
 from .results import VerificationResultSet
-from .resume import Changed, benchmark_of, configured_by, reused_by, source_of
+from .resume import Changed, benchmark_of, configured_by, source_of
+from .reuse import reused_by, without
 from .runner import Destination, execute
 
 __all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
@@ -55,6 +56,8 @@ class Extending:
     destination: Destination
     found: Found
     """What is taken over."""
+    missing: Sequence[str] = ()
+    """What will be paid for once more, for the user to read before anybody is asked."""
 
     @property
     def directory(self) -> Path:
@@ -97,16 +100,18 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     found = scan(folder, prepared, prior, rubrics)
     if len(prepared) == found.rows and not rubrics:
         raise ConfigError(_nothing(folder, prepared))
+    there, gone = reused_by(manifest)
     return Extending(
-        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes)),
+        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *without(gone))),
         destination=Destination(
             run_dir=wanted.run_dir,
             sinks=wanted.sinks,
             source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
-            reuse=(folder.absolute(), *reused_by(manifest)),
+            reuse=(folder.absolute(), *there),
             extends=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
         found=found,
+        missing=without(gone),
     )
 
 
@@ -114,8 +119,6 @@ def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         line = f"karenina resume {shlex.quote(str(folder))}"
         raise ConfigError(f"the run in {folder} is not finished ({manifest.get('status')}); finish it first: {line}")
-    if not isinstance(manifest.get("run_name"), str):
-        raise ConfigError(f"the run in {folder} has no name, by which its results could be told; begin a new run")
 
 
 def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted) -> Prepared:

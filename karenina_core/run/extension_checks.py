@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from attrs import evolve
 from ..errors import ConfigError, Problem
 from ..log import redactor
 from ..model.rubric import Rubric
-from .directory import FINGERPRINT, RunDirectory, read_manifest, secrets_of_run
+from .directory import RunDirectory, read_fingerprint, read_manifest, secrets_of_run
 from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior
 from .fingerprint import differences
@@ -30,10 +29,7 @@ MODES = ("template_only", "template_and_rubric")
 
 def fingerprints(folder: Path, prepared: Prepared) -> tuple[Table, Table]:
     """What the numbers of a run directory depend on, and those of the run that is to extend it. Raises ConfigError."""
-    try:
-        before = json.loads((folder / FINGERPRINT).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder / FINGERPRINT} cannot be read, so nobody knows whether anything changed") from error
+    before = read_fingerprint(folder)
     return before, RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
 
 

@@ -12,18 +12,10 @@ from ..model.outcome import Effect, fold, outcome_of
 from ..model.result import LedgerEntry, RubricPart, TrailEntry, VerificationResult
 from ..pipeline.assemble import usage_sum
 
-__all__ = ["merged", "unscored"]
+__all__ = ["merged"]
 
 P = TypeVar("P")
 ERROR = "error"
-
-
-def unscored(scored: VerificationResult, traits: Collection[str]) -> list[str]:
-    """Those of these traits that have no score because of an error, in their order."""
-    part = scored.rubric or RubricPart()
-    states = {name: (part.trait_states.get(name) or {}).get("state") for name in traits}
-    failed = scored.metadata.error is not None
-    return [name for name, state in states.items() if state == ERROR or (state is None and failed)]
 
 
 def merged(

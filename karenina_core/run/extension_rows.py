@@ -6,6 +6,7 @@ While results are taken over, the finished run is read and never written to.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -92,7 +93,7 @@ class PriorRows:
             if (stored := self.reader.result(task)) is None:
                 raise RunDirectoryError(
                     f"{self.extension.folder} had a result of question {item.question.id} that cannot be read any more"
-                    f"; look: karenina doctor {self.extension.folder}"
+                    f"; look: karenina doctor {shlex.quote(str(self.extension.folder))}"
                 )
             if scored == (item.question.id in self.extension.scoring.rubrics and is_scorable(stored)):
                 yield item, stored

@@ -44,6 +44,11 @@ LENGTH = 16
 """Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
 
 
+SAYING = ("karenina_instruct", "karenina_classify_error")
+"""Hooks that have a say in what models are told and in what errors mean. Those that wrap are not among them: most of
+those only look, such as tracing."""
+
+
 def fingerprint(prepared: Prepared) -> dict[str, Any]:
     """Plain data: `{"questions": {id: {part: digest}}, "settings": {name: value}, "models": {role: {identity: {name:
     value}}}, "rubrics": {digest: {trait: digest}}, "code": {plugin: {"distribution", "version", "digest"}}, "versions":
@@ -157,9 +162,10 @@ def _used(prepared: Prepared) -> set[str]:
     app = prepared.app
     used = {app.stages[stage.name].plugin for plan in prepared.plans.values() for stage in plan.stages}
     used |= {app.adapters[resolution.interface].plugin for resolution in prepared.resolutions.values()}
-    for registry in (app.template_runtimes, app.strategies, app.traits, app.primitives, app.embedders):
+    evaluating = (app.template_runtimes, app.strategies, app.traits, app.primitives)
+    for registry in (*evaluating, app.embedders, app.search_tools, app.tool_servers):
         used |= {entry.plugin for entry in registry.values()}
-    return used
+    return used | {plugin for hook in SAYING for plugin, _ in app.implementations(hook)}
 
 
 def _package(module: str) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 
 from attrs import define, field
 
-from ..errors import PortError
+from ..errors import ParseError, PortError
 from ..model.config import ModelConfig, VerificationConfig
+from ..ports.calls import Request
 from ..ports.metered import CallFacts, Place, StoredCall
-from .budget import NOTHING, Budget, Estimate, Spent, tokens_of
+from ..ports.retry import this_call
+from .budget import NOTHING, Budget, Estimate, Spent, may_have_cost, tokens_of
 from .lanes import LaneKey, LaneState, Moment, Taken, Waiter
 
 __all__ = ["Gateway"]
@@ -29,6 +31,10 @@ LONG_PAUSE = (
 NOTHING_TAKEN = (
     "{} has refused every call for {:.0f} s, and a call has retry_max_elapsed_seconds = {:g} s; check the limits and "
     "the credit of your account, and try again later"
+)
+NOTHING_ANSWERED = (
+    "{} has failed for {:.0f} s whatever it was asked, and a call has retry_max_elapsed_seconds = {:g} s; see whether "
+    "it runs, and try again later"
 )
 
 
@@ -52,11 +58,14 @@ class _Place:
     lane: LaneState
     taken: Taken
     left: bool = False
+    request: Request | None = None
 
-    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
-        if not self.left:
-            self.left = True
-            self.gateway.ended(self.lane, self.taken, facts, error)
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
+        if self.left:
+            return facts
+        self.left = True
+        request, self.request = self.request, None
+        return self.gateway.ended(self.lane, self.taken, facts, error, request)
 
 
 _holder: ContextVar[_Place | None] = ContextVar("karenina_place", default=None)
@@ -126,13 +135,15 @@ class Gateway:
         """Whether no attempt begins any more."""
         return self._draining
 
-    def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> None:
-        """A call is over that was made without a place; its estimate was set aside."""
+    def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> CallFacts | None:
+        """A call is over that was made without a place; its estimate was set aside. Returns what it took, as it is
+        counted."""
         if facts is not None:
-            self.budget.settle(estimate, facts, model)
+            facts = self.budget.settle(estimate, facts, model)
         self.spent = self.spent.with_call(facts)
         self.budget.give_back(estimate)
         self._dispatch()
+        return facts
 
     def drain(self) -> None:
         """From now on no attempt begins; whoever waits for a place waits until it is cancelled."""
@@ -161,17 +172,20 @@ class Gateway:
     async def enter(self, call: StoredCall, lane: LaneState, model: ModelConfig) -> Place:
         """Wait for a place. Raises PortError: `budget` where nothing may be asked any more, and `rate_limited` where
         the provider asks for a longer wait than a call has (`retry_max_elapsed_seconds`), or has refused everything for
-        so long."""
+        so long; where it failed instead, with the kind of its failures."""
         holder = _holder.get()
         inside = holder is not None and not holder.left and holder.gateway is self
         size = tokens_of(call.request) if self._counts(lane) else 0
         self._arrived += 1
-        waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now())
+        attempts = this_call.get()
+        attempt = 1 if attempts is None else attempts.count
+        waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now(), attempt)
         found = math.inf if lane.waiting else self._turn_of(waiter, lane, waiter.since)
         if isinstance(found, float):
             found = await self._waited_for(waiter, lane)
         if isinstance(found, PortError):
             raise found
+        found.request = call.request
         if not inside:
             _holder.set(found)
         return found
@@ -217,12 +231,12 @@ class Gateway:
         nearest, passed = math.inf, 0
         while passed < len(self._turns):
             lane = self._turns[0]
-            waiter = lane.waiting[0]
+            waiter = lane.first()
             found = None if waiter.turn.done() else self._turn_of(waiter, lane, now)
             if isinstance(found, float):
                 nearest, passed = min(nearest, found), passed + 1
             else:
-                lane.waiting.popleft()
+                lane.waiting.remove(waiter)
                 if found is not None:
                     waiter.turn.set_result(found)
                 passed = 0
@@ -240,8 +254,9 @@ class Gateway:
         if (pause := lane.adaptive.paused_until - now) > patience:
             return PortError(LONG_PAUSE.format(lane.name, pause, patience), kind="rate_limited", retry_after=pause)
         if (waited := now - max(waiter.since, lane.adaptive.refusing_since)) > patience:
-            told = NOTHING_TAKEN.format(lane.name, waited, patience)
-            return PortError(told, kind="rate_limited", final=True)
+            told = NOTHING_ANSWERED if lane.failing_as else NOTHING_TAKEN
+            kind = lane.failing_as or "rate_limited"
+            return PortError(told.format(lane.name, waited, patience), kind=kind, final=True)
         estimate = NOTHING
         if self._counts(lane):
             estimate = lane.experience.estimate(waiter.size, waiter.task, waiter.model)
@@ -267,14 +282,29 @@ class Gateway:
             return False  # the first call of a model goes alone: it may be that nobody tells what it cost
         return not self.budget.limited or self.budget.fits(estimate)
 
-    def ended(self, lane: LaneState, taken: Taken, facts: CallFacts | None, error: BaseException | None) -> None:
-        """A call is over: its place is free, and what it took is known."""
-        lane.ended(taken, facts, error, self._now())
+    def ended(
+        self,
+        lane: LaneState,
+        taken: Taken,
+        facts: CallFacts | None,
+        error: BaseException | None,
+        request: Request | None = None,
+    ) -> CallFacts | None:
+        """A call is over: its place is free, and what it took is known, or counts as it was estimated. Returns that;
+        None: it cost nothing."""
+        replied = error is None or isinstance(error, ParseError)
+        lane.ended(taken, facts if replied else None, error, self._now())
+        if facts is None and may_have_cost(error):
+            facts = CallFacts()
         if facts is not None:
-            self.budget.settle(taken.estimate, facts, taken.model)
-        self.spent = self.spent.with_call(facts)
+            estimate, untold = taken.estimate, facts.usage_unavailable or not replied
+            if untold and request is not None and not self._counts(lane):  # nothing depended on it until now
+                estimate = lane.experience.estimate(tokens_of(request), taken.task, taken.model)
+            facts = self.budget.settle(estimate, facts, taken.model, replied=replied)
+        self.spent = self.spent.with_call(facts, replied=replied)
         self._free(taken)
         self._dispatch()
+        return facts
 
     def _free(self, taken: Taken) -> None:
         self.budget.give_back(taken.estimate)

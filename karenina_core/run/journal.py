@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from attrs import define, field
 from ..errors import PortError, RunDirectoryError
 from ..log import redactor
 from ..ports.metered import CallFacts, StoredCall, StoredReply
+from ..prompts.tasks import PromptTask
 from .journal_bodies import DICTIONARY, Bodies
 from .journal_commits import Commits
 from .journal_ledger import Ledger
@@ -74,10 +75,11 @@ class Journal:
     _clean: Callable[[str], str] = field(kw_only=True)
     _sources: Sequence[JournalReader] = field(kw_only=True)
     _run: int = field(kw_only=True)
-    _asked_again: int = 0
-    """Replies of judges that could not be read are asked for again, up to this row."""
     _afresh: Callable[[StoredCall], bool] = lambda call: False
     _afresh_upto: int = 0
+    _again: dict[str, Collection[str]] = field(factory=dict)
+    """By run: results whose judges are asked once more."""
+    _again_upto: int = 0
     _asking: dict[Name, list[asyncio.Future[None]]] = field(factory=dict)
     _ending: dict[str, tuple[int, int]] = field(factory=dict)
 
@@ -157,9 +159,12 @@ class Journal:
 
     # Calls
 
-    def ask_again(self) -> None:
-        """Replies of judges that could not be read, as far as they are there now, are asked for once more."""
-        self._asked_again = self._last["calls"]
+    def ask_again(self, results: Collection[str], run_id: str | None = None) -> None:
+        """What judges have said so far for these results, of this run or of one of the sources, is asked for once more,
+        whoever wants it."""
+        self._again[run_id or self.run_id] = results
+        if run_id is None:
+            self._again_upto = self._last["calls"]
 
     def ask_afresh(self, which: Callable[[StoredCall], bool], upto: int) -> None:
         """Calls of which `which` is true are asked for although their replies are here, up to that row, or in other
@@ -182,13 +187,12 @@ class Journal:
         row = self._own(CALLS, {"key": call.key, "nth": call.nth})
         if row is not None and not (afresh and int(row.id) <= self._afresh_upto):
             reply = _reply(row, self.reader.bodies)
-            if "error" not in reply.outcome or int(row.id) > self._asked_again:
+            if int(row.id) > self._again_upto or not self._is_asked_again(row, reply, self.run_id):
                 return reply
         self._asking[name] = []
         try:
-            for source in () if afresh else self._sources:
-                if (row := source.call(call.key, call.nth)) is not None:
-                    return await self._taken_over(call, row, source)
+            if row is None and not afresh and (found := self._of_others(call)) is not None:
+                return await self._taken_over(call, *found)
         except BaseException:  # nobody may wait for what nobody asks
             self._free(name)
             raise
@@ -217,8 +221,18 @@ class Journal:
             self._commits.submit(Entry("failures", row, settled))
         self._free((call.key, call.nth))
 
-    async def _taken_over(self, call: StoredCall, row: Row, source: JournalReader) -> StoredReply:
-        reply = _reply(row, source.bodies)
+    def _of_others(self, call: StoredCall) -> tuple[Row, StoredReply, JournalReader] | None:
+        for source in self._sources:
+            if (row := source.call(call.key, call.nth)) is not None:
+                reply = _reply(row, source.bodies)
+                return None if self._is_asked_again(row, reply, source.run_id) else (row, reply, source)
+        return None
+
+    def _is_asked_again(self, row: Row, reply: StoredReply, run_id: str) -> bool:
+        results = self._again.get(run_id, ())
+        return row["result_id"] in results and (row["task"] != PromptTask.GENERATION or "error" in reply.outcome)
+
+    async def _taken_over(self, call: StoredCall, row: Row, reply: StoredReply, source: JournalReader) -> StoredReply:
         facts = call_facts(call, reply.facts, self._clean, time.time(), source.run_id)
         await self._call(call, facts, self._packed(call.request.task, source.bodies.unpacked(row.body)))
         return reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import sqlite3
 import tempfile
@@ -39,7 +40,8 @@ def stamp(path: Path) -> tuple[int, ...] | None:
 
 def damaged(path: Path, error: object) -> RunDirectoryError:
     """What a journal that cannot be read means for the user."""
-    return RunDirectoryError(f"{path} is damaged ({error}); see what can be saved: karenina doctor {path.parent}")
+    see = f"karenina doctor {shlex.quote(str(path.parent))}"
+    return RunDirectoryError(f"{path} is damaged ({error}); see what can be saved: {see}")
 
 
 @contextlib.contextmanager

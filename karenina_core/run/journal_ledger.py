@@ -32,11 +32,19 @@ class Sums:
     output_tokens: int = 0
     total_tokens: int = 0
     unknown_usage: int = 0
-    """Replies of which the provider did not tell the tokens."""
+    """Calls of which the provider did not tell all tokens."""
     known_cost_usd: float = 0.0
     """What is known of the cost."""
     unknown_costs: int = 0
     """Calls whose cost is not known. A failed attempt is one of them only where the provider told what it took."""
+    unknown_cost_attempts: int = 0
+    """Failed attempts that may have been billed, and of which nobody told anything. They leave the cost known."""
+    counted: int = 0
+    """Calls and failed attempts that count against a budget."""
+    estimated_tokens: int = 0
+    """What those count as of which nobody told the tokens."""
+    estimated_usd: float = 0.0
+    """What those count as of which nobody told the cost."""
     seconds: float = 0.0
 
     @property
@@ -44,8 +52,17 @@ class Sums:
         """None where a part is unknown."""
         return None if self.unknown_costs else self.known_cost_usd
 
+    @property
+    def counted_tokens(self) -> int:
+        """What counts against a budget."""
+        return self.input_tokens + self.output_tokens + self.estimated_tokens
+
+    @property
+    def counted_usd(self) -> float:
+        return self.known_cost_usd + self.estimated_usd
+
     def to_dict(self) -> dict[str, Any]:
-        """Everything but times."""
+        """Everything but times, and what only a budget counts."""
         return {
             "calls": self.calls,
             "reused": self.reused,
@@ -58,6 +75,7 @@ class Sums:
             "cost_usd": self.cost_usd,
             "known_cost_usd": self.known_cost_usd,
             "unknown_costs": self.unknown_costs,
+            "unknown_cost_attempts": self.unknown_cost_attempts,
         }
 
 
@@ -74,6 +92,10 @@ class _Count:
     unknown_usage: int = 0
     cost: int = 0
     unknown_costs: int = 0
+    unknown_cost_attempts: int = 0
+    counted: int = 0
+    estimated_tokens: int = 0
+    estimated_cost: int = 0
     seconds: float = 0.0
 
     def paid(self, facts: Mapping[str, Any]) -> None:
@@ -84,6 +106,8 @@ class _Count:
         self.unknown_usage += facts["usage_unavailable"]
         if (cost := facts["cost_usd"]) is not None:
             self.cost += round(cost * UNIT)
+        self.estimated_tokens += facts["estimated_tokens"] or 0
+        self.estimated_cost += round((facts["estimated_usd"] or 0.0) * UNIT)
 
     def taken_over(self, facts: Mapping[str, Any]) -> None:
         self.reused += 1
@@ -102,6 +126,10 @@ class _Count:
             unknown_usage=self.unknown_usage,
             known_cost_usd=self.cost / UNIT,
             unknown_costs=self.unknown_costs,
+            unknown_cost_attempts=self.unknown_cost_attempts,
+            counted=self.counted,
+            estimated_tokens=self.estimated_tokens,
+            estimated_usd=self.estimated_cost / UNIT,
             seconds=self.seconds,
         )
 
@@ -126,6 +154,7 @@ class Ledger:
             count.taken_over(facts)
             return
         count.calls += 1
+        count.counted += 1
         count.paid(facts)
         count.unknown_costs += facts["cost_usd"] is None
 
@@ -134,7 +163,11 @@ class Ledger:
         count = self._count(facts)
         count.failed += 1
         count.paid(facts)
-        count.unknown_costs += facts["cost_usd"] is None and facts["total_tokens"] > 0
+        told, cost_is_known = facts["total_tokens"] > 0, facts["cost_usd"] is not None
+        may_have_cost = facts["estimated_tokens"] is not None
+        count.counted += told or cost_is_known or may_have_cost
+        count.unknown_costs += told and not cost_is_known
+        count.unknown_cost_attempts += may_have_cost and not told and not cost_is_known
 
     def take(self, table: str, row: Row) -> None:
         if table == "calls":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import time
 import uuid
@@ -102,7 +103,7 @@ def _read(reader: JournalReader) -> Found:
         if rows.damaged:
             notes.append(
                 f"{plural(rows.damaged, 'row')} of the table {name} in {reader.path} cannot be read and count as "
-                f"missing: see karenina doctor {reader.path.parent}"
+                f"missing: see karenina doctor {shlex.quote(str(reader.path.parent))}"
             )
         found.last[name] = rows.last
         if name in PLACES:

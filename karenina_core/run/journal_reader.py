@@ -168,9 +168,9 @@ class JournalReader:
                 if (row := self._checked(RESULTS, columns)) and (result := self._result(row)):
                     yield result
 
-    def ends(self) -> Iterator[Done]:
-        """How tasks ended, in the order in which they did."""
-        return (Done(*_result(row)) for row in self.rows(RESULTS))
+    def ends(self, after: int = 0) -> Iterator[Done]:
+        """How tasks ended, in the order in which they did; only results after that row."""
+        return (Done(*_result(row)) for row in self.rows(RESULTS, after))
 
     def outcomes(self) -> dict[str, int]:
         """`{outcome: number of tasks}`, sorted."""

@@ -84,6 +84,8 @@ ASKED = {
     "retries": "TEXT",
     "seconds": "REAL",
     "at": "REAL",
+    "estimated_tokens": "INTEGER",
+    "estimated_usd": "REAL",
 }
 CALLS = Table("calls", {**ASKED, "reused_from": "TEXT"}, body=True)
 """Replies. The body is the call's line in a recording."""
@@ -200,6 +202,8 @@ def facts_of(row: Row) -> CallFacts:
         seconds=row["seconds"],
         attempts=row["attempts"],
         retries=json.loads(row["retries"]) if row["retries"] else {},
+        estimated_tokens=row["estimated_tokens"],
+        estimated_usd=row["estimated_usd"],
     )
 
 
@@ -228,6 +232,8 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         clean(encode(dict(facts.retries))) if facts.retries else "",
         _real(facts.seconds) or 0.0,
         at,
+        whole(facts.estimated_tokens),
+        _real(facts.estimated_usd),
     )
 
 

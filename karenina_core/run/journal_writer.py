@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sqlite3
 import threading
 import time
@@ -198,7 +199,8 @@ def connected(path: Path) -> sqlite3.Connection:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise RunDirectoryError(
-                f"the file system of {path.parent} does not allow a write-ahead log; choose another run directory"
+                f"the file system of {path.parent} does not allow a write-ahead log; begin a run in another directory "
+                "(--out DIR)"
             )
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA synchronous = FULL")
@@ -214,7 +216,7 @@ def no_longer(path: Path, error: BaseException) -> RunDirectoryError:
     said = getattr(error, "strerror", None) or str(error)
     return RunDirectoryError(
         f"{path} can no longer be written ({said}); what was acknowledged is safe. When there is room and the folder "
-        f"can be written again: karenina resume {path.parent}"
+        f"can be written again: karenina resume {shlex.quote(str(path.parent))}"
     )
 
 

@@ -5,28 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shlex
 from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from attrs import define, evolve, field
 
-from ..errors import RunDirectoryError
+from ..errors import RunDirectoryError, plural
 from ..model.convert import structure
 from ..model.result import VerificationResult
 from ..pipeline.cached_answer import CachedAnswer
 from .answers import answer_of
 from .directory import RESULTS, replacing
 from .journal import Journal
-from .journal_reader import Done, JournalReader, StoredResult
+from .journal_reader import Done, JournalReader, StoredResult, journal_of
 from .owner import RunLock
+from .passing import PASSING, stands
 from .prepare import Generation, Item
 from .records import portable_record
 from .repairs import Mode, Repair, remaining
 
-__all__ = ["PASSING", "Keeper", "read_back", "stands", "write_results"]
+__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "write_missing_results", "write_results"]
 
-PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
-"""Errors that may be gone when the item is tried again."""
 UNREADABLE = "judge"
 
 
@@ -42,7 +43,8 @@ class Keeper:
     """Kinds of errors with which an item is not done."""
     repair: Repair | None = None
     unrepaired: set[str] = field(factory=set)
-    """Tasks of the repair that have their results of before."""
+    """Tasks of the repair that have their results of before, or errors that may be gone when they are tried again."""
+    _closes: bool = field(default=False, init=False)
 
     @classmethod
     def open(
@@ -59,19 +61,28 @@ class Keeper:
     ) -> Keeper:
         """Nobody else can write to the folder from now on; `lock` is the caller's. Raises RunDirectoryError."""
         journal = Journal.open(folder, run_id=run_id, secrets=secrets, sources=sources, lock=lock)
+        unrepaired = set() if repair is None else remaining(repair, journal.reader)
         if UNREADABLE in again:
-            journal.ask_again()
-        if repair is None:
-            return cls(folder, journal, run_name, secrets, again)
-        journal.ask_afresh(lambda call: call.result_id in repair.tasks, repair.calls_before)
-        return cls(folder, journal, run_name, secrets, again, repair, remaining(repair, journal.reader))
+            journal.ask_again(unread(journal.reader) - unrepaired)
+        if repair is not None:
+            journal.ask_afresh(lambda call: call.result_id in repair.tasks, repair.calls_before)
+        return cls(folder, journal, run_name, secrets, again, repair, unrepaired)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left of the repair, and how to go on with it."""
+        if not self.unrepaired:
+            return ()
+        left, line = plural(len(self.unrepaired), "result"), f"karenina resume {shlex.quote(str(self.folder))}"
+        return (f"the repair has not ended: {left} still to be made anew; to go on with it, type: {line}",)
 
     async def keep(self, item: Item, result: VerificationResult) -> None:
         """Returns when the result is on the disk. Raises RunDirectoryError."""
         about = result.metadata
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail)
         await self.journal.put_result(done, portable_record(result, self.secrets))
-        self.unrepaired.discard(done.task)
+        if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
+            self.unrepaired.discard(done.task)
 
     def is_done(self, generation: Generation) -> bool:
         """Whether all its items have results that stand. Raises RunDirectoryError."""
@@ -105,6 +116,7 @@ class Keeper:
 
     async def aclose(self) -> None:
         """Write `results.jsonl`, and let others have the folder. Raises RunDirectoryError."""
+        self._closes = True
         try:
             await self.journal.aclose()
         except RunDirectoryError:  # what was first says how to go on
@@ -113,14 +125,20 @@ class Keeper:
             raise
         await asyncio.to_thread(write_results, self.folder)
 
+    def close(self) -> None:
+        """Stop writing where something went wrong before `aclose`; nothing else otherwise. Raises RunDirectoryError."""
+        if not self._closes:
+            self._closes = True
+            self.journal.close()
+
     def task(self, item: Item) -> str:
         """The name of an item in the journal."""
         return item.task.result_id(self.run_name)
 
 
-def stands(done: Done, again: Collection[str]) -> bool:
-    """Whether a result is not one of those that are tried again: errors of these kinds."""
-    return done.outcome != "error" or (done.detail or "") not in again
+def unread(reader: JournalReader) -> frozenset[str]:
+    """Tasks that ended in the error of a judge whose replies could not be read. Raises RunDirectoryError."""
+    return frozenset(end.task for end in reader.ends() if (end.outcome, end.detail) == ("error", UNREADABLE))
 
 
 def read_back(found: StoredResult) -> VerificationResult:
@@ -146,5 +164,24 @@ def write_results(folder: Path) -> None:
     except OSError as error:
         raise RunDirectoryError(
             f"{folder / RESULTS} cannot be written: {error.strerror}; nothing is lost: every result is in the journal. "
-            f"Free space, then type: karenina resume {folder}"
+            f"Free space, then type: karenina resume {shlex.quote(str(folder))}"
         ) from error
+
+
+def write_missing_results(folder: Path) -> None:
+    """Make `results.jsonl` of a finished run once more where it is gone or says something else than the journal.
+
+    Results that the journal cannot give any more are no reason to. Raises RunDirectoryError.
+    """
+    if journal_of(folder).is_file() and not _as_in_journal(folder):
+        with RunLock(folder):
+            write_results(folder)
+
+
+def _as_in_journal(folder: Path) -> bool:
+    try:
+        with (folder / RESULTS).open("rb") as lines, JournalReader.open(folder) as reader:
+            told = (f"{found.line}\n".encode() for found in reader.results())
+            return all(line == there for line, there in zip_longest(told, lines)) or reader.damaged["results"] > 0
+    except FileNotFoundError:
+        return False

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from typing import Any
 
 from attrs import define, field, frozen
 
-from ..errors import ConfigError, PortError
+from ..errors import ConfigError, ErrorKind, PortError
 from ..model.config import ModelConfig, Secret
 from ..model.identity import ModelIdentity
 from ..ports.metered import CallFacts
 from ..ports.tool_servers import shown_address
 from .budget import Estimate, Experience
-from .limits import Adaptive, Bucket
+from .limits import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 
 __all__ = ["History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
 
 OVERLOADED = (503, 529)
 """HTTP statuses of servers that would serve the same call later."""
+IN_A_ROW = 5
+"""Failures of the server or of the connection to it, with no reply between them, that are nobody's own."""
 MOST_MOMENTS = 200
 
 
@@ -55,7 +58,7 @@ class Moment:
     at: float
     limit: float
     why: str
-    """`start`, `grown`, `rate_limited` or `overloaded`."""
+    """`start`, `grown`, `rate_limited`, `overloaded` or `failing`."""
 
 
 @define(eq=False)
@@ -83,6 +86,8 @@ class Waiter:
     number: int
     """Its place in the order of arrival."""
     since: float
+    attempt: int = 1
+    """Which one of the call this is."""
     turn: asyncio.Future[Any] = field(init=False)
     """A place, or a PortError; of a call that does have to wait."""
 
@@ -115,6 +120,12 @@ class LaneState:
     under_way: int = 0
     experience: Experience = field(factory=Experience)
     history: History = field(factory=History)
+    failing_as: ErrorKind | None = None
+    """How every call fails since the last reply, if several did; nobody's attempts are to be used up by that."""
+    _has_answered: bool = False
+    """Before the first reply it is more likely that the address is wrong, and nothing is waited for."""
+    _failures: int = 0
+    """In a row."""
 
     def restrict(self, model: ModelConfig, cap: int | None) -> None:
         """Another configuration of this model: of two limits the lower one counts."""
@@ -133,6 +144,12 @@ class LaneState:
         while behind and waiter.rank < self.waiting[behind - 1].rank:
             behind -= 1
         self.waiting.insert(behind, waiter)
+
+    def first(self) -> Waiter:
+        """Whose turn it is. What finds out whether a provider that fails is back should have further attempts."""
+        if self.failing_as is None:
+            return self.waiting[0]
+        return min(self.waiting, key=lambda waiter: (not waiter.inside, waiter.attempt, waiter.number))
 
     def wait(self, estimate: Estimate, now: float, *, inside: bool) -> float:
         """Seconds until a call may begin, infinite: not before another has ended."""
@@ -171,11 +188,12 @@ class LaneState:
             self.under_way -= 1
         if facts is not None:
             self._answered(taken, facts, under_way, now)
-        elif why := _refusal(error):
+        elif why := self._refusal(error):
             if self.tokens is not None:
                 self.tokens.give_back(taken.estimate.tokens, now)
             before = self.adaptive.limit
-            if self.adaptive.refused(now, taken.begun, under_way, _retry_after(error)):
+            pause = PAUSE if self.failing_as is None else PAUSE_OF_FAILING
+            if self.adaptive.refused(now, taken.begun, under_way, _retry_after(error), pause):
                 self._tell(now, before, why)
         elif wait := _retry_after(error):
             self.adaptive.pause(now + wait)
@@ -187,20 +205,29 @@ class LaneState:
         self.experience.learn(taken.task, facts)
         if not taken.inside:
             self.adaptive.answered(now, taken.begun, under_way)
+        self._has_answered = True
+        if taken.inside or self.adaptive.refusing_since == math.inf:  # not of a call from before all this
+            self._failures, self.failing_as = 0, None
+
+    def _refusal(self, error: BaseException | None) -> str:
+        """What the history says where the provider had no room for the call, or fails whatever is asked."""
+        if not isinstance(error, PortError):
+            return ""
+        if error.kind == "rate_limited":
+            return "rate_limited"
+        if error.kind not in ("server", "connection"):
+            return ""
+        self._failures += 1
+        if self._has_answered and self._failures >= IN_A_ROW:
+            self.failing_as = error.kind
+        if error.status in OVERLOADED:
+            return "overloaded"
+        return "failing" if self.failing_as else ""
 
     def _tell(self, now: float, before: float, why: str) -> None:
         if before > self.history.moments[-1].limit:
             self.history.add(now, before, "grown")
         self.history.add(now, self.adaptive.limit, why)
-
-
-def _refusal(error: BaseException | None) -> str:
-    """What the history says where the provider had no room for the call."""
-    if not isinstance(error, PortError):
-        return ""
-    if error.kind == "rate_limited":
-        return "rate_limited"
-    return "overloaded" if error.status in OVERLOADED else ""
 
 
 def _retry_after(error: BaseException | None) -> float | None:

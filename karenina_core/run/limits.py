@@ -10,7 +10,7 @@ import math
 
 from attrs import define, field
 
-__all__ = ["MOST_AT_FIRST", "Adaptive", "Bucket"]
+__all__ = ["MOST_AT_FIRST", "PAUSE", "PAUSE_OF_FAILING", "Adaptive", "Bucket"]
 
 MINUTE = 60.0
 BURST = 240
@@ -21,8 +21,10 @@ MOST_AT_FIRST = 128
 CUT = 0.7
 PAUSE = 0.1
 """Seconds without new calls after a refusal that does not say how long to wait."""
+PAUSE_OF_FAILING = 0.5
+"""The same, where the provider fails rather than refuses: it takes longer to come back."""
 LONGEST_PAUSE = 5.0
-"""What such pauses grow to, as long as nothing but refusals comes back."""
+"""What such pauses grow to, as long as nothing but refusals and failures comes back."""
 CUT_EVERY = 0.25
 LONGEST_GAP = 1.0
 """Seconds between the beginnings of two calls, unless a rate is kept."""
@@ -107,7 +109,8 @@ class Adaptive:
     rate limit, or a server that says it is overloaded). Then every reply adds 2/limit. A refusal leaves 0.7 of the
     limit and no more than the provider took of the round in which it came, at most every 250 ms, and nothing begins for
     100 ms; from then on calls begin evenly, as many as the limit in the time that one takes. After several rounds of
-    nothing but refusals a single call tries, and pauses grow to 5 s.
+    nothing but refusals a single call tries, and pauses grow to 5 s. What fails whatever it is asked is treated alike,
+    with longer pauses.
 
     A `Retry-After` holds for all calls and is never undercut. Where it is long, another refusal would be expensive: the
     rate stays a little below what was too much for 8 times as long, and twice as long each time that it is confirmed,
@@ -198,9 +201,11 @@ class Adaptive:
             limit = self.limit + (1.0 if self.limit < self._eager_to else step)
         self.limit = min(limit, self.cap or math.inf)
 
-    def refused(self, now: float, begun: float, under_way: int, retry_after: float | None = None) -> bool:
+    def refused(
+        self, now: float, begun: float, under_way: int, retry_after: float | None = None, first_pause: float = PAUSE
+    ) -> bool:
         """The provider took no call that began at `begun`, one of so many under way. Returns whether that cut the
-        limit."""
+        limit. `first_pause`: seconds without new calls, twice as many for every further round of refusals."""
         lasting, resumed = retry_after or 0.0, self.paused_until
         self.pause(now + lasting)
         if begun <= self._cut_at:  # of the round that is known to have been too large
@@ -219,7 +224,7 @@ class Adaptive:
         else:
             self.limit, self._ceiling = max(1.0, self.limit * CUT), math.inf
         self._cut_at = now
-        self.pause(now + min(PAUSE * 2.0 ** min(self._fruitless - 1, 10), LONGEST_PAUSE))
+        self.pause(now + min(first_pause * 2.0 ** min(self._fruitless - 1, 10), LONGEST_PAUSE))
         self._take_in(under_way - 1)
         return True
 

@@ -48,7 +48,8 @@ class RunLock:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; choose another run directory (--out DIR)"
+                f"{self.path} cannot be written: {error.strerror}; make the folder writable, or begin a run in "
+                "another directory (--out DIR)"
             ) from error
         try:
             if not _locked_soon(handle):
@@ -59,7 +60,8 @@ class RunLock:
             if isinstance(error, RunDirectoryError):
                 raise
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; free space or choose another run directory"
+                f"{self.path} cannot be written: {error.strerror}; free space, or begin a run in another directory "
+                "(--out DIR)"
             ) from error
         self._handle = handle
         _held.add(self)

@@ -68,7 +68,7 @@ def check_place(folder: Path, mounts: Path = MOUNTS) -> None:
     if not place.suitable:
         raise RunDirectoryError(
             f"{folder} is on a network file system ({place.kind} at {place.mount}), where a crash could lose what was "
-            "paid for; choose a local folder (--out DIR) and copy it when the run is done"
+            "paid for; begin it in a local folder (--out DIR) and copy that when it is done"
         )
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -77,5 +77,6 @@ def check_place(folder: Path, mounts: Path = MOUNTS) -> None:
             os.fsync(probe.fileno())
     except OSError as error:
         raise RunDirectoryError(
-            f"the run directory {folder} cannot be written: {error.strerror}; free space or choose another (--out DIR)"
+            f"the run directory {folder} cannot be written: {error.strerror}; free space, or begin a run in "
+            "another directory (--out DIR)"
         ) from error

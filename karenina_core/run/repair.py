@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -15,6 +16,7 @@ from ..plugin.application import Karenina, current
 from .config_file import RunConfig
 from .control import RunControl
 from .directory import read_manifest
+from .keeping import write_missing_results
 from .owner import RunLock
 from .prepare import Prepared
 from .repair_selection import RepairPlan, RepairSelection, plan_repair
@@ -52,23 +54,25 @@ def begun_repair(
     From then on `resumption` goes on with it. Raises what `resumption` and `planned_repair` raise, and ConfigError
     where an answer that is to be judged again is not there.
     """
-    found = resumption(folder, configured, wanted)
+    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False))
     _check_answers(found.prepared, plan)
+    write_missing_results(folder)  # what is kept beside the run is what there is
     with RunLock(folder):
         _check_ended(folder, read_manifest(folder))  # nobody else has begun meanwhile
         repair = begin_repair(folder, plan.rows, plan.mode, {"selected": plan.selected})
     destination = evolve(found.destination, again=frozenset(), reuse=(), repair=repair)
     done = found.items - len(plan.rows)
-    return evolve(found, destination=destination, done=done, errors=0, completed=False)
+    return evolve(found, destination=destination, done=done, errors=0, completed=False, begins=True)
 
 
 def _check_ended(folder: Path, manifest: Mapping[str, Any]) -> None:
+    line = f"karenina resume {shlex.quote(str(folder))}"
     if pending(folder, manifest) is not None:
-        raise ConfigError(f"a repair of {folder} has not ended; go on with it: karenina resume {folder}")
+        raise ConfigError(f"a repair of {folder} has not ended; go on with it: {line}")
     if manifest.get("status") != "completed":
         raise ConfigError(
             f"the run in {folder} has not ended ({manifest.get('status')}), and only results of a finished run are "
-            f"repaired; go on with it: karenina resume {folder}"
+            f"repaired; go on with it: {line}"
         )
 
 

@@ -12,10 +12,13 @@ from attrs import field, fields, frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.identity import ModelIdentity
+from ..model.trait_rows import FAILED
 from .journal_reader import JournalReader, StoredResult
 from .repairs import Mode, Row
 
 __all__ = ["RepairPlan", "RepairSelection", "plan_repair"]
+
+UNSCORED = "a trait without a score"
 
 
 def _names(value: Any) -> frozenset[Any] | None:
@@ -41,6 +44,8 @@ class RepairSelection:
     """What stands behind an outcome: the kind of an error (`judge`, `timeout`), or the guard that failed the answer."""
     stages: Collection[str] | None = field(default=None, converter=_names)
     """Stages that failed."""
+    unscored: bool = False
+    """Results with a trait that should have a score and has none (`RubricPart.trait_errors`)."""
     everything: bool = False
     """All results."""
 
@@ -48,6 +53,7 @@ class RepairSelection:
     def conditions(self) -> dict[str, frozenset[Any]]:
         """Those that are given, by name."""
         given = {a.name: getattr(self, a.name) for a in fields(type(self)) if a.name != "everything"}
+        given["unscored"] = frozenset([UNSCORED]) if self.unscored else None
         return {name: wanted for name, wanted in given.items() if wanted is not None}
 
 
@@ -149,6 +155,7 @@ def _found(stored: StoredResult) -> _Found:
         detail=stored.detail,
     )
     failed = {entry["stage"] for entry in data.get("trail", ()) if entry["status"] == "failed"}
+    states = {told["state"] for told in ((data.get("rubric") or {}).get("trait_states") or {}).values()}
     values: dict[str, frozenset[Any]] = {
         "question_ids": frozenset([row.question_id]),
         "answering_models": _called(answering),
@@ -157,6 +164,7 @@ def _found(stored: StoredResult) -> _Found:
         "outcomes": frozenset([row.outcome]),
         "details": frozenset([row.detail] if row.detail else []),
         "stages": frozenset(failed),
+        "unscored": frozenset([UNSCORED] if states & set(FAILED) else []),
     }
     return _Found(row, values, bool(data["generation"]["raw_llm_response"]))
 
@@ -170,6 +178,9 @@ def _unknown(conditions: Mapping[str, frozenset[Any]], seen: Mapping[str, set[An
     for name, wanted in conditions.items():
         for value in sorted(wanted - seen[name], key=str):
             known = ", ".join(map(str, sorted(seen[name], key=str)[:8])) or "none"
+            if name == "unscored":
+                yield Problem(name, f"no result has {value}")
+                continue
             what = f"no result has {value!r}{did_you_mean(str(value), map(str, seen[name]))}; there is: {known}"
             yield Problem(name, what)
 

@@ -8,11 +8,12 @@ journal, the results and the manifest, and `repair.json`, which says what is rep
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -25,14 +26,29 @@ from .directory import MANIFEST, RESULTS, read_manifest
 from .fingerprint import digest_of
 from .journal_connection import opened
 from .journal_reader import JOURNAL, JournalReader
-from .journal_rows import RESULTS as ROWS
-from .owner import LOCK
+from .owner import LOCK, RunLock
+from .passing import PASSING, stands
 from .whole_files import write_atomically
 
-__all__ = ["REPAIR", "Mode", "Repair", "Row", "begin_repair", "end_repair", "pending", "remaining"]
+__all__ = [
+    "REPAIR",
+    "UNDONE",
+    "Mode",
+    "Repair",
+    "Row",
+    "begin_repair",
+    "end_repair",
+    "named",
+    "pending",
+    "remaining",
+    "tell",
+    "undo_line",
+]
 
 REPAIR = "repair.json"
 FOLDER = "repairs"
+UNDONE = "undone"
+"""The status of a repair that was taken back."""
 SCHEMA_VERSION = "1.0"
 Mode = Literal["replay", "live"]
 
@@ -78,6 +94,8 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
 
     `about` is told in `repair.json` too. Raises RunDirectoryError; nothing is changed then.
     """
+    manifest = read_manifest(folder)
+    _clear(folder, manifest)
     now = datetime.now(UTC)
     own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
     with JournalReader.open(folder) as reader:
@@ -87,7 +105,7 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
         "schema_version": SCHEMA_VERSION,
         "timestamp": now.isoformat(),
         "status": "running",
-        "run_id": read_manifest(folder)["run_id"],
+        "run_id": manifest["run_id"],
         "mode": mode,
         **about,
         "rows": len(rows),
@@ -105,17 +123,33 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
             f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
             "again"
         ) from error
-    _tell(folder, lambda manifest: {"repair": f"{FOLDER}/{own.name}", "status": "running"})
+    tell(folder, lambda manifest: {"repair": named(repair), "status": "running"})
     return repair
 
 
+def named(repair: Repair) -> str:
+    """As the manifest names it."""
+    return f"{FOLDER}/{repair.folder.name}"
+
+
+def undo_line(folder: Path) -> str:
+    """What to type to take a repair back."""
+    return f"karenina repair {shlex.quote(str(folder))} --undo"
+
+
 def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
-    """The repair of this run that has begun and not ended. Raises RunDirectoryError where its record is gone."""
+    """The repair of this run that has begun and not ended. Raises RunDirectoryError where its record is gone, or it is
+    being taken back."""
     if not (name := manifest.get("repair")):
         return None
     own = folder / str(name)
     try:
         told = json.loads((own / REPAIR).read_bytes())
+        if told["status"] == UNDONE:
+            raise RunDirectoryError(
+                f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
+                f"{undo_line(folder)}"
+            )
         return Repair(
             folder=own,
             mode=told["mode"],
@@ -123,24 +157,35 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
             calls_before=told["calls_before"],
             results_before=told["results_before"],
         )
+    except RunDirectoryError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(
-            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or put the "
-            f"journal, results and manifest that are kept in {own} in the place of those in {folder}"
+            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or take the "
+            f"repair back: {undo_line(folder)}"
         ) from error
 
 
 def remaining(repair: Repair, reader: JournalReader) -> set[str]:
-    """The results that are still those of before. Raises RunDirectoryError."""
-    done = {row["task"] for row in reader.rows(ROWS, repair.results_before)}
+    """The results that are still those of before, or have met with errors that may be gone when they are tried again.
+
+    Raises RunDirectoryError.
+    """
+    done = {end.task for end in reader.ends(repair.results_before) if stands(end, PASSING)}
     return {task for task in repair.tasks if task not in done}
 
 
 def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
-    """Write down what became of a repair, and give `repair.json`; None where some results are still those of before.
+    """Write down what became of a repair, and give `repair.json`; None where some results remain, or somebody else has
+    ended it or taken it back.
 
     Raises RunDirectoryError.
     """
+    with RunLock(folder):
+        return _ended(folder, repair) if read_manifest(folder).get("repair") == named(repair) else None
+
+
+def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
     with JournalReader.open(folder) as reader:
         if remaining(repair, reader):
             return None
@@ -158,8 +203,8 @@ def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
         _write(repair.folder / REPAIR, document)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{repair.folder / REPAIR} cannot be written: {error}") from error
-    name = f"{FOLDER}/{repair.folder.name}"
-    _tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
+    name = named(repair)
+    tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
     return document
 
 
@@ -184,7 +229,21 @@ def _keep(folder: Path, own: Path, document: Mapping[str, Any]) -> None:
         raise
 
 
-def _tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+def _clear(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Remove what a process has left that was killed before the manifest named its repair: nothing is lost with it."""
+    named_there = {manifest.get("repair"), *manifest.get("repairs", ())}
+    for own in (folder / FOLDER).glob("*Z*"):
+        if f"{FOLDER}/{own.name}" in named_there:
+            continue
+        with suppress(OSError, ValueError, KeyError, TypeError):  # it is in nobody's way
+            told = {} if own.name.startswith(".") else json.loads((own / REPAIR).read_bytes())
+            of_now = not told or (told["status"] == "running" and told["source_sha256"] == digest_of(folder / RESULTS))
+            if of_now:
+                shutil.rmtree(own)
+
+
+def tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    """Change the manifest of a run that nobody carries out. The caller holds its lock. Raises RunDirectoryError."""
     manifest = read_manifest(folder)
     now = datetime.now(UTC).astimezone().isoformat()
     try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, Problem
 from ..log import redactor
@@ -19,16 +21,18 @@ from .answers import ReplayStore
 from .benchmark import Benchmark
 from .config_file import Flags, RunConfig
 from .control import RunControl
-from .directory import ANSWERS, FINGERPRINT, RunDirectory, read_manifest, secrets_of_run
+from .directory import ANSWERS, RunDirectory, read_fingerprint, read_manifest, secrets_of_run
 from .extension_checks import extension_of
 from .fingerprint import differences
 from .journal_reader import JournalReader, journal_of
-from .keeping import PASSING, stands
+from .keeping import PASSING, stands, write_missing_results
 from .prepare import Prepared, prepare
 from .recorded import rebuilt
 from .repairs import Repair, end_repair, pending, remaining
 from .results import VerificationResultSet
+from .reuse import reused_by, without
 from .runner import Destination, execute
+from .undoing import forget_repair
 
 __all__ = [
     "Changed",
@@ -38,7 +42,6 @@ __all__ = [
     "configured_by",
     "resume_run",
     "resumption",
-    "reused_by",
     "source_of",
 ]
 
@@ -70,6 +73,11 @@ class Resumption:
     """Those of them that are errors."""
     completed: bool = False
     """Whether the run has ended already, and nothing is to be tried again."""
+    missing: Sequence[str] = ()
+    """What will be paid for once more, for the user to read before anybody is asked."""
+
+    begins: bool = False
+    """Whether it is the beginning of a repair: when nothing of it can be made, there is none."""
 
     @property
     def directory(self) -> Path:
@@ -84,9 +92,17 @@ class Resumption:
     ) -> VerificationResultSet:
         """The results of the whole run. Raises what `execute` does."""
         if self.completed:
+            await asyncio.to_thread(write_missing_results, self.directory)
             return VerificationResultSet.load(self.directory, self.prepared.app)
-        results = await execute(self.prepared, self.destination, on_result=on_result, control=control)
-        if (repair := self.destination.repair) is not None:
+        repair = self.destination.repair
+        try:
+            results = await execute(self.prepared, self.destination, on_result=on_result, control=control)
+        except Exception:
+            if repair is not None and self.begins:
+                with suppress(ConfigError, OSError):  # what was first says what to do
+                    forget_repair(self.directory, repair)
+            raise
+        if repair is not None:
             end_repair(self.directory, repair)
         return results
 
@@ -100,6 +116,8 @@ class Wanted:
     retry_failed: bool = False
     sinks: Sequence[str] | None = None
     """None: those of the beginning."""
+    reuses: bool = True
+    """Whether the replies of other runs are taken that the run was given."""
 
 
 @frozen(kw_only=True)
@@ -128,22 +146,35 @@ def resumption(
     source = source_of(manifest)
     if wanted.fork is not None:
         forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
-        reuse = ((folder,) if journal_of(folder).is_file() else ()) + reused_by(manifest)
-        destination = Destination(run_dir=wanted.fork, sinks=sinks, source=source, reuse=reuse, forked_from=forked_from)
-        return Resumption(prepared=prepared, destination=destination, items=len(prepared))
+        forked_from |= {"retry_failed": True} if wanted.retry_failed else {}
+        there, gone = reused_by(manifest)
+        reuse = ((folder,) if journal_of(folder).is_file() else ()) + there
+        destination = Destination(
+            run_dir=wanted.fork,
+            sinks=sinks,
+            source=source,
+            reuse=reuse,
+            judged_again=wanted.retry_failed,
+            forked_from=forked_from,
+        )
+        prepared = evolve(prepared, notes=(*prepared.notes, *without(gone)))
+        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=without(gone))
     if found := changes(folder, manifest, prepared):
         raise Changed([Problem("", line) for line in found])
     repair = pending(folder, manifest)
     progress = _progress(folder, again, repair)
     completed = manifest.get("status") == "completed" and progress.done == len(prepared) and repair is None
+    needs_others = wanted.reuses and not completed and repair is None
+    reuse, missing = _reused(manifest, folder) if needs_others else ((), ())
     return Resumption(
-        prepared=prepared,
+        prepared=evolve(prepared, notes=(*prepared.notes, *missing)),
         destination=Destination(
             run_dir=folder,
             sinks=sinks,
             source=source,
             again=again,
-            reuse=reused_by(manifest),
+            reuse=reuse,
+            judged_again=wanted.retry_failed or bool((manifest.get("forked_from") or {}).get("retry_failed")),
             extends=extension_of(manifest, prepared),
             repair=repair,
         ),
@@ -151,15 +182,13 @@ def resumption(
         done=progress.done,
         errors=progress.errors,
         completed=completed,
+        missing=missing,
     )
 
 
 def changes(folder: Path, manifest: Mapping[str, Any], prepared: Prepared) -> list[str]:
     """Everything that affects the numbers of a run and is not as it was, one line each. Raises ConfigError."""
-    try:
-        before = json.loads((folder / FINGERPRINT).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder / FINGERPRINT} cannot be read, so nobody knows whether anything changed") from error
+    before = read_fingerprint(folder)
     now = RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
     found = differences(before, now)
     count, config = manifest["config"]["replicate_count"], prepared.config
@@ -205,13 +234,25 @@ def benchmark_of(manifest: Mapping[str, Any], app: Karenina, folder: Path, *, ca
 
 def source_of(manifest: Mapping[str, Any]) -> Path | None:
     """The benchmark's file."""
-    path = manifest["benchmark"]["path"]
+    path = manifest["benchmark"].get("path")
     return Path(path) if path else None
 
 
-def reused_by(manifest: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Sources of the run that are still there: what they held and was used is in the run's own journal."""
-    return tuple(path for path in map(Path, manifest.get("reuse", ())) if journal_of(path).is_file())
+def _reused(manifest: Mapping[str, Any], folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """What is there, and notes of what is not and hardly matters: a run whose results have been taken over.
+
+    Raises ConfigError where another one is gone: nothing that was to be reused is paid for unnoticed.
+    """
+    there, gone = reused_by(manifest)
+    extended = manifest.get("extends") or {}
+    over = tuple(path for path in gone if str(path) == extended.get("run_dir"))
+    if gone := tuple(path for path in gone if path not in over):
+        anew = shlex.join(["karenina", "resume", str(folder), "--fork", "NEWDIR"])
+        raise ConfigError(
+            f"the run reuses replies of {', '.join(map(str, gone))}, which cannot be found; put it back, or begin a "
+            f"new run that does without it and asks what neither this run nor another one that is there has: {anew}"
+        )
+    return there, without(over)
 
 
 def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> tuple[str, ...]:

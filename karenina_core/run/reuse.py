@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 
 from ..errors import ConfigError, Problem, RunDirectoryError, plural
 from .journal_reader import JournalReader, journal_of
 
-__all__ = ["Sources", "opened_sources"]
+__all__ = ["Sources", "opened_sources", "reused_by", "without"]
 
 
 @frozen
@@ -25,10 +27,26 @@ class Sources:
         """What was found to be damaged so far. Such replies are asked for again."""
         damaged = ((reader.path, reader.damaged["calls"]) for reader in self.readers)
         return tuple(
-            f"{plural(count, 'call')} of {path} could not be reused, being damaged; look: karenina doctor {path.parent}"
+            f"{plural(count, 'call')} of {path} could not be reused, being damaged; look: karenina doctor "
+            f"{shlex.quote(str(path.parent))}"
             for path, count in damaged
             if count
         )
+
+
+def reused_by(manifest: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The run directories whose replies a run was given: those that are there, and those that are gone."""
+    recorded = tuple(map(Path, manifest.get("reuse", ())))
+    there = tuple(path for path in recorded if journal_of(path).is_file())
+    return there, tuple(path for path in recorded if path not in there)
+
+
+def without(gone: Sequence[Path]) -> tuple[str, ...]:
+    """Notes of a run that does not have the replies of these directories."""
+    return tuple(
+        f"{path} is not there any more: what was asked there, and not by the run that reused it, is asked again"
+        for path in gone
+    )
 
 
 @asynccontextmanager

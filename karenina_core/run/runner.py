@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
-from ..errors import ConfigError, Problem, RunDirectoryError
+from ..errors import ConfigError, Problem, RunDirectoryError, plural
 from ..model.identity import ModelIdentity
 from ..model.result import VerificationResult
 from ..pipeline.context import CachedAnswer
@@ -20,11 +20,11 @@ from ..ports.client import Model
 from .answers import answer_of
 from .batching import Batching, items_at_once, uncrowded
 from .collecting import fewer_collections
-from .continuing import count_stale, picked_up
+from .continuing import UNFINISHED, count_stale, is_left, picked_up
 from .control import RunControl
 from .destination import Destination, directory_of, keeper_of, notes_of, schedule_of, workspaces_of
 from .directory import RESULTS, RunDirectory, secrets_of_run
-from .extension_merge import merged, unscored
+from .extension_merge import merged
 from .extension_rows import Extension, PriorRows, opened_rows
 from .gateway import Gateway
 from .grouped_errors import one_of
@@ -80,12 +80,17 @@ class _Running:
 
     stale: set[str] = field(factory=set)
     """Tasks whose results of before are to be replaced, and are not yet."""
+    unfinished: int = 0
+    """Items that were begun, and lack something for want of a budget."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the checks noticed, and what the tool servers did while the run went on."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
         spent = [self.gateway.exhausted] if self.gateway.exhausted else []
+        spent += self.keeper.notes if self.keeper is not None else ()
+        if self.unfinished:
+            spent.insert(0, UNFINISHED.format(plural(self.unfinished, "item")))
         told = (*self.prepared.notes, *self.of_destination, *self.sources.notes, *remarks, *self.batching.notes, *spent)
         return tuple(dict.fromkeys(told))
 
@@ -124,10 +129,11 @@ class _Running:
         keeper = self.keeper
         if keeper is None:
             return list(waiting)
+        again = [item for item in waiting if keeper.is_repaired_by("replay", item)]
         async with asyncio.TaskGroup() as group:
-            for item in (item for item in waiting if keeper.is_repaired_by("replay", item)):
+            for item in again:
                 group.create_task(self._in_turn(item, keeper.own_answer(item), None))
-        return [item for item in waiting if not keeper.has_result(item)]
+        return [item for item in waiting if item not in again]
 
     def _answer_of_others(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
         """The answer that the run was given, unless it is to be asked for anew."""
@@ -145,7 +151,8 @@ class _Running:
         if self.workspaces.wanted(first):
             if self.extends is None or judged_by_folder(self.prepared, first):
                 return None
-            there += waiting  # work that was done in a folder is asked for once, whatever became of its judges
+            asked_for = [item for item in waiting if not self.keeper.is_repaired_by("live", item)]
+            there += asked_for  # work that was done in a folder is asked for once, whatever became of its judges
         elif first in waiting and self.keeper.stored(first) is not None:
             return None  # it is made once more, of the calls that are paid for, and tells what it took
         stored = (self.keeper.stored(item) for item in there)
@@ -158,6 +165,9 @@ class _Running:
         async with self.places, self.batching.item():
             files = self.workspaces.files_to_keep()
             result = await self._item(item, cached, workspace, files)
+            if self.keeper is not None and is_left(result):
+                self.unfinished += 1
+                return result
             await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
             await self.workspaces.keep(workspace, item, result, files)
             return result
@@ -167,13 +177,13 @@ class _Running:
         item, row = job
         assert self.extends is not None  # nobody else has such results
         assert item.rubric is not None
-        traits = item.rubric.names()
         async with self.places, self.batching.item():
             files = self.workspaces.files_to_keep()
             found = await self._item(item, answer_of(row), None, files)
-            if self.gateway.exhausted and unscored(found, traits):
-                return  # they are scored when the run is gone on with
-            result = merged(row, found, traits, self.extends.scoring.stages, self.prepared.mode)
+            if is_left():
+                self.unfinished += 1
+                return
+            result = merged(row, found, item.rubric.names(), self.extends.scoring.stages, self.prepared.mode)
             await self._finished(item, result)
             await self.workspaces.keep(None, item, result, files)
 
@@ -236,12 +246,14 @@ async def execute(
         open_models(app, config, config.answering_models, "answering", metering) as answerers,
         open_models(app, config, config.parsing_models, metering=metering) as judges,
         model_pool(app, config, judges.values(), metering) as pool,
+        AsyncExitStack() as held,
     ):
         sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
         directory = keeper = None
         if destination.run_dir is not None:
-            directory = directory_of(destination.run_dir, prepared, destination, answerers.values())
+            directory = held.enter_context(directory_of(destination.run_dir, prepared, destination, answerers.values()))
             keeper = keeper_of(directory, prepared, sources, destination)
+            held.callback(keeper.close)
             metering.keep_in(keeper.journal)
             batching.keep_in(keeper.journal)
         run = _Running(
@@ -261,8 +273,8 @@ async def execute(
             sources,
             destination.extends,
         )
-        with directory or nullcontext(), opened_rows(destination.extends) as prior:
-            await _carry_out(run, directory, control or RunControl(), prior, resumed=destination.again is not None)
+        prior = held.enter_context(opened_rows(destination.extends))
+        await _carry_out(run, directory, control or RunControl(), prior, resumed=destination.again is not None)
     of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
     if destination.run_dir is not None:
         return VerificationResultSet(StoredSequence(destination.run_dir / RESULTS), *of_run)
@@ -293,7 +305,8 @@ async def _carry_out(
         app.observe("karenina_run_started", run=_started(prepared, run_dir))
         with fewer_collections(), stalls_told():
             await control.until_drained(_work(run, directory, prior), run.gateway)
-        status = "interrupted" if run.gateway.exhausted else "completed"
+        unrepaired = run.keeper is not None and run.keeper.unrepaired
+        status = "interrupted" if run.gateway.exhausted or unrepaired else "completed"
     except asyncio.CancelledError:
         status = "interrupted"
         raise
@@ -312,6 +325,9 @@ async def _carry_out(
         finally:
             try:
                 await asyncio.shield(_closed(run, summary))
+            except BaseException:  # `results.jsonl` may not be there: whoever reads the run takes the journal
+                status = "interrupted" if status == "completed" else status
+                raise
             finally:  # also when a second interrupt does not wait for the sinks
                 _ended(run, directory, status, summary)
 

@@ -39,6 +39,8 @@ class Schedule:
             lines = {0: self._shuffled()}
         elif ordering == "distribute_answerers":
             lines = {place: self._of(place) for place in range(models)}
+        elif ordering == "generation_order":
+            lines = {0: self._by_question()}
         else:  # a model's questions stand together, and so do the repetitions of a question: their prompts are equal
             lines = {0: chain.from_iterable(map(self._of, range(models)))}
         self._waiting = lines
@@ -67,6 +69,11 @@ class Schedule:
         questions, replicates = range(len(self.prepared.questions)), range(1, self.prepared.config.replicate_count + 1)
         for question, replicate in product(questions, replicates):
             yield self.prepared.generation(answering, question, replicate)
+
+    def _by_question(self) -> Iterator[Generation]:
+        models, replicates = range(len(self.prepared.config.answering_models)), self.prepared.config.replicate_count
+        for question, answering, number in product(range(len(self.prepared.questions)), models, range(replicates)):
+            yield self.prepared.generation(answering, question, number + 1)
 
     def _shuffled(self) -> Iterator[Generation]:
         questions, replicates = len(self.prepared.questions), self.prepared.config.replicate_count

@@ -45,6 +45,8 @@ class Standing:
     """Those at a provider whose replies are not all here yet: `model`, `provider_id`, `status`, `calls`."""
     damaged: int = 0
     """Rows of the journal that cannot be read."""
+    trusted: bool = False
+    """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
     used_up: str = ""
     """The setting of the budget that allows no call any more; empty: none does not."""
 
@@ -90,13 +92,14 @@ def standing(folder: Path) -> Standing:
         written_at=_written_at(folder),
         batches=batches,
         damaged=damaged,
+        trusted=manifest["config"].get("code_policy") == "trusted",
         used_up=_used_up(manifest["config"], ledger.total),
     )
 
 
 def _used_up(config: Mapping[str, Any], total: Sums) -> str:
     """By the budgets of the beginning: they hold when the run is gone on with, unless others are given."""
-    spent = {"budget_usd": total.known_cost_usd, "budget_tokens": total.input_tokens + total.output_tokens}
+    spent = {"budget_usd": total.counted_usd, "budget_tokens": total.counted_tokens}
     limits = {name: config.get(name) for name in spent}
     return next((name for name, most in limits.items() if most is not None and spent[name] >= most), "")
 

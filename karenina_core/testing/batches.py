@@ -62,7 +62,7 @@ class ScriptedBatches(ScriptedServer):
     `completed` their calls are not made, and `errors` is what a failed one says. `output` may change the lines of an
     output file. `fault(method, path, number)` may answer any request of the batch interface in its place; `number`
     counts equal requests from 1. While `held`, no batch is over. For `late` seconds nobody is told of a batch that was
-    made.
+    made; each of `instead` is what one who asks for a batch is told in place of it, though it was made.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class ScriptedBatches(ScriptedServer):
         self.polls, self.ends, self.errors, self.output, self.fault = polls, ends, list(errors), output, fault
         self.held = held
         self.late = 0.0
+        self.instead: list[Reply] = []
         self.batches: list[ServedBatch] = []
         self.asked: list[tuple[str, str]] = []
         """Method and path of every request of the batch interface, without the prefix and the query."""
@@ -144,7 +145,7 @@ class ScriptedBatches(ScriptedServer):
             self.batches.append(batch)
             self._arrival.notify_all()
         await asyncio.sleep(self.late)
-        return _object(batch.told())
+        return self.instead.pop(0) if self.instead else _object(batch.told())
 
     async def _polled(self, batch: ServedBatch) -> None:
         batch.polls += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_a_damaged_journal_is_saved_into_a_new_file(run: Run, folder: Path) -> N
     assert document["problems"] == ["1 row of the table calls is not what was written"]
     assert document["salvaged"]["journal"] == str(folder / "journal-salvaged.sqlite")
     assert document["salvaged"]["rows"]["calls"] == 19
-    assert f"karenina doctor {folder} --replace" in result.stderr
+    assert f"karenina doctor {shlex.quote(str(folder))} --replace" in result.stderr
     assert (folder / "journal.sqlite").read_bytes() == before
     again = run("doctor", str(folder))
     assert "Damage: 1 row of the table calls is not what was written" in again.stdout
@@ -94,7 +95,7 @@ def test_the_saved_journal_takes_the_place_of_the_damaged_one(run: Run, folder: 
     assert result.exit_code == 0
     assert Path(document["replaced"]).read_bytes() == before
     assert document["salvaged"]["journal"] == str(folder / "journal.sqlite")
-    assert f"karenina resume {folder}" in result.stderr
+    assert f"karenina resume {shlex.quote(str(folder))}" in result.stderr
     assert run("doctor", str(folder)).exit_code == 0
     journal = Journal.open(folder, run_id="the run")
     assert (journal.ledger.total.calls, len(list(journal.reader.results())), journal.notes) == (19, 10, ())

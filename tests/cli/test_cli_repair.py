@@ -33,6 +33,8 @@ class Said:
     answer: str = "Paris."
     answered: int = 0
     judged: int = 0
+    down: bool = False
+    """Whether judges get no more than an error of the server."""
     silent: set[str] = field(factory=set)
     """Questions whose judgments cannot be read."""
 
@@ -41,6 +43,8 @@ class Said:
             self.answered += 1
             return self.answer
         self.judged += 1
+        if self.down:
+            return Reply(status=503)
         if any(f"({name})" in request.text for name in self.silent):
             return Reply("no JSON at all")
         return {"capital": self.city}
@@ -119,6 +123,14 @@ def test_answers_are_asked_for_again_where_that_is_wanted(run: Run, done: Any, s
         *("Paris.", "Paris.", "It is Lyon.", "It is Lyon.", "Paris.", "Paris.")
     ]
     assert "Repaired: 2 results, 0 with another outcome" in result.stdout
+
+
+def test_results_with_traits_without_a_score_can_be_chosen(run: Run, done: Any, said: Said) -> None:
+    done()
+    result = run("repair", "out", "--unscored")
+    assert result.exit_code == 1
+    assert "no result has a trait without a score" in result.stderr
+    assert said.judged == 0
 
 
 def test_everything_can_be_judged_again(run: Run, done: Any, said: Said) -> None:
@@ -308,5 +320,91 @@ def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
         result = run("resume", "out", "--quiet")
         assert result.exit_code == 0, result.output
         assert set(outcomes().values()) == ({"failed"} if told.get("repair") else {"passed"})
+        assert run("repair", "out", "--all", "--quiet").exit_code == 0
+    assert set(outcomes().values()) == {"failed"}
+
+
+# Outages, and the way back
+
+
+def test_a_repair_that_met_an_outage_says_how_to_go_on_and_really_asks(run: Run, done: Any, said: Said) -> None:
+    done()
+    said.city, said.down = "Lyon", True
+    result = run("repair", "out", "--all", "--set", "run.retry_policy.server.max_attempts=1")
+    assert result.exit_code == 3, result.output
+    assert "karenina resume out" in result.stdout
+    assert "The repair has not ended." in result.stdout
+    assert set(outcomes().values()) == {"error"}
+    said.down, said.judged = False, 0
+    result = run("resume", "out", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert (said.answered, said.judged) == (0, 6)
+    assert set(outcomes().values()) == {"failed"}
+
+
+def test_a_repair_is_taken_back(run: Run, done: Any, said: Said) -> None:
+    done()
+    before = Path("out/results.jsonl").read_bytes()
+    said.city = "Lyon"
+    assert run("repair", "out", "--all", "--quiet").exit_code == 0
+    refused = run("repair", "out", "--undo", "--all", "--mode", "live", "--set", "run.concurrency=1")
+    assert refused.exit_code == 2
+    assert "leave out --mode, --all, --set" in refused.stderr
+    result = run("repair", "out", "--undo", "--json")
+    assert result.exit_code == 0, result.output
+    own = Path(json.loads(result.stdout)["undone"])
+    assert json.loads((own / "repair.json").read_text("utf-8"))["status"] == "undone"
+    assert Path("out/results.jsonl").read_bytes() == before
+    again = run("repair", "out", "--undo")
+    assert again.exit_code == 1
+    assert "no repair" in again.stderr
+
+
+def test_a_sink_that_does_not_exist_leaves_no_repair(run: Run, done: Any, said: Said) -> None:
+    done()
+    before = files()
+    result = run("repair", "out", "--all", "--sink", "nosuch:there")
+    assert result.exit_code != 0
+    assert "no sink is called 'nosuch'" in result.stderr
+    changed = {path for path, data in files().items() if before.get(path) != data}
+    assert changed <= {Path("out/run.lock")}
+    assert run("repair", "out", "--all", "--quiet").exit_code == 0
+    assert said.judged == 6
+
+
+@pytest.mark.parametrize("mode", ["replay", "live"])
+def test_a_repair_that_was_killed_is_taken_back_with_all_that_it_left(
+    run: Run, write_benchmark: Files, served: Any, begun: Any, mode: str
+) -> None:
+    """SQLite would read the log of the killed process into the journal that takes the place of the other one."""
+    said, asked, held = Said(), itertools.count(1), threading.Event()
+    killing = False
+
+    async def slow(request: Any) -> Any:
+        if killing and next(asked) > 5:
+            await asyncio.to_thread(held.wait, 120)
+        return said(request)
+
+    with ScriptedServer(slow) as server:
+        assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
+        before = Path("out/results.jsonl").read_bytes()
+        told = json.loads(Path("out/manifest.json").read_text("utf-8"))
+        said.city, said.answer, killing, count = "Lyon", "It is Lyon.", True, server.count
+        process = begun("--mode", mode)
+        server.wait_for(count + 6, timeout=120)
+        process.kill()
+        process.wait(timeout=120)
+        held.set()
+        assert Path("out/journal.sqlite-wal").stat().st_size > 0
+        assert run("repair", "out", "--undo").exit_code == 0
+        assert list(Path("out").glob("journal.sqlite-*")) == []
+        count = server.count
+        result = run("resume", "out", "--quiet", "--json")
+        assert result.exit_code == 0, result.output
+        assert server.count == count
+        summary = json.loads(result.stdout)
+        assert (summary["outcomes"], summary["paid"]["calls"]) == ({"passed": 6}, told["summary"]["paid"]["calls"])
+        assert Path("out/results.jsonl").read_bytes() == before
+        assert run("doctor", "out").exit_code == 0
         assert run("repair", "out", "--all", "--quiet").exit_code == 0
     assert set(outcomes().values()) == {"failed"}

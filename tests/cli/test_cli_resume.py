@@ -194,6 +194,27 @@ def test_errors_that_would_come_again_are_left_alone_unless_it_is_asked_for(
     assert outcomes() == {"passed": 2}
 
 
+@pytest.mark.parametrize("where", [["out"], ["out", "--fork", "other"]])
+def test_a_judge_that_could_not_be_read_is_asked_again_when_it_is_asked_for(
+    run: Run, write_benchmark: Files, served: Any, where: list[str]
+) -> None:
+    prose = [True]
+
+    def judged(request: Any) -> Any:
+        return "I cannot say." if prose[0] and request.schema and "(q1)" in request.text else script(request)
+
+    with ScriptedServer(judged) as server:
+        assert run("verify", write_benchmark("q0", "q1"), *served(server.url), "--out", "out").exit_code == 3
+        assert outcomes() == {"passed": 1, "error": 1}
+        prose[0], count = False, server.count
+        assert run("resume", "out").exit_code == 3
+        assert server.count == count
+        result = run("resume", *where, "--retry-failed")
+        assert result.exit_code == 0, result.output
+        assert server.count == count + 1
+    assert standing(Path(where[-1])).outcomes == {"passed": 2}
+
+
 # What has changed
 
 
@@ -342,6 +363,44 @@ def test_the_status_says_how_far_a_run_is_and_what_to_type(run: Run, limited: Sc
     assert said["ledger"]["total"]["calls"] == limited.count
     run("resume", "out", "--budget-tokens", "1000000")
     assert "Next: karenina show out" in run("status", "out").stdout
+
+
+def test_the_status_says_that_a_run_has_to_be_trusted_again(run: Run, limited: ScriptedServer) -> None:
+    assert run("resume", "out", "--trust").exit_code == 3
+    line = "karenina resume out --budget-tokens MORE --trust"
+    assert f"Next: {line}\n" in run("status", "out").stdout
+    assert json.loads(run("status", "out", "--json").stdout)["next"] == line
+    assert "--trust" in run("resume", "out", "--budget-tokens", "1000000").stderr
+    assert run("resume", "out", "--budget-tokens", "1000000", "--trust").exit_code == 0
+
+
+def test_a_run_whose_source_is_gone_is_refused_and_a_fork_says_what_is_missing(
+    run: Run, limited: ScriptedServer, served: Any
+) -> None:
+    benchmark = json.loads(Path("out/manifest.json").read_text("utf-8"))["benchmark"]["path"]
+    flags = [*served(limited.url), "--concurrency", "1", "--reuse", "out", "--budget-tokens", "100"]
+    assert run("verify", benchmark, *flags, "--out", "a second").exit_code == 3
+    assert json.loads(Path("a second/manifest.json").read_text("utf-8"))["reuse"] == [str(Path("out").absolute())]
+    Path("out").rename("away")
+    count = limited.count
+    more = ["--budget-tokens", "1000000"]
+    refused = run("resume", "a second", *more)
+    assert (refused.exit_code, limited.count) == (1, count)
+    assert "put it back" in refused.stderr
+    assert "karenina resume 'a second' --fork NEWDIR" in refused.stderr
+    forked = run("resume", "a second", "--fork", "third", *more)
+    assert forked.exit_code == 0, forked.output
+    assert f"Warning: {Path('out').absolute()} is not there any more" in forked.stderr
+
+
+def test_a_finished_run_whose_results_are_gone_is_read_from_its_journal(run: Run, limited: ScriptedServer) -> None:
+    assert run("resume", "out", "--budget-tokens", "1000000").exit_code == 0
+    before, count = Path("out/results.jsonl").read_bytes(), limited.count
+    Path("out/results.jsonl").unlink()
+    again = run("resume", "out", "--json")
+    assert (again.exit_code, limited.count) == (0, count)
+    assert json.loads(again.stdout)["outcomes"] == {"passed": 6}
+    assert Path("out/results.jsonl").read_bytes() == before
 
 
 # Signals

@@ -188,7 +188,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_asked(tm
     folder.chmod(0o555)
 
     def refused(tell: Any) -> None:
-        with pytest.raises(RunDirectoryError, match=r"cannot be written: .*choose another"):
+        with pytest.raises(RunDirectoryError, match=r"cannot be written: .*in another directory"):
             Journal.open(folder)
         with pytest.raises(RunDirectoryError):
             check_place(folder)

@@ -135,20 +135,23 @@ def child(script: str, place: Path, *given: object, timeout: float = 120.0) -> d
 
 
 def test_memory_does_not_grow_with_the_items_and_each_costs_little(tmp_path: Path, long: bool) -> None:
+    """The time of an item depends on the machine: its bound finds only what is several times worse in the short form.
+    What an item costs is counted, without a clock, in `test_counted_work`."""
     questions, replicates = (100_000, 3) if long else (400, 3)
     found = child(MANY, tmp_path / "run", questions, replicates, timeout=3600.0 if long else 300.0)
     print(found)
     assert found["outcomes"] == {"passed": questions * replicates}
     first, *_, last = found["seen"]
     assert len(found["seen"]) == 10
-    assert last <= (1.05 * first if long else 1.05 * first + 5), "in MB; some of a result's 10 KB times 1,200 items"
+    assert last <= (1.05 * first if long else first + 6), "in MB; of 1,080 items, each with a result of 10 KB"
     assert found["after"] <= 1.05 * last + 5
     assert found["cpu"] <= (3.0 if long else 10.0), "milliseconds of CPU an item; a quiet machine takes less than one"
     world.invariants.assert_journal(tmp_path / "run")
 
 
 def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, long: bool) -> None:
-    """In the full form within 50 ms for 99 of 100 turns, on a machine that has nothing else to do."""
+    """In the full form within 50 ms for 99 of 100 turns, on a machine that has nothing else to do. In the short one, a
+    loop that waits for replies itself, up to fifty in one turn, is seconds late."""
     questions, chance = (2000 if long else 150), random.Random(1)
 
     def script(request: ServedRequest) -> Reply:
@@ -158,7 +161,7 @@ def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, l
         found = child(LAGS, tmp_path / "run", server.url, questions, 50, timeout=600.0)
     print(found)
     assert found["turns"] > 0
-    assert found["p99"] < (0.05 if long and found["busy"] < 0.02 else 5.0)
+    assert found["p99"] < (0.05 if long and found["busy"] < 0.02 else 2.0)
 
 
 def test_many_runs_in_one_process_leave_no_files_and_no_threads_open(tmp_path: Path, long: bool) -> None:

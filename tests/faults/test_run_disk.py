@@ -70,7 +70,8 @@ class Full:
         if (self.run / "journal.sqlite").exists():
             invariants.assert_journal(self.run, *world.told(self.told))
             if (self.run / "manifest.json").exists():
-                invariants.assert_run(self.run, complete=False, judged=world.judged(self.server, before))
+                judged = world.judged(self.server, before)
+                invariants.assert_run(self.run, complete=False, written=False, judged=judged)
             assert self.server.count - before - len(world.stored(self.run)[0]) <= CONCURRENCY
 
     def assert_finished(self, before: int) -> None:
@@ -121,7 +122,7 @@ def test_a_run_that_fills_its_disk_stops_and_is_finished_when_there_is_room(
 
 def test_at_whatever_size_files_may_not_grow_nothing_is_lost(forking: Any, tmp_path: Path, long: bool) -> None:
     """Every write of a run may be the first that there is no room for."""
-    chance = random.Random(seed := random.randrange(1 << 30))
+    chance = random.Random(seed := random.randrange(1 << 30) if long else 0)
     print("seed", seed)
     limits = range(4, 1200, 12) if long else [chance.randint(low, 2 * low) for low in (16, 70, 140, 280, 560)]
     script, _ = talkative(8 * KILOBYTE)
@@ -156,7 +157,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_asked(fo
             words = ["verify", benchmark, "--config", config, "--out", run]
             started = forking.start(*words, prelude=AS_NOBODY)
             assert started.wait() == 74, started.stderr
-            assert "choose another (--out DIR)" in started.stderr
+            assert "another (--out DIR" in started.stderr or "another directory (--out DIR)" in started.stderr
         assert server.count == 0
 
 

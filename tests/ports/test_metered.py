@@ -64,8 +64,47 @@ class Lane:
         self.entered += 1
         return self
 
-    def leave(self, facts: CallFacts | None, error: BaseException | None) -> None:
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
         self.left.append((facts, error))
+        return facts or CallFacts(estimated_tokens=7, estimated_usd=0.5)
+
+
+@define
+class Broken:
+    """An agent that fails after some work."""
+
+    error: PortError
+    capabilities: PortCapabilities = PortCapabilities()
+
+    async def arun(self, *args: Any, **facts: Any) -> AgentResult:
+        raise self.error
+
+
+@pytest.mark.parametrize("cost", [5.0, None])
+def test_what_an_agent_took_before_it_failed_is_known(cost: float | None) -> None:
+    error = PortError("broken", kind="agent")
+    error.evidence = {"agent_result": AgentResult(final_response="", usage=UsageMetadata(10, 20, 30, cost))}
+    store, lane = Store(), Lane()
+    priced = ModelConfig(model_name="m", interface="scripted", input_cost_per_token=0.1, output_cost_per_token=0.2)
+    with pytest.raises(PortError, match="broken"):
+        in_item(lambda: MeteredPort(Broken(error), priced, lane, store).arun(ASKED))
+    ((told, found),) = lane.left
+    assert found is error
+    assert told is not None
+    ((_, kept),) = store.failures
+    assert kept.usage == told.usage == UsageMetadata(10, 20, 30, cost or 10 * 0.1 + 20 * 0.2)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"agent_result": AgentResult(final_response="", usage_unavailable=True)}])
+def test_what_an_attempt_counts_as_of_which_nobody_says_what_it_took_is_kept(evidence: Mapping[str, Any]) -> None:
+    error = PortError("late", kind="timeout")
+    error.evidence = evidence
+    store, lane = Store(), Lane()
+    with pytest.raises(PortError, match="late"):
+        in_item(lambda: MeteredPort(Broken(error), MODEL, lane, store).arun(ASKED))
+    assert lane.left == [(None, error)]
+    ((_, kept),) = store.failures
+    assert (kept.usage, kept.estimated_tokens, kept.estimated_usd) == (UsageMetadata(), 7, 0.5)
 
 
 def clients(port: MeteredPort, number: int = 1, **facts: Any) -> list[ModelClient]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from karenina_core.cli.root import karenina
 from karenina_core.errors import ConfigError, RunDirectoryError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.ports.batch import BatchState
+from karenina_core.ports.calls import Request
+from karenina_core.ports.metered import StoredCall
 from karenina_core.run.batches import Gathered
-from karenina_core.run.batching import Batching
+from karenina_core.run.batching import SENDING, Batching
 from karenina_core.run.control import RunControl
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.journal import Journal
@@ -111,11 +113,12 @@ def test_calls_wait_for_an_item_that_may_still_call_but_no_longer_than_they_may(
 ) -> None:
     """The answers come one by one, the last one late: judgments of the others need not wait for it."""
 
-    async def script(request: ServedRequest) -> Any:
-        await asyncio.sleep(1.2 if request.schema is None and "target 3" in request.text else 0.0)
-        return answered(request)
+    def batches(wait: float, late: Callable[[ScriptedBatches], Awaitable[None]]) -> list[int]:
+        async def script(request: ServedRequest) -> Any:
+            if request.schema is None and "target 3" in request.text:
+                await late(server)
+            return answered(request)
 
-    def batches(wait: float) -> list[int]:
         with ScriptedBatches(script) as server:
             asked, judge = model(server, batch=False), model(server, "j", batch_wait_seconds=wait)
             run_dir = tmp_path / f"run-{wait}"
@@ -125,8 +128,17 @@ def test_calls_wait_for_an_item_that_may_still_call_but_no_longer_than_they_may(
             assert outcomes(results) == ["passed"] * 4
             return [len(batch.calls) for batch in server.batches]
 
-    assert batches(60.0) == [4]
-    assert batches(0.3) == [3, 1]
+    async def a_while(server: ScriptedBatches) -> None:
+        await asyncio.sleep(1.2)
+
+    async def after_the_others(server: ScriptedBatches) -> None:
+        async with asyncio.timeout(50.0):
+            while sum(len(batch.calls) for batch in server.batches) < 3:
+                await asyncio.sleep(0.02)
+
+    assert batches(60.0, a_while) == [4]
+    *before, last = batches(0.3, after_the_others)
+    assert (sum(before), last) == (3, 1)
 
 
 def test_what_fails_for_now_is_sent_again_and_what_fails_for_good_is_not(
@@ -362,13 +374,13 @@ class Child:
             text=True,
         )
         try:
-            deadline = time.monotonic() + 30.0
+            deadline = time.monotonic() + 60.0
             while not ready():
                 assert process.poll() is None, process.communicate()[1]
                 assert time.monotonic() < deadline, "the process never came so far"
                 time.sleep(0.01)
             os.kill(process.pid, what)
-            return process.communicate(timeout=30.0)[1]
+            return process.communicate(timeout=60.0)[1]
         finally:
             process.kill()
             process.communicate()
@@ -436,9 +448,11 @@ def test_after_kill_9_before_anything_was_sent_the_calls_are_sent(
         child.run_until(lambda: ("POST", "/files") in server.asked, signal.SIGKILL)
         assert (child.status(), server.batches) == ([("sending", "")], [])
         server.fault = lambda *asked: None
-        assert outcomes(child.resume()) == ["passed"] * 4
+        results = child.resume()
+        assert outcomes(results) == ["passed"] * 4
         assert [len(batch.calls) for batch in server.batches] == [4, 4]
     assert sorted(statuses(tmp_path / "run")) == ["fetched", "fetched", "lost"]
+    assert any("does not list the batch" in note and "4 calls are sent again" in note for note in results.notes)
 
 
 def test_a_batch_that_the_provider_has_forgotten_is_sent_again_in_a_resumed_run(
@@ -459,11 +473,13 @@ async def drained(server: ScriptedBatches, app: Karenina, questions: list[Any], 
     prepared = prepare(Benchmark(name="b", questions=questions), config, app=app, run_name="n")
     control = RunControl()
     run = asyncio.create_task(execute(prepared, Destination(run_dir=run_dir), control=control))
-    await asyncio.to_thread(server.wait_for_batches, 1)
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(server.wait_for_batches, 1, 60.0)
+    async with asyncio.timeout(60.0):
+        while not server.late and statuses(run_dir) != ["sent"]:
+            await asyncio.sleep(0.02)
     begun = time.monotonic()
     control.drain()
-    await asyncio.wait({run})
+    await asyncio.wait({run}, timeout=60.0)
     assert run.cancelled()
     return time.monotonic() - begun
 
@@ -473,7 +489,8 @@ def test_draining_leaves_the_batch_at_the_provider_and_says_so(
 ) -> None:
     with ScriptedBatches(answered, held=True) as server:
         questions = [make_question(n) for n in range(5)]
-        assert asyncio.run(drained(server, make_app(), questions, tmp_path / "run")) < 2.0
+        seconds = asyncio.run(drained(server, make_app(), questions, tmp_path / "run"))
+        assert seconds < SENDING / 2, "it waits for nobody"
         polls = len(server.asked)
         manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
         assert manifest["status"] == "interrupted"
@@ -556,6 +573,102 @@ def test_a_provider_that_cannot_be_asked_any_more_keeps_the_batch_for_a_resumed_
         assert server.count == 6, "the answers are fetched, not asked for again"
 
 
+LOST = {"no reply": Reply.reset(), "a gateway's reply": Reply.error(502, html=True), "no id": Reply(body=b"{}")}
+
+
+@pytest.mark.parametrize("instead", LOST.values(), ids=LOST)
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_batch_whose_reply_is_lost_is_looked_for_and_not_sent_again(
+    make_app: Callable[[], Karenina], make_question: Callable[..., Any], tmp_path: Path, instead: Reply, attempts: int
+) -> None:
+    every = RetryPolicy(server=AttemptPolicy(attempts), connection=AttemptPolicy(attempts))
+    with ScriptedBatches(answered) as server:
+        server.instead = [instead] * 20
+        asked, judge = (model(server, name, retry_policy=every) for name in "mj")
+        questions = [make_question(n) for n in range(3)]
+        results = verified(server, make_app(), questions, tmp_path / "run", answerer=asked, judge=judge)
+        assert outcomes(results) == ["passed"] * 3
+        assert [len(batch.calls) for batch in server.batches] == [3, 3], "answers, then judgments; nothing twice"
+        assert server.count == 6
+        assert results.notes == ()
+    assert statuses(tmp_path / "run") == ["fetched", "fetched"]
+
+
+@pytest.mark.parametrize(("status", "outcome", "how"), [(503, "server", {}), (401, "auth", {"retry_failed": True})])
+def test_a_batch_that_may_be_at_the_provider_is_looked_for_by_a_resumed_run(
+    make_app: Callable[[], Karenina],
+    make_question: Callable[..., Any],
+    plugin_names: set[str],
+    tmp_path: Path,
+    status: int,
+    outcome: str,
+    how: dict[str, Any],
+) -> None:
+    """Every reply is lost, and the list is not to be had: nobody can tell whether the provider has the batch."""
+    with ScriptedBatches(answered) as server:
+        server.instead = [Reply.reset()]
+        server.fault = lambda method, path, number: (
+            Reply.error(status) if (method, path) == ("GET", "/batches") else None
+        )
+        questions = [make_question(n) for n in range(3)]
+        results = verified(server, make_app(), questions, tmp_path / "run")
+        assert outcomes(results) == [f"error({outcome})"] * 3
+        assert any("not told whether it took the batch" in note for note in results.notes)
+        assert (statuses(tmp_path / "run"), len(server.batches)) == (["sending"], 1)
+        server.fault = lambda *asked: None
+        assert outcomes(Child(server, tmp_path / "run", questions, plugin_names).resume(**how)) == ["passed"] * 3
+        assert [len(batch.calls) for batch in server.batches] == [3, 3], "nothing is sent twice"
+        assert server.count == 6
+    assert statuses(tmp_path / "run") == ["fetched", "fetched"]
+
+
+def test_a_batch_that_is_sent_again_because_the_provider_has_no_list_is_told(
+    make_app: Callable[[], Karenina], make_question: Callable[..., Any], tmp_path: Path
+) -> None:
+    def no_list(method: str, path: str, number: int) -> Reply | None:
+        return Reply.error(404) if (method, path) == ("GET", "/batches") else None
+
+    with ScriptedBatches(answered, fault=no_list) as server:
+        server.instead = [Reply.reset()]
+        results = verified(server, make_app(), [make_question(n) for n in range(3)], tmp_path / "run")
+        assert outcomes(results) == ["passed"] * 3
+        assert [len(batch.calls) for batch in server.batches] == [3, 3, 3]
+        (note,) = results.notes
+        assert server.batches[0].facts["metadata"]["karenina_batch"] in note
+        assert "paid for twice" in note
+
+
+class Compared(str):
+    """A key that counts how often it is held against another."""
+
+    __slots__ = ()
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+
+def test_calls_that_are_given_up_together_cost_no_look_at_all_others_each() -> None:
+    async def main() -> None:
+        asked = ModelConfig(model_name="m", interface="openai_endpoint", batch=True, batch_max_calls=5000)
+        lane: Any = Batching(Gateway(VerificationConfig())).lane(asked)
+        request = Request("llm", {}, "answer", 0, ())
+        turns = [await lane.enter(StoredCall(Compared(f"key {n}"), 0, request)) for n in range(2000)]
+        waiting = [asyncio.create_task(turn.ask(Waits(0), "{}")) for turn in turns]
+        await asyncio.sleep(0)
+        assert len(lane.gathered) == 2000
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting, timeout=60.0)
+        assert (len(lane.gathered), lane._bytes) == (0, 0)
+        await lane.batching.aclose()
+
+    asyncio.run(main())
+    assert Compared.times < 20 * 2000
+
+
 class Waits:
     """A port whose batch is over after so many questions."""
 
@@ -573,6 +686,41 @@ class Waits:
         yield "call-0", {"said": "yes"}
 
 
+class Silent(Waits):
+    """A port whose batch is made, and nobody says so in time."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.made: list[str] = []
+
+    async def submit(self, name: str, calls: Any) -> str:
+        self.made.append(name)
+        raise TimeoutError
+
+    async def find(self, name: str) -> str | None:
+        return "b" if name in self.made else None
+
+
+async def outcome_in(run_dir: Path, port: Any, sleep: Callable[[float], Awaitable[None]]) -> Any:
+    """What comes of a batch of one call."""
+    journal = Journal.open(run_dir)
+    batching = Batching(Gateway(VerificationConfig()), sleep=sleep)
+    batching.keep_in(journal)
+    call = Gathered(("key", 0), port, "{}")
+    batching.send(ModelConfig(model_name="m", interface="openai_endpoint", batch=True), [call])
+    async with asyncio.timeout(60.0):
+        found = await call.outcome
+    await batching.aclose()
+    await journal.aclose()
+    return found
+
+
+def test_a_batch_that_is_not_confirmed_in_time_is_looked_for_and_not_sent_again(tmp_path: Path) -> None:
+    port = Silent()
+    assert asyncio.run(outcome_in(tmp_path, port, lambda seconds: asyncio.sleep(0))) == {"said": "yes"}
+    assert len(port.made) == 1
+
+
 def test_the_longer_a_batch_takes_the_less_often_is_the_provider_asked(tmp_path: Path) -> None:
     waits: list[float] = []
 
@@ -580,18 +728,7 @@ def test_the_longer_a_batch_takes_the_less_often_is_the_provider_asked(tmp_path:
         waits.append(seconds)
         await asyncio.sleep(0)
 
-    async def main() -> Any:
-        journal = Journal.open(tmp_path)
-        batching = Batching(Gateway(VerificationConfig()), sleep=sleep)
-        batching.keep_in(journal)
-        call = Gathered(("key", 0), Waits(20), "{}")
-        batching.send(ModelConfig(model_name="m", interface="openai_endpoint", batch=True), [call])
-        found = await call.outcome
-        await batching.aclose()
-        await journal.aclose()
-        return found
-
-    assert asyncio.run(main()) == {"said": "yes"}
+    assert asyncio.run(outcome_in(tmp_path, Waits(20), sleep)) == {"said": "yes"}
     assert len(waits) == 20
     assert waits[0] == 0.5
     assert waits == sorted(waits)

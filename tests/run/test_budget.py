@@ -49,7 +49,7 @@ async def spend(way: Gateway, asked: ModelConfig, takes: Takes) -> tuple[int, li
         place = await lane.enter(call())
         await asyncio.sleep(seconds)
         under_way = way.under_way
-        place.leave(took, None if took else PortError("no", kind="timeout"))
+        place.leave(took, None if took else PortError("no", kind="server"))
         if way.exhausted and at_the_end < 0:
             at_the_end = under_way
 
@@ -136,6 +136,69 @@ def test_a_reply_whose_tokens_are_not_told_counts_as_it_was_estimated() -> None:
     tokens = Budget(tokens=30)
     tokens.settle(Estimate(10, 30), facts(0, 0, untold=True), model())
     assert tokens.exhausted
+
+
+def test_what_a_call_counts_as_is_told_where_nobody_says_what_it_took() -> None:
+    budget = Budget(tokens=1000)
+    assert budget.settle(Estimate(10, 20, 0.5), facts(1, 2, 0.1), model()) == facts(1, 2, 0.1)
+    untold = budget.settle(Estimate(10, 20, 0.5), facts(0, 0, untold=True), model())
+    assert (untold.estimated_tokens, untold.estimated_usd) == (30, 0.5)
+    partly = budget.settle(Estimate(10, 20, 0.5), facts(4, 2, 0.1, untold=True), model())
+    assert (partly.estimated_tokens, partly.estimated_usd) == (24, None)
+
+
+@pytest.mark.parametrize("limits", [{"budget_tokens": 1}, {}])
+def test_a_call_counts_as_something_although_no_budget_was_set_when_it_was_made(limits: dict[str, Any]) -> None:
+    async def main() -> CallFacts | None:
+        place = await Gateway(VerificationConfig(**limits)).lane(model(**DEAR)).enter(call("x" * 400))
+        return place.leave(facts(0, 0, untold=True), None)
+
+    counted = run_in_virtual_time(main())
+    assert counted is not None
+    assert counted.estimated_tokens == 1103
+    assert counted.estimated_usd == pytest.approx(2.103)
+
+
+def ends_in(error: BaseException, took: CallFacts | None = None, **limits: Any) -> tuple[Gateway, CallFacts | None]:
+    async def main() -> tuple[Gateway, CallFacts | None]:
+        way = Gateway(VerificationConfig(**limits))
+        place = await way.lane(model(**DEAR)).enter(call())
+        return way, place.leave(took, error)
+
+    return run_in_virtual_time(main())
+
+
+def test_what_an_agent_took_that_failed_is_spent() -> None:
+    way, counted = ends_in(PortError("broken", kind="agent"), facts(10, 20, 5.0), budget_usd=1.0)
+    assert "5 in 1 call" in way.exhausted
+    assert (way.spent.calls, way.spent.failed, way.spent.usd, way.spent.tokens) == (0, 1, 5.0, 30)
+    assert counted == facts(10, 20, 5.0)
+
+
+@pytest.mark.parametrize("kind", ["timeout", "bad_response", "too_large", "agent"])
+def test_a_failed_attempt_that_may_be_billed_counts_as_it_was_estimated(kind: Any) -> None:
+    way, counted = ends_in(PortError("no", kind=kind), budget_tokens=500)
+    assert "used up" in way.exhausted
+    assert counted is not None
+    assert counted.estimated_tokens == 1003
+    assert counted.estimated_usd == pytest.approx(2.003)
+    assert ends_in(asyncio.CancelledError(), budget_tokens=500)[0].exhausted
+
+
+@pytest.mark.parametrize("kind", ["rate_limited", "connection", "server", "auth", "invalid_request"])
+def test_an_attempt_that_was_refused_or_never_arrived_counts_nothing(kind: Any) -> None:
+    way, counted = ends_in(PortError("no", kind=kind), budget_tokens=500)
+    assert (way.exhausted, counted) == ("", None)
+
+
+def test_an_attempt_that_failed_does_not_end_a_budget_because_its_price_is_unknown() -> None:
+    async def main() -> str:
+        way = Gateway(VerificationConfig(budget_usd=5.0))
+        place = await way.lane(model()).enter(call())
+        place.leave(None, PortError("late", kind="timeout"))
+        return way.exhausted
+
+    assert run_in_virtual_time(main()) == ""
 
 
 def test_calls_that_failed_give_back_what_was_set_aside() -> None:

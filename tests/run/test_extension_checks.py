@@ -135,7 +135,7 @@ def test_results_are_those_of_one_run(world: Make, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no result"):
         extend_run(tmp_path / "run", **about)
     path.write_text(json.dumps({**manifest, "run_name": None}), "utf-8")
-    with pytest.raises(ConfigError, match="has no name"):
+    with pytest.raises(ConfigError, match=r"'run_name' cannot be what it says; put manifest\.json back"):
         extend_run(tmp_path / "run", **about)
     path.write_text(json.dumps({**manifest, "questions": []}), "utf-8")
     with pytest.raises(ConfigError, match="none of the run's questions"):

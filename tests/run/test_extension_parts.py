@@ -33,7 +33,7 @@ from karenina_core.model.result import (
 from karenina_core.pipeline.assemble import usage_sum
 from karenina_core.run.config_file import Flags, load_config
 from karenina_core.run.config_models import ModelFlags
-from karenina_core.run.extension_merge import merged, unscored
+from karenina_core.run.extension_merge import merged
 from karenina_core.run.extension_models import rebuilt_with
 from karenina_core.run.extension_plans import scoring_of
 from karenina_core.testing import application
@@ -124,13 +124,11 @@ def test_traits_that_nobody_came_to_score_have_the_error() -> None:
     assert found.rubric.llm_trait_scores == {"brief": True}
     assert (found.metadata.outcome, found.metadata.error) == ("passed", None)
     assert "the traits that were added: RubricEvaluation: broken" in found.metadata.warnings
-    assert unscored(broken, ["kind"]) == ["kind"]
 
 
 def test_traits_of_an_answer_that_is_not_scored_stay_absent() -> None:
     found = with_kind(evolve(ROW, rubric=None), evolve(SCORED, rubric=None))
     assert found.rubric is None
-    assert unscored(evolve(SCORED, rubric=None), ["kind"]) == []
 
 
 def test_the_trail_tells_of_both_times() -> None:

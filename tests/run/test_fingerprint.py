@@ -145,6 +145,13 @@ def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(wo
         def karenina_item_finished(self, result: Any) -> None:
             """Does nothing."""
 
+    class Instructs:
+        @hookimpl
+        def karenina_instruct(self, task: Any, context: Any) -> list[str]:
+            return ["Be brief."]
+
+    told = of(world(Looks(), Instructs()))["code"]
+    assert [name for name in told if "Instructs" in name or "instructs" in name]
     code = of(world(Looks()))["code"]
     assert {"karenina-core", "verify-template", "declarative-runtime", "answering"} <= set(code)
     assert not [name for name in code if "Looks" in name or "looks" in name]

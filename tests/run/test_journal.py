@@ -283,6 +283,29 @@ def test_replies_are_taken_over_from_another_run(tmp_path: Path) -> None:
     run(work())
 
 
+def test_what_calls_counted_as_is_known_when_a_journal_is_opened_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        untold = CallFacts(usage_unavailable=True, estimated_tokens=1001, estimated_usd=0.25)
+        await journal.put(call("a"), ANSWER, CallFacts(usage=UsageMetadata(10, 5, 15, 0.1)))
+        await journal.put(call("b"), ANSWER, untold)
+        journal.failed(call("c"), PortError("late", kind="timeout"), CallFacts(estimated_tokens=100, estimated_usd=0.5))
+        journal.failed(call("c"), PortError("no", kind="rate_limited"), CallFacts())
+        journal.failed(call("d"), PortError("broken", kind="agent"), CallFacts(usage=UsageMetadata(2, 1, 3, 5.0)))
+        await journal.aclose()
+        journal = Journal.open(tmp_path)
+        total = journal.ledger.total
+        assert (total.calls, total.failed, total.counted) == (2, 3, 4)
+        assert (total.counted_tokens, total.counted_usd) == (15 + 1001 + 100 + 3, pytest.approx(0.1 + 0.25 + 0.5 + 5.0))
+        assert (total.known_cost_usd, total.unknown_costs, total.unknown_cost_attempts) == (5.1, 1, 1)
+        (found,) = [await journal.take(call("b"))]
+        assert found is not None
+        assert found.facts == untold
+        await journal.aclose()
+
+    run(work())
+
+
 def test_the_ledger_adds_up_what_is_known_and_says_what_is_not(tmp_path: Path) -> None:
     async def work() -> None:
         journal = Journal.open(tmp_path)

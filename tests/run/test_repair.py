@@ -16,9 +16,20 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from karenina_core import ModelConfig, RepairSelection, VerificationResultSet, arepair_run, aresume_run, repair_run
-from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
-from karenina_core.run import repairs
+from karenina_core import (
+    LLMRubricTrait,
+    ModelConfig,
+    RepairSelection,
+    Rubric,
+    VerificationResultSet,
+    aextend_run,
+    arepair_run,
+    aresume_run,
+    repair_run,
+    undo_repair,
+)
+from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError, UnknownName
+from karenina_core.run import repairs, undoing
 from karenina_core.run.answers import ReplayStore
 from karenina_core.run.journal_reader import JournalReader
 from karenina_core.run.owner import RunLock
@@ -26,7 +37,7 @@ from karenina_core.run.repair import begun_repair, planned_repair
 from karenina_core.run.resume import Changed, Wanted, configured_by
 from karenina_core.run.runner import Destination
 from karenina_core.run.standing import standing
-from karenina_core.testing import ScriptedLLM
+from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]
 ALL = RepairSelection(everything=True)
@@ -192,9 +203,7 @@ def test_what_was_there_before_is_kept_and_can_be_put_back(world: Make, tmp_path
     assert {name: (own / name).read_bytes() for name in kept} == kept
     assert record(run)["source_sha256"] == sha256(kept["results.jsonl"]).hexdigest()
     assert record(run)["result_sha256"] == sha256((run / "results.jsonl").read_bytes()).hexdigest()
-    assert sum(path.stat().st_size for path in run.glob("*-wal")) == 0
-    for name in ("results.jsonl", "manifest.json", "journal.sqlite", "run.lock"):
-        shutil.copyfile(own / name, run / name)
+    assert undo_repair(run) == own
     here = world(questions=2)
     assert resumed(here, run).get_summary()["outcomes"] == {"passed": 2}
     assert repaired(here, run).get_summary()["outcomes"] == {"passed": 2}
@@ -464,3 +473,252 @@ def test_a_plan_is_no_promise(world: Make, tmp_path: Path) -> None:
     interrupted(here, run, 1, ALL, "replay")
     with pytest.raises(ConfigError, match="has not ended"):
         begun_repair(run, evolve(plan), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
+
+
+# Outages
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("replay", (0, 2)), ("live", (2, 2))])
+def test_what_an_outage_left_of_a_repair_is_asked_for_when_it_is_gone_on_with(
+    world: Make, tmp_path: Path, mode: Any, calls: tuple[int, int]
+) -> None:
+    run = tmp_path / "run"
+    finished(world(questions=3), run)
+    down = ScriptedLLM(lambda call: PortError("503", kind="server"))
+    ill = {"judge": down} if mode == "replay" else {"answerer": down}
+    chosen = RepairSelection(question_ids=["q0", "q2"])
+    found = repaired(world(questions=3, **ill), run, chosen, mode=mode)
+    assert found.get_summary()["outcomes"] == {"passed": 1, "error": 2}
+    assert any("2 results" in note and f"karenina resume {run}" in note for note in found.notes)
+    told = manifest(run)
+    assert (told["status"], bool(told["repair"]), told.get("repairs", [])) == ("interrupted", True, [])
+    assert standing(run).is_resumable
+    here = world(questions=3, judge=ScriptedLLM(lambda call: {"target": "BAX"}))
+    assert resumed(here, run).get_summary()["outcomes"] == {"passed": 1, "failed": 2}
+    assert (len(here.answerer.calls), len(here.judge.calls)) == calls
+    assert (manifest(run)["status"], manifest(run)["repair"]) == ("completed", None)
+    assert record(run)["outcomes_after"] == {"failed": 2}
+
+
+def test_a_judge_that_is_down_while_questions_are_asked_again_reads_the_new_answer_later(
+    world: Make, tmp_path: Path
+) -> None:
+    """The new answer is not asked for twice, and the old one is not taken for it."""
+    run, fresh = tmp_path / "run", ScriptedLLM(lambda call: "It is MCL1, or BCL2.")
+    finished(world(), run, parsing_models=JUDGES)
+    down = ScriptedLLM(lambda call: PortError("503", kind="server"))
+    repaired(world(answerer=fresh, judge=down), run, mode="live")
+    assert manifest(run)["repair"]
+    here = world(answerer=fresh)
+    results = resumed(here, run)
+    assert (len(fresh.calls), len(here.judge.calls)) == (1, 3)
+    assert {result.generation.raw_llm_response for result in results} == {"It is MCL1, or BCL2."}
+    assert manifest(run)["repair"] is None
+
+
+def test_a_judge_that_stays_down_leaves_the_repair_as_it_is(world: Make, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    finished(world(questions=2), run)
+    down = ScriptedLLM(lambda call: PortError("503", kind="server"))
+    repaired(world(questions=2, judge=down), run)
+    here = world(questions=2, judge=ScriptedLLM(lambda call: PortError("503", kind="server")))
+    resumed(here, run)
+    assert (len(here.answerer.calls), len(here.judge.calls)) == (0, 2)
+    assert (manifest(run)["status"], bool(manifest(run)["repair"])) == ("interrupted", True)
+
+
+# Taken back
+
+
+def test_repairs_are_taken_back_one_after_the_other(world: Make, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    finished(world(questions=2), run)
+    states = [lines(run)]
+    for said in ("BAX", "MCL1"):
+        repaired(world(questions=2, judge=ScriptedLLM(lambda call, said=said: {"target": said})), run)
+        states.append(lines(run))
+    second, first = undo_repair(run), None
+    assert lines(run) == states[1]
+    repaired(world(questions=2), run)
+    assert lines(run) == states[0]
+    undo_repair(run)
+    assert lines(run) == states[1]
+    first = undo_repair(run)
+    assert lines(run) == states[0]
+    assert first < second
+    assert [record(run, number)["status"] for number in range(3)] == ["undone"] * 3
+    with pytest.raises(ConfigError, match="no repair"):
+        undo_repair(run)
+    here = world(questions=2)
+    assert resumed(here, run).get_summary()["outcomes"] == {"passed": 2}
+    assert len(here.judge.calls) == 0
+
+
+@pytest.mark.parametrize("mode", ["replay", "live"])
+def test_a_repair_that_has_not_ended_can_be_taken_back(world: Make, tmp_path: Path, mode: Any) -> None:
+    here, run = world(questions=3, judge=ScriptedLLM(lambda call: {"target": "BAX"})), tmp_path / "run"
+    finished(world(questions=3), run)
+    before, told = lines(run), manifest(run)
+    interrupted(here, run, 2, ALL, mode)
+    own = undo_repair(run)
+    assert lines(run) == before
+    kept = f"repairs/{own.name}"
+    now = manifest(run)
+    assert now | {"updated_at": ""} == told | {"updated_at": "", "repair": None, "repairs": [kept]}
+    with JournalReader.open(run) as reader:
+        assert reader.outcomes() == {"passed": 3}
+        assert reader.ledger().to_dict() == told["ledger"]
+    assert repaired(world(questions=3), run).get_summary()["outcomes"] == {"passed": 3}
+
+
+def test_taking_back_that_was_interrupted_is_ended_by_the_same_again(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, run = world(questions=2), tmp_path / "run"
+    finished(here, run)
+    before = lines(run)
+    repaired(world(questions=2, judge=ScriptedLLM(lambda call: {"target": "BAX"})), run)
+    with monkeypatch.context() as patched:
+        patched.setattr(undoing.shutil, "copyfileobj", _full)
+        with pytest.raises(RunDirectoryError, match=r"karenina repair .* --undo"):
+            undo_repair(run)
+    for work in (resumed, repaired):
+        with pytest.raises(RunDirectoryError, match=r"karenina repair .* --undo"):
+            work(here, run)
+    undo_repair(run)
+    assert lines(run) == before
+    assert manifest(run)["status"] == "completed"
+
+
+def _full(*_: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_nothing_is_taken_back_where_what_was_kept_is_gone_or_somebody_works(world: Make, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    finished(world(questions=2), run)
+    repaired(world(questions=2, judge=ScriptedLLM(lambda call: {"target": "BAX"})), run)
+    with RunLock(run), pytest.raises(RunDirectoryError, match="is being written by process"):
+        undo_repair(run)
+    (run / manifest(run)["repairs"][0] / "journal.sqlite").write_bytes(b"nothing")
+    told, after = manifest(run), lines(run)
+    with pytest.raises(RunDirectoryError, match="nothing was changed"):
+        undo_repair(run)
+    assert (manifest(run), lines(run)) == (told, after)
+
+
+# Beginning and ending
+
+
+def test_a_repair_that_cannot_start_is_none(world: Make, tmp_path: Path) -> None:
+    here, run = world(questions=2), tmp_path / "run"
+    finished(here, run)
+    told, asked = manifest(run), len(here.judge.calls)
+    plan = planned_repair(run, ALL)
+    wanted = Wanted(benchmark=here.benchmark, sinks=["nosuch:there"])
+    begun = begun_repair(run, plan, configured_by(None, here.app), wanted)
+    with pytest.raises(UnknownName, match="nosuch"):
+        asyncio.run(begun.carry_out())
+    assert (manifest(run), len(here.judge.calls)) == (told, asked)
+    assert not (run / "repairs").exists()
+    assert len(repaired(here, run)) == 2
+
+
+def test_a_repair_that_was_begun_before_is_not_forgotten_by_one_who_cannot_go_on(world: Make, tmp_path: Path) -> None:
+    here, run = world(questions=2), tmp_path / "run"
+    finished(here, run)
+    begun_repair(run, planned_repair(run, ALL), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
+    with pytest.raises(UnknownName, match="nosuch"):
+        resumed(here, run, sinks=["nosuch:there"])
+    assert manifest(run)["repair"]
+    asked = len(here.judge.calls)
+    resumed(here, run)
+    assert len(here.judge.calls) == asked + 2
+
+
+def test_what_a_repair_left_that_was_killed_before_it_was_named_is_removed(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, run = world(), tmp_path / "run"
+    finished(here, run)
+    with monkeypatch.context() as patched:
+        patched.setattr(repairs, "tell", _full)
+        with pytest.raises(OSError, match="No space"):
+            repaired(here, run)
+    (left,) = (run / "repairs").iterdir()
+    (run / "repairs" / f".{left.name}.0000").mkdir()
+    repaired(here, run)
+    assert [f"repairs/{own.name}" for own in (run / "repairs").iterdir()] == manifest(run)["repairs"]
+    assert not left.exists()
+
+
+def test_the_end_of_a_repair_is_written_by_one_who_has_the_run(world: Make, tmp_path: Path) -> None:
+    here, run = world(), tmp_path / "run"
+    finished(here, run)
+    begun = begun_repair(run, planned_repair(run, ALL), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
+    repair = begun.destination.repair
+    assert repair is not None
+    with RunLock(run), pytest.raises(RunDirectoryError, match="is being written by process"):
+        repairs.end_repair(run, repair)
+    asyncio.run(begun.carry_out())
+    assert repairs.end_repair(run, repair) is None
+    assert len(manifest(run)["repairs"]) == 1
+
+
+# Traits without a score
+
+
+def test_results_with_a_trait_that_has_no_score_are_chosen_whatever_their_outcome(
+    world: Make, plugin_names: set[str], tmp_path: Path
+) -> None:
+    broken = [True]
+
+    def judge(call: Any) -> Any:
+        if call.task.startswith("rubric"):
+            if broken[0] and "target 1" in call.text:
+                return PortError("later", kind="rate_limited")
+            return dict.fromkeys(call.output.schema["properties"], True)
+        return {"target": "BCL2"}
+
+    run, brief = tmp_path / "run", LLMRubricTrait(name="brief", kind="boolean", summary="brevity")
+    here = world(questions=3, judge=ScriptedLLM(judge), rubric=Rubric(llm_traits=[brief]))
+    adapters = here.answerer.adapter("answering"), here.judge.adapter("judging")
+    installed = plugin_names | {"rubric-evaluation", "trait-llm"}
+    here = evolve(here, app=application(*adapters, installed=installed))
+    facts: dict[str, Any] = {"rubric_evaluation_strategy": "sequential"}
+    results = finished(here, run, **facts)
+    assert results.get_summary()["outcomes"] == {"passed": 3}
+    before, asked, answered = lines(run), len(here.judge.calls), len(here.answerer.calls)
+    assert len(resumed(here, run)) == 3
+    assert len(here.judge.calls) == asked, "its outcome stands"
+    broken[0] = False
+    repaired(here, run, RepairSelection(unscored=True))
+    assert (len(here.judge.calls) - asked, len(here.answerer.calls)) == (2, answered)
+    after = lines(run)
+    (changed,) = [row for name, row in after.items() if row != before[name]]
+    assert changed["metadata"]["question_id"] == "q1"
+    assert [row["rubric"]["llm_trait_scores"] for row in after.values()] == [{"brief": True}] * 3
+    with pytest.raises(ConfigError, match="no result has a trait without a score"):
+        planned_repair(run, RepairSelection(unscored=True))
+
+
+# Answers that came about in a folder
+
+
+def test_an_answer_of_an_extended_run_that_came_about_in_a_folder_is_asked_for_again(
+    world: Make, make_question: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "root" / "rivers").mkdir(parents=True)
+    facts: dict[str, Any] = {
+        "questions": [make_question(0, workspace_path="rivers")],
+        "workspace_root": tmp_path / "root",
+    }
+    here, run = world(**facts), tmp_path / "run"
+    here.run(here.config(parsing_models=JUDGES[:1]), Destination(run_dir=tmp_path / "first"), run_name="the run")
+    config = here.config(parsing_models=JUDGES[:2])
+    extended = aextend_run(tmp_path / "first", run_dir=run, benchmark=here.benchmark, config=config, app=here.app)
+    assert len(asyncio.run(extended)) == 2
+    other = world(answerer=ScriptedLLM(lambda call: "It is MCL1, or BCL2."), **facts)
+    results = repaired(other, run, mode="live")
+    assert (len(other.answerer.calls), len(other.judge.calls)) == (1, 2)
+    assert {result.generation.raw_llm_response for result in results} == {"It is MCL1, or BCL2."}

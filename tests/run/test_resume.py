@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import define, evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from karenina_core import ModelConfig, VerificationResultSet, aresume_run, resume_run
+from karenina_core import ModelConfig, VerificationConfig, VerificationResultSet, aresume_run, extend_run, resume_run
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
+from karenina_core.run import keeping, runner
+from karenina_core.run.config_file import RunConfig
 from karenina_core.run.control import RunControl
 from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.owner import RunLock
-from karenina_core.run.resume import Changed
+from karenina_core.run.owner import RunLock, owner_of
+from karenina_core.run.resume import Changed, Wanted, resumption
 from karenina_core.run.runner import Destination, execute
-from karenina_core.testing import ScriptedLLM
+from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 
 Make = Callable[..., Any]
 JUDGES = [ModelConfig(model_name=name, interface="judging", max_retries=0) for name in ("j1", "j2", "j3")]
 ANSWERERS = [ModelConfig(model_name=name, interface="answering") for name in ("a1", "a2")]
 TIMES = {"timestamp", "execution_time", "seconds", "run_dir"}
-CANCELLED = {"failed", "failed_attempts"}
+CANCELLED = {"failed", "failed_attempts", "unknown_cost_attempts"}
 """Attempts that were under way when the run was cancelled are counted as failed."""
 
 
@@ -213,6 +218,120 @@ def test_what_is_still_broken_stays_an_error_and_counts_once(world: Make, tmp_pa
     assert len(results) == 3
 
 
+# Judges that could not be read, over HTTP
+
+
+@define(eq=False)
+class Spoken:
+    """A run of three questions with a model behind an address; the judge of the second one speaks in prose."""
+
+    server: ScriptedServer
+    here: Any
+    prose: list[bool]
+
+    @property
+    def config(self) -> VerificationConfig:
+        model = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=self.server.url)
+        config: VerificationConfig = self.here.config(answering_models=[model], parsing_models=[model], concurrency=1)
+        return config
+
+    def asked(self, work: Callable[[], VerificationResultSet]) -> tuple[int, list[str]]:
+        """How many requests came, and the outcomes."""
+        before = self.server.count
+        outcomes: list[str] = [result.metadata.outcome for result in work()]
+        return self.server.count - before, outcomes
+
+    def run(self, folder: Path, **facts: Any) -> tuple[int, list[str]]:
+        return self.asked(lambda: self.here.run(self.config, Destination(run_dir=folder, **facts)))
+
+    def resume(self, folder: Path, **options: Any) -> tuple[int, list[str]]:
+        about: dict[str, Any] = {"benchmark": self.here.benchmark, "app": self.here.app, "config": self.config}
+        return self.asked(lambda: resume_run(folder, **about, **options))
+
+
+@pytest.fixture
+def spoken(world: Make, plugin_names: set[str]) -> Iterator[Spoken]:
+    prose = [True]
+
+    def script(request: Any) -> Any:
+        if request.schema is None:
+            return "It is BCL2."
+        return "I cannot say." if prose[0] and "target 1?" in request.text else {"target": "BCL2"}
+
+    with ScriptedServer(script) as server:
+        app = application(installed={*plugin_names, "openai_endpoint"})
+        yield Spoken(server, evolve(world(questions=3), app=app), prose)
+        app.loop.close()
+
+
+LEFT, HEALED = ["passed", "error", "passed"], ["passed", "passed", "passed"]
+
+
+def test_a_judge_that_could_not_be_read_is_asked_again_where_errors_are_tried_again(
+    spoken: Spoken, tmp_path: Path
+) -> None:
+    assert spoken.run(tmp_path / "run")[1] == LEFT
+    asked, outcomes = spoken.resume(tmp_path / "run", retry_failed=True)
+    assert outcomes == LEFT
+    assert 0 < asked < 6  # its repairs too
+    spoken.prose[0] = False
+    assert spoken.resume(tmp_path / "run") == (0, LEFT)
+    assert spoken.resume(tmp_path / "run", retry_failed=True) == (1, HEALED)
+    assert spoken.resume(tmp_path / "run", retry_failed=True) == (0, HEALED)
+
+
+def test_a_fork_asks_judges_again_that_could_not_be_read_where_errors_are_tried_again(
+    spoken: Spoken, tmp_path: Path
+) -> None:
+    spoken.run(tmp_path / "run")
+    spoken.prose[0] = False
+    assert spoken.resume(tmp_path / "run", fork=tmp_path / "same") == (0, LEFT)
+    assert spoken.resume(tmp_path / "run", fork=tmp_path / "other", retry_failed=True) == (1, HEALED)
+    assert spoken.resume(tmp_path / "same", fork=tmp_path / "another", retry_failed=True) == (1, HEALED)
+
+
+def test_a_fork_that_was_interrupted_still_asks_those_judges_again(spoken: Spoken, tmp_path: Path) -> None:
+    spoken.run(tmp_path / "run")
+    spoken.prose[0] = False
+    wanted = Wanted(benchmark=spoken.here.benchmark, fork=tmp_path / "other", retry_failed=True)
+    made = RunConfig(app=spoken.here.app, config=spoken.config)
+    with pytest.raises(Stopped):
+        asyncio.run(resumption(tmp_path / "run", made, wanted).carry_out(on_result=stop_after(1)))
+    assert spoken.resume(tmp_path / "other") == (1, HEALED)
+
+
+def test_a_reply_that_could_not_be_read_is_reused_until_its_error_is_tried_again(
+    spoken: Spoken, tmp_path: Path
+) -> None:
+    spoken.run(tmp_path / "old")
+    spoken.prose[0] = False
+    assert spoken.run(tmp_path / "run", reuse=(tmp_path / "old",)) == (0, LEFT)
+    assert spoken.resume(tmp_path / "run") == (0, LEFT)
+    assert spoken.resume(tmp_path / "run", retry_failed=True) == (1, HEALED)
+
+
+def test_what_judges_said_in_the_run_that_was_extended_is_asked_again_too(spoken: Spoken, tmp_path: Path) -> None:
+    spoken.run(tmp_path / "run")
+    spoken.prose[0] = False
+    about: dict[str, Any] = {"benchmark": spoken.here.benchmark, "app": spoken.here.app}
+    config = evolve(spoken.config, replicate_count=2)
+    extended = extend_run(tmp_path / "run", run_dir=tmp_path / "more", config=config, **about)
+    assert extended.get_summary()["outcomes"] == {"passed": 5, "error": 1}
+    asked, outcomes = spoken.asked(lambda: resume_run(tmp_path / "more", config=config, retry_failed=True, **about))
+    assert (asked, outcomes) == (1, ["passed"] * 6)
+
+
+def test_a_reply_that_two_items_share_is_asked_for_once_more_and_no_more(spoken: Spoken, tmp_path: Path) -> None:
+    model = spoken.config.answering_models[0]
+    config = evolve(spoken.config, answering_models=[model, evolve(model, model_name="other")])
+    spoken.here.run(config, Destination(run_dir=tmp_path / "run"))
+    spoken.prose[0] = False
+    about: dict[str, Any] = {"benchmark": spoken.here.benchmark, "app": spoken.here.app, "config": config}
+    forked = {**about, "fork": tmp_path / "other"}
+    assert spoken.asked(lambda: resume_run(tmp_path / "run", retry_failed=True, **about)) == (1, ["passed"] * 6)
+    assert spoken.asked(lambda: resume_run(tmp_path / "run", retry_failed=True, **forked)) == (0, ["passed"] * 6)
+
+
 # What has changed
 
 
@@ -247,3 +366,153 @@ def test_a_fork_asks_only_the_judge_that_is_new(world: Make, tmp_path: Path) -> 
     assert len(here.answerer.calls) == answered
     assert len(here.judge.calls) == judged + 3
     assert len(VerificationResultSet.load(tmp_path / "run")) == 6
+
+
+# Results that could not be written, and replies that are gone
+
+
+def unwritable(here: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose results could not be written at its end."""
+
+    def full(folder: Path) -> None:
+        raise RunDirectoryError(f"{folder / 'results.jsonl'} cannot be written: no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping, "write_results", full)
+        with pytest.raises(RunDirectoryError, match="no space"):
+            here.run(destination=Destination(run_dir=folder), run_name="the run")
+
+
+def lines(folder: Path) -> list[str]:
+    """What the journal has for `results.jsonl`."""
+    with JournalReader.open(folder) as reader:
+        return [found.line for found in reader.results()]
+
+
+def test_results_that_could_not_be_written_are_written_when_the_run_is_gone_on_with(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(questions=3)
+    unwritable(here, tmp_path / "run", monkeypatch)
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
+    assert len(VerificationResultSet.load(tmp_path / "run")) == 3, "whoever reads it meanwhile takes the journal"
+    calls = len(here.answerer.calls)
+    assert len(resumed(here, tmp_path / "run")) == 3
+    assert (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines() == lines(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "completed"
+    assert len(here.answerer.calls) == calls
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "longer", "other"])
+def test_results_of_a_finished_run_are_what_its_journal_says(world: Make, tmp_path: Path, damage: str) -> None:
+    here = world(questions=3)
+    here.run(destination=Destination(run_dir=tmp_path / "run"))
+    results = tmp_path / "run" / "results.jsonl"
+    before = results.read_bytes()
+    first, *others = before.splitlines(keepends=True)
+    if damage == "removed":
+        results.unlink()
+    else:
+        changed = first.replace(b'"passed"', b'"failed"')
+        results.write_bytes({"cut": first, "longer": before + first, "other": b"".join([changed, *others])}[damage])
+        assert results.read_bytes() != before
+    calls = len(here.answerer.calls)
+    assert [result.metadata.outcome for result in resumed(here, tmp_path / "run")] == ["passed"] * 3
+    assert (results.read_bytes(), len(here.answerer.calls)) == (before, calls)
+
+
+def test_a_finished_run_that_is_whole_is_not_written_to(world: Make, tmp_path: Path) -> None:
+    here = world(questions=2)
+    here.run(destination=Destination(run_dir=tmp_path / "run"))
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    resumed(here, tmp_path / "run")
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()} == before
+
+
+def reusing(here: Any, folder: Path, source: Path) -> None:
+    """A run that reuses another one, and is interrupted after one item of three."""
+    destination = Destination(run_dir=folder, reuse=[source])
+    with pytest.raises(Stopped):
+        asyncio.run(execute(here.prepare(run_name="the run"), destination, on_result=stop_after(1)))
+
+
+def test_what_is_reused_is_found_from_any_working_directory(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(questions=3)
+    here.run(destination=Destination(run_dir=tmp_path / "first"))
+    monkeypatch.chdir(tmp_path)
+    reusing(here, tmp_path / "run", Path("first"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    calls = len(here.answerer.calls) + len(here.judge.calls)
+    assert len(resumed(here, tmp_path / "run")) == 3
+    assert len(here.answerer.calls) + len(here.judge.calls) == calls
+
+
+def test_a_run_does_not_go_on_without_what_it_reuses_unless_a_fork_is_asked_for(world: Make, tmp_path: Path) -> None:
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: "It is BCL2.", seconds=0.01))
+    here.run(destination=Destination(run_dir=tmp_path / "first"))
+    reusing(here, tmp_path / "run", tmp_path / "first")
+    (tmp_path / "first").rename(tmp_path / "away")
+    calls = len(here.answerer.calls)
+    with pytest.raises(
+        ConfigError, match=r"replies of .*first, which cannot be found; put it back, or .*--fork NEWDIR"
+    ):
+        resumed(here, tmp_path / "run")
+    assert len(here.answerer.calls) == calls
+    results = resumed(here, tmp_path / "run", fork=tmp_path / "fork")
+    assert any("first is not there any more" in note for note in results.notes)
+    (tmp_path / "away").rename(tmp_path / "first")
+    calls = len(here.answerer.calls)
+    assert len(resumed(here, tmp_path / "run")) == 3
+    assert len(here.answerer.calls) == calls
+    (tmp_path / "first").rename(tmp_path / "away")
+    assert len(resumed(here, tmp_path / "run")) == 3, "a run that has ended needs nothing of others"
+
+
+# Files that are damaged
+
+
+@pytest.mark.parametrize("part", ["run_name", "status", "items", "benchmark", "config", "questions", "left_out"])
+def test_a_part_of_the_manifest_that_is_gone_is_named_with_what_to_do(world: Make, tmp_path: Path, part: str) -> None:
+    here = world(questions=2)
+    interrupted(here, tmp_path / "run", 1)
+    file = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(file.read_text("utf-8"))
+    told = rf"'{part}' .*; put manifest\.json back, or begin a new run .*--reuse"
+    for damaged in ({name: value for name, value in manifest.items() if name != part}, {**manifest, part: [1]}):
+        file.write_text(json.dumps(damaged), "utf-8")
+        with pytest.raises(ConfigError, match=told):
+            resumed(here, tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"questions": []}', "{", "null"])
+def test_a_damaged_fingerprint_is_named_with_what_to_do(world: Make, tmp_path: Path, text: str) -> None:
+    here = world(questions=2)
+    interrupted(here, tmp_path / "run", 1)
+    (tmp_path / "run" / "fingerprint.json").write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match=r"fingerprint\.json .*; put fingerprint\.json back, or begin .*--reuse"):
+        resumed(here, tmp_path / "run")
+
+
+# What goes wrong before the first call
+
+
+@pytest.mark.parametrize("step", ["workspaces_of", "schedule_of", "notes_of"])
+def test_a_run_that_cannot_begin_lets_go_of_its_folder(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    here = world(questions=2)
+
+    def broken(*_: Any) -> Any:
+        raise Stopped
+
+    threads, turns = threading.active_count(), sys.getswitchinterval()
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, step, broken)
+        with pytest.raises(Stopped):
+            here.run(destination=Destination(run_dir=tmp_path / "run"), run_name="the run")
+    assert owner_of(tmp_path / "run") is None
+    assert (threading.active_count(), sys.getswitchinterval()) == (threads, turns)
+    assert len(resumed(here, tmp_path / "run")) == 2

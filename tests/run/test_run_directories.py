@@ -31,7 +31,9 @@ def manifest(path: Path) -> dict[str, Any]:
 def test_a_folder_with_anything_in_it_is_refused_before_any_call(world: Make, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", "utf-8")
     here = world()
-    with pytest.raises(RunDirectoryError, match=r"is not empty \(other files\); choose another \(--out DIR\)"):
+    with pytest.raises(
+        RunDirectoryError, match=r"is not empty \(other files\); choose another \(--out DIR, or --fork DIR\)"
+    ):
         here.run(destination=Destination(run_dir=tmp_path))
     assert here.answerer.calls == []
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -16,7 +16,7 @@ from karenina_core.run.prepare import Generation, Prepared
 from karenina_core.run.schedule import Schedule
 
 Make = Callable[..., Any]
-ORDERINGS = ("auto", "prefix_cache", "distribute_answerers", "generation_order", "random")
+ORDERINGS: tuple[TaskOrdering, ...] = ("auto", "prefix_cache", "distribute_answerers", "generation_order", "random")
 FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
 
@@ -81,6 +81,13 @@ def test_a_model_that_is_slow_holds_up_no_other(plan: Callable[..., Prepared]) -
 def test_equal_prompts_stand_together_where_one_model_answers(plan: Callable[..., Prepared]) -> None:
     order = [told(generation) for generation in Schedule(plan(1, 3, 2))]
     assert order == [("a0", f"q{question}", replicate) for question in range(3) for replicate in (1, 2)]
+
+
+def test_the_order_of_questions_is_another_than_the_order_of_prompts(plan: Callable[..., Prepared]) -> None:
+    prepared, models, questions = plan(2, 3, 2), ("a0", "a1"), ("q0", "q1", "q2")
+    orders = {name: [told(generation) for generation in Schedule(prepared, name)] for name in ORDERINGS}
+    assert orders["generation_order"] == [(a, q, n) for q in questions for a in models for n in (1, 2)]
+    assert orders["prefix_cache"] == [(a, q, n) for a in models for q in questions for n in (1, 2)]
 
 
 def test_a_shuffled_order_is_the_same_for_every_run_of_one_name(plan: Callable[..., Prepared]) -> None:

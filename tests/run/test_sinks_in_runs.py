@@ -181,4 +181,4 @@ def test_observers_hear_how_a_run_ended_also_where_its_directory_is_gone(world: 
     broken = world(Observer(), Memory(fails={"open": PluginError("no")}))
     with pytest.raises(PluginError):
         broken.run(destination=Destination(sinks=["memory:x"]))
-    assert seen == ["completed", "failed"]
+    assert seen == ["interrupted", "failed"]
