@@ -18,8 +18,6 @@ Scale = Mapping[str, Any]
 
 def is_number(value: Any) -> bool:
     """Whether a mean can be taken of it: a finite number, and not True or False."""
-    if type(value) is float:  # nearly all are of this type
-        return math.isfinite(value)
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # a whole number that no float can hold

@@ -220,9 +220,7 @@ class VerificationContext:
         """Set a field of the result, once. Raises ContractError where the running stage did not declare it."""
         if name in VERDICT_VIEWS:
             _refuse_view(name)
-        stage = self._stage
-        if stage is not None and name not in stage.result_fields:
-            self._declared("result_fields", name)
+        self._declared("result_fields", name)
         if name in self._result_fields:
             raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
         check_result_field(name, value)

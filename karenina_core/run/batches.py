@@ -18,7 +18,7 @@ from .journal_reader import Batch
 if TYPE_CHECKING:
     from .batching import Batching
 
-__all__ = ["DONE", "NOT_SENT", "Gathered", "Name", "SentBatch"]
+__all__ = ["DONE", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -28,6 +28,8 @@ NOT_SENT: Final = object()
 PREFIX = "call-"
 DONE = "fetched"
 """The status of a batch whose replies are all in the journal."""
+OPEN = ("sending", "sent")
+"""Those of batches whose replies are still to come."""
 GROWTH = 1.5
 REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
 """Kinds of errors after which it is certain that the provider has not taken a batch."""

@@ -16,7 +16,7 @@ from ..log import get_logger
 from ..model.config import ModelConfig, VerificationConfig
 from ..ports.batch import BatchPort, current_turn
 from ..ports.metered import CallFacts, Lane, Place, StoredCall
-from .batches import DONE, NOT_SENT, Gathered, Name, SentBatch
+from .batches import DONE, NOT_SENT, OPEN, Gathered, Name, SentBatch
 from .budget import Estimate, Experience, tokens_of
 from .gateway import Gateway
 from .journal import Journal
@@ -32,7 +32,6 @@ MOST_BYTES = 100_000_000
 """Bytes of calls that are sent together: providers take files of 200 MB."""
 SENDING = 30.0
 """Seconds that a run which ends waits for a provider to say which id a batch has."""
-OPEN = ("sending", "sent")
 NO_DIRECTORY = (
     "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
     "(--run-dir DIR, run_dir=...), or set batch = false"

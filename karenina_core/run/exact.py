@@ -24,8 +24,6 @@ class ExactSum:
     def add(self, value: float) -> None:
         """Add a number; True counts as 1."""
         self.count += 1
-        if not value:
-            return
         if isinstance(value, int):
             self._scaled += value << SMALLEST
         elif math.isfinite(value):

@@ -1,4 +1,5 @@
-"""The one way out: every call of a run that reaches a provider has a place here while it is under way."""
+"""The one way out: every call of a run's models has a place here while it is under way. Embedders and search tools go
+their own way."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ..model.outcome import OutcomeName
-from .batches import DONE
+from .batches import OPEN
 from .directory import MANIFEST, read_manifest
 from .journal_ledger import Ledger, Sums
 from .journal_reader import Batch, JournalReader, journal_of
@@ -75,7 +75,7 @@ def standing(folder: Path) -> Standing:
                 outcomes[end.outcome] += 1
                 errors[end.detail or "unknown"] += end.outcome == "error"
                 waiting += not stands(end, PASSING)
-            batches += map(_told, (batch for batch in reader.batches() if batch.status != DONE))
+            batches += map(_told, (batch for batch in reader.batches() if batch.status in OPEN))
             ledger, damaged = reader.ledger(), sum(reader.damaged.values())
     state = manifest["status"]
     if state == "running" and pid is None:

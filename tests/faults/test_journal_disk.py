@@ -7,9 +7,7 @@ import importlib.util
 import os
 import resource
 import shutil
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +29,6 @@ invariants: Any = importlib.util.module_from_spec(INVARIANTS)
 INVARIANTS.loader.exec_module(invariants)  # type: ignore[union-attr] # as above
 MEGABYTE = 1 << 20
 ITEMS = 6
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes. Where none can be mounted, the limit of `setrlimit` has to do."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except OSError:
-        mounted = False
-    try:
-        yield disk
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 async def until_it_fails(folder: Path, concurrency: int = 16) -> tuple[list[str], list[str], float]:

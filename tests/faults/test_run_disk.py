@@ -8,11 +8,8 @@ import random
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from karenina_core.testing import ScriptedServer
 
@@ -83,30 +80,13 @@ class Full:
         assert self.server.count - before <= 2 * QUESTIONS + CONCURRENCY
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes where one can be mounted; else just a folder."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except OSError:
-        mounted = False
-    try:
-        yield disk
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 def test_a_run_that_fills_its_disk_stops_and_is_finished_when_there_is_room(
-    forking: Any, disk: Path, tmp_path: Path, long: bool
+    forking: Any, small_disk: Path, tmp_path: Path, long: bool
 ) -> None:
-    limit = "" if os.path.ismount(disk) else LIMITED.format(limit=2048 * KILOBYTE)
+    limit = "" if os.path.ismount(small_disk) else LIMITED.format(limit=2048 * KILOBYTE)
     script, times = talkative(24 * KILOBYTE)
     with ScriptedServer(script) as server:
-        run = Full(forking, tmp_path, disk / "run", server)
+        run = Full(forking, tmp_path, small_disk / "run", server)
         started = run.started(limit)
         run.assert_stopped(started, 0)
         assert "can no longer be written" in started.stderr
@@ -115,7 +95,7 @@ def test_a_run_that_fills_its_disk_stops_and_is_finished_when_there_is_room(
         last = run.told.stat().st_mtime - time.time() + time.monotonic()
         assert times[-1] <= last + (MOMENT if long else 10 * MOMENT)  # where the machine is busy, they arrive late
         if not limit:
-            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+            subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
         run.assert_finished(0)
         invariants.assert_replayed(run.run, tmp_path / "again", lambda: server.count)
 
