@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .pipeline.traits import TraitCase, TraitEvaluator, TraitScore
     from .plugin.adapters import AdapterRegistry, AdapterSpec
     from .plugin.application import Karenina
-    from .plugin.markers import hookimpl, hookspec
+    from .plugin.markers import hookimpl, hookspec, neutral
     from .run.answers import ReplayEntry, ReplayKey, ReplayStore
     from .run.benchmark import Benchmark
     from .run.control import RunControl
@@ -102,6 +102,7 @@ _HOMES = {
     "feature": "pipeline.stage",
     "hookimpl": "plugin.markers",
     "hookspec": "plugin.markers",
+    "neutral": "plugin.markers",
     "repair_run": "run.repair",
     "resume_run": "run.resume",
     "run_single_model_verification": "run.single",
@@ -159,6 +160,7 @@ __all__ = [
     "feature",
     "hookimpl",
     "hookspec",
+    "neutral",
     "repair_run",
     "resume_run",
     "run_single_model_verification",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def long(pytestconfig: pytest.Config) -> bool:
     """Whether the full forms of tests are wanted (`--long`)."""
     return bool(pytestconfig.getoption("--long", default=False))
+
+
+def _of_faults(name: str) -> Any:
+    """A module in the folder of faults."""
+    file = Path(__file__).with_name("faults") / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"faults_{name}", file)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
+    return module
+
+
+@pytest.fixture(scope="session")
+def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Starts processes of the command line that need not import anything."""
+    from karenina_core.testing import ScriptedServer
+
+    folder = tmp_path_factory.mktemp("warm")
+    world = _of_faults("run_world")
+    with ScriptedServer(world.said) as server:
+        benchmark = world.write_benchmark(folder / "one.jsonld", 1)
+        config = world.write_config(folder / "config.toml", server.url, 1)
+        run = str(folder / "run")
+        words = [["verify", str(benchmark), "--config", str(config), "--out", run], ["resume", run], ["doctor", run]]
+        with _of_faults("forking").Forking(*words) as started:
+            yield started
 
 
 def pytest_configure(config: pytest.Config) -> None:

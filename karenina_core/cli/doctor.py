@@ -26,7 +26,8 @@ def command(ctx: click.Context, directory: Path | None, deep: bool, replace: boo
 
     With a run directory DIR, check its journal instead: whether all that was paid for and all results are there, and as
     they were written. What can be read of a damaged one is written to a new file beside it; --replace puts that in its
-    place, so that the run can be resumed, and keeps the damaged one under another name. Exit code 1: it is damaged.
+    place, so that the run can be resumed, and keeps the damaged one under another name. Exit code 1: it is damaged, or
+    there is none. Exit code 74: what can be read cannot be written.
     """
     if directory is None:
         if replace:

@@ -43,6 +43,11 @@ FILE = click.Path(path_type=Path)
     metavar="N",
     help="Independent answers per question and model, those that are there included.",
 )
+@click.option(
+    "--ask-missing",
+    is_flag=True,
+    help="Ask the models for answers that those do not have which the finished run was given (--answers).",
+)
 @options_of_a_later_run(
     before="the finished run",
     spent="the extension may spend",

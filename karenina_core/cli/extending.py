@@ -49,7 +49,7 @@ def extend(folder: Path, options: Mapping[str, Any]) -> int:
         )
         told_failures(results)
         warnings = found.prepared.benchmark.warnings
-        print_results(results, found.directory, warnings, out, as_json=options["as_json"])
+        print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=folder)
     return ended(results, items, found.directory)
 
 
@@ -75,6 +75,7 @@ def _checked(folder: Path, options: Mapping[str, Any]) -> Extending:
         benchmark=benchmark,
         source=source,
         questions=_chosen(options["questions"]),
+        ask_missing=options["ask_missing"],
         sinks=options["sinks"],
     )
     try:

@@ -22,8 +22,8 @@ __all__ = ["examine_journal"]
 
 
 def examine_journal(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
-    """Print what was found. Returns the exit code. Raises RunDirectoryError where there is no journal, and where what
-    can be saved cannot be written."""
+    """Print what was found. Returns the exit code. Raises ConfigError where there is no journal, and RunDirectoryError
+    where what can be saved cannot be written."""
     with own_stdout() as out:
         owner = owner_of(folder)
         health = check(folder)

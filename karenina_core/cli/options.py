@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "model_options", "options_of_a_later_run", "run_options"]
+__all__ = ["json_option", "model_options", "options_of_a_later_run", "run_options", "settings_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODES = ("template_only", "template_and_rubric", "rubric_only")
@@ -55,12 +55,15 @@ def run_options(function: F) -> F:
     return _decorated(function, options)
 
 
-def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[F], F]:
-    """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
-    what the budgets are about, `sinks` says what is written to them."""
-    file, count = click.Path(path_type=Path), click.IntRange(min=1)
+def settings_options(*, before: str) -> Callable[[F], F]:
+    """--config and --set of a command about a run which is there: `before` names the settings that these win over."""
     options = (
-        click.option("--config", type=file, metavar="FILE", help=f"Settings in TOML that win over those of {before}."),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help=f"Settings in TOML that win over those of {before}.",
+        ),
         click.option(
             "--set",
             "sets",
@@ -69,6 +72,16 @@ def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[
             callback=_has_value,
             help="One setting: run.FIELD, models.ID.FIELD or plugins.NAME.FIELD. Repeatable.",
         ),
+    )
+    return lambda function: _decorated(function, options)
+
+
+def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[F], F]:
+    """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
+    what the budgets are about, `sinks` says what is written to them."""
+    file, count = click.Path(path_type=Path), click.IntRange(min=1)
+    options = (
+        settings_options(before=before),
         click.option("--concurrency", type=count, metavar="N", help="Items in flight."),
         click.option(
             "--budget-usd",

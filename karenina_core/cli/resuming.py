@@ -39,8 +39,9 @@ def resume(folder: Path, options: Mapping[str, Any]) -> int:
             lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
         )
         told_failures(results)
-        warnings = found.prepared.benchmark.warnings
-        print_results(results, found.directory, warnings, out, as_json=options["as_json"])
+        warnings, extended = found.prepared.benchmark.warnings, found.destination.extends
+        extends = None if extended is None else extended.folder
+        print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
     return ended(results, found.items, found.directory)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any
 
 import click
@@ -94,7 +95,13 @@ def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
 
 
 def _owner(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unknown package"
+    return _name(point.dist) if point.dist else "an unknown package"
+
+
+@cache
+def _name(distribution: Distribution) -> str:
+    """Each time anybody asks for it, its whole METADATA is read and parsed."""
+    return distribution.name
 
 
 def _loaded(point: EntryPoint) -> click.Command:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import plural
 from ..run.standing import Standing, standing
-from .output import Part, Table, own_stdout, print_json, print_parts
+from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .running import resume_line
 from .summary import shown_cost
 
@@ -44,6 +44,7 @@ def _document(found: Standing, folder: Path) -> dict[str, Any]:
         "written_at": found.written_at.isoformat() if found.written_at else None,
         "batches": [dict(batch) for batch in found.batches],
         "damaged": found.damaged,
+        "notes": list(found.notes),
         "next": _next(found, folder),
     }
 
@@ -64,6 +65,8 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         ("last written", _ago(found.written_at)),
     ]
     parts: list[Part] = [Table(("", ""), rows, f"Run {found.run_name}")]
+    if found.notes:
+        parts.append(Table(("",), [(inline(note, 500),) for note in found.notes], "Notes"))
     if found.damaged:
         where = shlex.quote(str(folder))
         parts.append(f"{plural(found.damaged, 'row')} of the journal cannot be read: karenina doctor {where}")

@@ -20,8 +20,11 @@ MOST = 10
 GOOD = ("passed", "scored")
 
 
-def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequence[str] = ()) -> list[Part]:
-    """What is printed after a run whose results are in `directory`. `warnings` are the benchmark's."""
+def run_parts(
+    results: VerificationResultSet, directory: Path, warnings: Sequence[str] = (), *, extends: Path | None = None
+) -> list[Part]:
+    """What is printed after a run whose results are in `directory`. `warnings` are the benchmark's; `extends` is the
+    run whose results were taken over."""
     summary = results.get_summary()
     parts: list[Part] = [*model_parts(results), *not_passed(results)]
     parts += _listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]])
@@ -29,10 +32,11 @@ def run_parts(results: VerificationResultSet, directory: Path, warnings: Sequenc
     parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
     untold = " (of some calls nobody said how many tokens they took)" if summary["usage_unavailable"] else ""
     parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}{untold}")
-    if summary["reused_calls"]:
-        parts.append(_reused(summary))
+    if summary["paid"] is not None and (extends is not None or summary["reused_calls"]):
+        parts.append(_made_here(summary, extends))
     parts.append(f"Results: {directory}")
-    parts.append(f"One item explained: {_show_line(results, directory)}")
+    if results:
+        parts.append(f"One item explained: {_show_line(results, directory)}")
     return parts
 
 
@@ -46,12 +50,15 @@ def model_parts(results: VerificationResultSet) -> list[Part]:
     return parts
 
 
-def _reused(summary: Mapping[str, Any]) -> str:
-    paid, told = summary["paid"], shown_cost(summary["reused_cost_usd"])
-    return (
-        f"Reused: {plural(summary['reused_calls'], 'call')} ({told}), "
-        f"made in this run: {plural(paid['calls'], 'call')} ({shown_cost(paid['cost_usd'])})"
-    )
+def _made_here(summary: Mapping[str, Any], extends: Path | None) -> str:
+    """What was asked now, and what was there."""
+    paid, calls = summary["paid"], summary["reused_calls"]
+    told = [f"taken over: the results of {extends}"] if extends is not None else []
+    if calls:
+        told.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
+    told.append(f"made in this run: {plural(paid['calls'], 'call')} ({shown_cost(paid['cost_usd'])})")
+    line = ", ".join(told)
+    return line[0].upper() + line[1:]
 
 
 def percent(rate: float | None) -> str:

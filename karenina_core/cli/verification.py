@@ -67,15 +67,22 @@ def ended(results: VerificationResultSet, items: int, directory: Path) -> int:
 
 
 def print_results(
-    results: VerificationResultSet, directory: Path, warnings: Sequence[str], out: IO[str], *, as_json: bool
+    results: VerificationResultSet,
+    directory: Path,
+    warnings: Sequence[str],
+    out: IO[str],
+    *,
+    as_json: bool,
+    extends: Path | None = None,
 ) -> None:
-    """The end of a run, for people or as one JSON document. `warnings` are the benchmark's."""
+    """The end of a run, for people or as one JSON document. `warnings` are the benchmark's; `extends` is the run whose
+    results were taken over."""
     if as_json:
         for warning in warnings:
             note(f"Warning: {warning}")
         print_json(results.get_summary(), out)
     else:
-        print_parts(run_parts(results, directory, warnings), out)
+        print_parts(run_parts(results, directory, warnings, extends=extends), out)
 
 
 def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:

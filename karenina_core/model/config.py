@@ -250,12 +250,13 @@ class VerificationConfig:
     """Seconds for one attempt of one model call, from the first byte sent to the last received."""
     retry_policy: RetryPolicy = field(factory=RetryPolicy, validator=instance_of(RetryPolicy))
     retry_max_elapsed_seconds: float = _seconds(120.0)
-    """Seconds for one call with all its attempts and waits."""
+    """Seconds for one call with all its attempts and waits. A model that takes nothing for longer, or asks to be left
+    alone for longer, is asked nothing more in this run."""
     concurrency: int = _whole(8, least=1)
     """Items in flight."""
     max_concurrent_requests: int | None = _most()
-    """Calls of all models that may be under way at the same time; None: as many as the items make. Models that wait for
-    each other take turns."""
+    """Calls of all models that may be under way at the same time, those of an embedder that asks a provider included;
+    None: as many as the items make. Models that wait for each other take turns."""
     answerer_concurrency_limits: int | Mapping[str, int] | None = field(default=None, validator=optional(_limits))
     """Calls that may be under way at the same time of each answering model, or of some, by their ids. What it is asked
     as a judge counts too. None: as many as its provider takes."""

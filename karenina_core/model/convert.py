@@ -33,6 +33,8 @@ NOT_ASKED = {
 }
 """What is read from data is complete: for what is not in it, the environment is not asked."""
 SWITCHES = (*FEATURE_FIELDS, "deep_judgment_mode")
+ATOMS = frozenset({str, int, float, bool, NoneType})
+TEXTS = frozenset({str})
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
 
 
@@ -69,6 +71,7 @@ def converter() -> cattrs.Converter:
     )
     conv.register_structure_hook_factory(attrs.has, functools.partial(_structure_attrs, conv))
     conv.register_unstructure_hook_factory(attrs.has, functools.partial(_unstructure_attrs, conv))
+    conv.register_unstructure_hook_func(_holds_anything, functools.partial(_of_anything, conv))
     conv.register_structure_hook(DeepJudgmentRubricConfig, lambda value, _: DeepJudgmentRubricConfig.of(value))
     conv.register_unstructure_hook(
         DeepJudgmentRubricConfig,
@@ -103,6 +106,23 @@ def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
         hidden["deep_judgment_search_tool"] = override(unstruct_hook=_tool_name)
         hidden["deep_judgment_rubric_search_tool"] = override(unstruct_hook=_tool_name)
     return make_dict_unstructure_fn(cls, conv, **hidden)
+
+
+def _holds_anything(type_: Any) -> bool:
+    """Whether a type is that of a table of whatever there is: `Mapping[str, Any]`."""
+    return get_origin(type_) in (dict, Mapping) and get_args(type_)[1:] == (Any,)
+
+
+def _of_anything(conv: cattrs.Converter, value: Any) -> Any:
+    """What is JSON data already is copied without asking for the hook of each value, of which there are many."""
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is dict and TEXTS.issuperset(map(type, value)):
+        return {name: item if type(item) in ATOMS else _of_anything(conv, item) for name, item in value.items()}
+    if kind is list:
+        return [item if type(item) in ATOMS else _of_anything(conv, item) for item in value]
+    return conv.unstructure(value)
 
 
 def _tool_name(tool: Any) -> str:

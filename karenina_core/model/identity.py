@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -72,6 +72,10 @@ class ModelIdentity:
         }
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         label = f" ({self.config_id})" if self.config_id else ""
         tools = f" +[{', '.join(self.tools)}]" if self.tools else ""
         provider = f"{self.provider}/" if self.provider else ""

@@ -178,11 +178,13 @@ def _block_to_dict(block: Block) -> dict[str, Any]:
 
 def one_result_each(message: Message) -> list[Message]:
     """The message in parts: every tool result is a message of the role `tool`, what stands between stays together."""
+    if not any(isinstance(block, ToolResultBlock) for block in message.content):
+        return [message]
     parts: list[Message] = []
     for is_result, run in groupby(message.content, lambda block: isinstance(block, ToolResultBlock)):
         role: Role = "tool" if is_result else message.role
         parts += [Message(role, content) for content in ([(block,) for block in run] if is_result else [tuple(run)])]
-    return [evolve(parts[0], usage_metadata=message.usage_metadata), *parts[1:]] if parts else [message]
+    return [evolve(parts[0], usage_metadata=message.usage_metadata), *parts[1:]]
 
 
 def trace_dicts(messages: Iterable[Message]) -> list[dict[str, Any]]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Literal
 
 from attrs import field, fields_dict, frozen, validators
 
 __all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig"]
+
+
+FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
+"""How the names of tasks begin that share instructions."""
 
 
 def _optional_at_least(bound: float) -> Any:
@@ -29,15 +34,18 @@ class PromptConfig:
 
     def get_for_task(self, task: str) -> str | None:
         """The instructions for a task: by its own name, else by its family."""
-        names = fields_dict(PromptConfig)
-        own = getattr(self, task) if task in names else None
+        own = getattr(self, task) if task in _tasks() else None
         if own is not None:
             return str(own)
-        families = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
-        for prefix, name in families.items():
+        for prefix, name in FAMILIES.items():
             if task.startswith(prefix):
                 return getattr(self, name) or None
         return None
+
+
+@cache
+def _tasks() -> frozenset[str]:
+    return frozenset(fields_dict(PromptConfig))
 
 
 def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:

@@ -19,7 +19,7 @@ Scale = Mapping[str, Any]
 def is_number(value: Any) -> bool:
     """Whether a mean can be taken of it: a finite number, and not True or False."""
     try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, (int, float)) and value is not True and value is not False and math.isfinite(value)
     except OverflowError:  # a whole number that no float can hold
         return False
 

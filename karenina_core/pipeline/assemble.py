@@ -77,8 +77,7 @@ def part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields that were set, by part; those of the root under `""`."""
     found: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in PARTS}}
     for name, value in context.result_fields.items():
-        part = RESULT_FIELDS.get(name)
-        if part is not None and part in found:
+        if name in RESULT_FIELDS and (part := RESULT_FIELDS[name]) in found:
             found[part][name] = value
     return found
 
@@ -87,9 +86,10 @@ def extensions(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields of other packages: `{plugin: {key: value}}`."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in context.result_fields.items():
-        plugin, dot, key = name.partition(".")
-        if dot:
-            found.setdefault(plugin, {})[key] = value
+        if name not in RESULT_FIELDS:
+            plugin, dot, key = name.partition(".")
+            if dot:
+                found.setdefault(plugin, {})[key] = value
     return found
 
 

@@ -18,7 +18,7 @@ from ..model.rubric import Rubric
 from .acting import Acting
 from .cached_answer import CachedAnswer, ItemError
 from .keys import VERDICT_VIEWS, ArtifactKeys, Key
-from .stage import Category, Stage, check_result_field
+from .stage import Category, Stage, check_result_field, field_types
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina
@@ -82,6 +82,7 @@ class VerificationContext:
         self._client_of = client_of
         self._artifacts: dict[str, Any] = {}
         self._result_fields: dict[str, Any] = {}
+        self._field_types = field_types()
         self._effects: list[Effect] = []
         self._verdict = Verdict()
         self._error: ItemError | None = None
@@ -187,12 +188,15 @@ class VerificationContext:
         """Write an artifact, once. Raises ContractError where the running stage did not declare it."""
         if key in VERDICT_VIEWS:
             _refuse_view(key)
-        declared = self._declared("produces", key)
+        try:
+            keys = (key,) if self._stage is None else self._stage.produces
+            declared = keys[keys.index(key)]
+        except ValueError:
+            self._undeclared("produces", key)
         if key in self._artifacts:
-            raise ContractError(
-                f"{self._who()} writes {str(key)!r}, which is there already; artifacts are written once"
-            )
-        if isinstance(declared, Key):
+            told = f"{self._who()} writes {str(key)!r}, which is there already"
+            raise ContractError(f"{told}; artifacts are written once")
+        if isinstance(declared, Key) and type(value) not in declared.usual:
             declared.check(value)
         self._artifacts[key] = value
 
@@ -220,10 +224,13 @@ class VerificationContext:
         """Set a field of the result, once. Raises ContractError where the running stage did not declare it."""
         if name in VERDICT_VIEWS:
             _refuse_view(name)
-        self._declared("result_fields", name)
+        if self._stage is not None and name not in self._stage.result_fields:
+            self._undeclared("result_fields", name)
         if name in self._result_fields:
             raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
-        check_result_field(name, value)
+        known = self._field_types.get(name)
+        if known is None or type(value) not in known.usual:
+            check_result_field(name, value)
         self._result_fields[name] = value
 
     def revise_result_field(self, name: str, value: Any) -> None:
@@ -353,18 +360,16 @@ class VerificationContext:
         """Check reads and writes against the declaration of this stage."""
         return Acting(self, stage)
 
-    def _declared(self, attribute: str, key: str) -> str:
-        """The declared key, or the key itself outside of stages."""
-        if self._stage is None:
-            return key
-        keys: Sequence[str] = getattr(self._stage, attribute, ())
-        try:
-            return keys[keys.index(key)]
-        except ValueError:
-            raise ContractError(
-                f"{self._stage.name} writes {str(key)!r} without having declared it{did_you_mean(key, keys)}; "
-                f"add it to {type(self._stage).__name__}.{attribute}"
-            ) from None
+    def _declared(self, attribute: str, key: str) -> None:
+        if self._stage is not None and key not in getattr(self._stage, attribute):
+            self._undeclared(attribute, key)
+
+    def _undeclared(self, attribute: str, key: str) -> NoReturn:
+        stage = self._stage
+        assert stage is not None  # outside of stages nothing has to be declared
+        hint = did_you_mean(key, getattr(stage, attribute))
+        told = f"{stage.name} writes {str(key)!r} without having declared it{hint}"
+        raise ContractError(f"{told}; add it to {type(stage).__name__}.{attribute}") from None
 
     def _may_read(self, key: str) -> None:
         stage = self._stage

@@ -32,6 +32,7 @@ log = get_logger("karenina.pipeline")
 class _Prepared:
     stage: Stage
     step: Step
+    version: str
 
 
 class Engine:
@@ -39,7 +40,9 @@ class Engine:
 
     def __init__(self, stages: Sequence[Stage], app: Karenina | None = None) -> None:
         wrappers = app.implementations("karenina_wrap_stage") if app else []
-        self._prepared = [_Prepared(stage, _compose(stage, wrappers)) for stage in stages]
+        self._prepared = [
+            _Prepared(stage, _compose(stage, wrappers), getattr(stage, "version", "1")) for stage in stages
+        ]
         self._app = app if app and app.implementations("karenina_stage_finished") else None
         self._verify = _surrounded(self._all, app.implementations("karenina_wrap_item") if app else [])
 
@@ -49,7 +52,10 @@ class Engine:
 
     async def _all(self, context: VerificationContext) -> VerificationResult:
         started = time.perf_counter()
+        item = current_item.get()
         for prepared in self._prepared:
+            if item is not None:
+                item.stage, item.stage_version = prepared.stage.name, prepared.version
             entry = await self._one(prepared, context)
             context.trail.append(entry)
             if self._app is not None:
@@ -68,8 +74,6 @@ class Engine:
         context.take_note()
         before = context.error
         reason = ""
-        if (item := current_item.get()) is not None:
-            item.stage, item.stage_version = stage.name, getattr(stage, "version", "1")
         with context.acting(stage):
             try:
                 answer = stage.should_run(context)

@@ -23,7 +23,7 @@ class Key(str, Generic[T]):
 
     type: Any
     _accepts: tuple[type, ...]
-    _usual: frozenset[type]
+    usual: frozenset[type]
     """Those of the usual types that it accepts: known beforehand, for asking about a `Mapping` takes long."""
 
     def __new__(cls, name: str, type: Any = object) -> Key[T]:
@@ -34,12 +34,12 @@ class Key(str, Generic[T]):
             isinstance(None, self._accepts)
         except TypeError as error:
             raise ContractError(f"{name!r}: {type!r} cannot be checked; give a class that isinstance takes") from error
-        self._usual = _usual(self._accepts)
+        self.usual = _usual(self._accepts)
         return self
 
     def check(self, value: Any) -> None:
         """Raises ContractError where the value is of another type."""
-        if type(value) not in self._usual and not isinstance(value, self._accepts):
+        if type(value) not in self.usual and not isinstance(value, self._accepts):
             wanted = " or ".join(cls.__name__ for cls in self._accepts)
             raise ContractError(f"{str(self)!r} must be {wanted}, not {type(value).__name__}")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from ..errors import KareninaError, PluginError, PortError, one_line
+from ..errors import KareninaError
 from ..model.message import UsageMetadata
 from ..ports.client import CallRecord
 from ..ports.embedding import Embedder, Embeddings, cosine
@@ -33,13 +33,13 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
     """
     config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    embedder = context.app.embedder(name, model)
+    embedder: Embedder = context.app.embedder(name, model)
     texts = [text for pair in pairs for text in pair]
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
     try:
         found = await with_retries(
-            lambda: _embedded(embedder, name, texts),
+            lambda: embedder.aembed(texts),
             config.retry_policy,
             max_elapsed=config.retry_max_elapsed_seconds,
             attempts=attempts,
@@ -47,25 +47,11 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
         vectors = found.vectors
         scores = tuple(cosine(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2))
     except KareninaError as error:
-        context.calls.append(_record(name, found, model, attempts, started, error))
+        if attempts.count or not attempts.kept_out:  # else nobody was asked
+            context.calls.append(_record(name, found, model, attempts, started, error))
         raise
     context.calls.append(_record(name, found, model, attempts, started))
     return Similarities(scores, found.model)
-
-
-async def _embedded(embedder: Embedder, name: str, texts: Sequence[str]) -> Embeddings:
-    """One attempt. What an embedder may not do becomes an error that names it."""
-    try:
-        found: object = await embedder.aembed(texts)
-    except (KareninaError, TimeoutError):
-        raise
-    except Exception as error:  # anybody's code
-        raise PluginError(f"the embedder {name!r} failed: {one_line(error)}") from error
-    if not isinstance(found, Embeddings) or len(found.vectors) != len(texts):
-        raise PortError(
-            f"the embedder {name!r} did not give one vector for each of {len(texts)} texts", kind="bad_response"
-        )
-    return found
 
 
 def _record(
@@ -81,7 +67,8 @@ def _record(
         model=f"{name}:{found.model if found else model}",
         attempts=attempts.count,
         retries=attempts.retries,
-        seconds=time.monotonic() - started,
+        seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
         usage=found.usage if found else UsageMetadata(),
+        usage_unavailable=found.usage_unavailable if found else False,
         error_kind=error.kind if error else None,
     )

@@ -309,7 +309,7 @@ RESULT_FIELDS = _result_fields()
 
 def check_result_field(name: str, value: Any) -> None:
     """Refuse a value that the result could not be read back with. Raises ContractError."""
-    if (known := _field_types().get(name)) is not None:
+    if (known := field_types().get(name)) is not None:
         known.check(value)
         return
     try:
@@ -320,11 +320,11 @@ def check_result_field(name: str, value: Any) -> None:
 
 def result_field_type(name: str) -> Any:
     """What a field of the result may hold; anything for a field of another package."""
-    return _field_types()[name].type if name in RESULT_FIELDS else object
+    return field_types()[name].type if name in RESULT_FIELDS else object
 
 
 @cache
-def _field_types() -> dict[str, Key[Any]]:
+def field_types() -> dict[str, Key[Any]]:
     """The declared type of every field that a stage may set; where a result keeps a tuple, a list will do."""
     types: dict[str, Key[Any]] = {}
     for part in (*PARTS.values(), MetadataPart, VerificationResult):

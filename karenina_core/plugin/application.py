@@ -244,13 +244,16 @@ class Karenina:
     def embedder(self, name: str, model: str) -> Any:
         """The `Embedder` of this name for a model, made once and inside its middleware.
 
-        Raises UnknownName and PluginError.
+        What stages ask it is limited, counted and kept by their run, unless it computes on this machine. Raises
+        UnknownName and PluginError.
         """
         if (name, model) not in self._embedders:
+            from ..ports.shared_services import SharedEmbedder  # runs that embed pay for it
+
             made = self._made(self.embedders, name, model)
             for _, wrap in reversed(self.implementations("karenina_wrap_embedder")):
                 made = wrap(embedder=made, name=name, model=model) or made
-            self._embedders[name, model] = made
+            self._embedders[name, model] = SharedEmbedder(made, name, model)
         return self._embedders[name, model]
 
     def _made(self, registry: Registry[Any], name: str, *arguments: Any) -> Any:
@@ -277,16 +280,18 @@ class Karenina:
         """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,
         or a function or object that searches. Made anew at every call.
 
-        Raises UnknownName, PluginError, and TypeError for what cannot search.
+        What one that has a name in `search_tools` finds for a stage is kept by the stage's run. Raises UnknownName,
+        PluginError, and TypeError for what cannot search.
         """
         from ..ports.search import as_search_tool, search_tool  # runs that search pay for it
+        from ..ports.shared_services import SharedSearch
 
         made: Any = search_tool(wanted, self.search_tools, self.settings)
         name = wanted if isinstance(wanted, str) else _qualified_name(wanted)
         for _, wrap in reversed(self.implementations("karenina_wrap_search_tool")):
             outer = wrap(tool=made, name=name)
             made = made if outer is None else as_search_tool(outer)
-        return made
+        return SharedSearch(made, wanted) if isinstance(wanted, str) else made
 
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""

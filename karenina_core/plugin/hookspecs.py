@@ -4,6 +4,9 @@ A plugin is a module, class instance or object with functions marked `@hookimpl`
 `karenina.plugins`. Hooks are plain functions, never `async def`; an implementation may leave out arguments that it
 does not need. `app` is the application that calls, for its registries and for the plugin's own settings
 (`app.settings("name")`). Everything is called in the order of the plugins' names, and no result depends on that order.
+
+Hooks that wrap can change numbers: a run is gone on with only where the plugin's version, code and settings are those
+of before. One that changes none, as it traces or records, is marked `@neutral` too. What wraps items needs no mark.
 """
 
 from __future__ import annotations
@@ -161,7 +164,8 @@ def karenina_resolve_model(model: str) -> str | None:
 def karenina_wrap_port(port: Any, model: ModelConfig, app: Karenina) -> Any | None:
     """Return a port of the same kind that stands in front of `port`: to record, replay or trace calls.
 
-    None leaves it as it is.
+    None leaves it as it is. One that changes no number is marked `@neutral`, too, here and in the hooks below: a run is
+    gone on with whether it is there or not.
 
     The port of the plugin with the first name is the outermost one.
     """
@@ -199,7 +203,8 @@ def karenina_instruct(
 def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Karenina) -> Any | None:
     """Return an embedder that stands in front of the one called `name`, made for `model`: to record or replay.
 
-    None leaves it as it is. Called once per embedder; the one of the plugin with the first name is the outermost.
+    None leaves it as it is. Called once per embedder; the one of the plugin with the first name is the outermost. Have
+    it say the same `needs_provider` and `tells_cost` as the embedder behind it.
     """
 
 

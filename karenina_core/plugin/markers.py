@@ -1,10 +1,35 @@
 """The markers of karenina's hooks."""
 
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
 from pluggy import HookimplMarker, HookspecMarker
 
-__all__ = ["PROJECT", "hookimpl", "hookspec"]
+__all__ = ["PROJECT", "hookimpl", "hookspec", "is_neutral", "neutral"]
 
 PROJECT = "karenina"
+NEUTRAL = "karenina_neutral"
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)
+F = TypeVar("F")
+
+
+def neutral(function: F) -> F:
+    """Say of a hook that stands in front of something that it changes no number: what it gives back is what it got, or
+    what was once given to the same call. Such as to trace, record or replay.
+
+        @hookimpl
+        @neutral
+        def karenina_wrap_port(port, model, app): ...
+
+    A run is gone on with whether or not such a plugin is there. Without this mark its version, code and settings must
+    be those of before.
+    """
+    setattr(function, NEUTRAL, True)
+    return function
+
+
+def is_neutral(function: Any) -> bool:
+    return bool(getattr(function, NEUTRAL, False))

@@ -35,9 +35,10 @@ class BatchState:
     """How far a batch has come."""
 
     status: BatchStatus
-    total: int = 0
     completed: int = 0
+    """Calls that are made, for people."""
     failed: int = 0
+    """Calls that have failed, for people."""
     problem: PortError | None = None
     """Why the whole batch has failed."""
     lines: Mapping[int, PortError] = field(factory=dict)

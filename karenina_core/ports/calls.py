@@ -15,15 +15,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from attrs import asdict, field, fields, frozen
 
 from ..errors import KareninaError, ParseError, PortError, SearchError
 from ..model.config import ModelConfig
-from ..model.identity import canonical_json
+from ..model.identity import ModelIdentity, canonical_json
 from ..model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
-from .embedding import Embeddings
+from ..prompts.tasks import EMBEDDING, SEARCH
+from .embedding import NO_NUMBER, Embeddings
 from .search import SearchResult
 from .values import (
     AgentConfig,
@@ -38,6 +39,7 @@ from .values import (
 __all__ = [
     "FORMAT",
     "EmbeddingRequest",
+    "KeptRequest",
     "Request",
     "SearchRequest",
     "ToolRequest",
@@ -60,7 +62,29 @@ LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attrib
 
 
 @frozen
-class Request:
+class _Plain:
+    """A call whose fields are all that makes it."""
+
+    @property
+    def canonical(self) -> str:
+        """The canonical JSON of the call: what its key is the digest of, and what its line in a recording holds."""
+        return canonical_json(asdict(self))
+
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    def key_of(self, question_id: str, version: str = "1") -> str:
+        """The key in a journal: what is asked is the same, whoever asks, and for whatever question."""
+        return self.key
+
+    def line(self) -> dict[str, Any]:
+        """The recording's line without the reply."""
+        return {"format": FORMAT, "key": self.key, **asdict(self)}
+
+
+@frozen
+class Request(_Plain):
     """What makes two calls the same call."""
 
     kind: Literal["llm", "parser", "agent"]
@@ -74,12 +98,21 @@ class Request:
 
     @cached_property
     def canonical(self) -> str:
-        """The canonical JSON of the call: what its key is the digest of, and what its line in a recording holds."""
         return canonical_json(self._facts())
 
     @cached_property
     def key(self) -> str:
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    @property
+    def whom(self) -> str:
+        """The model, for people."""
+        return str(ModelIdentity(**self.model))
+
+    @property
+    def sent(self) -> tuple[Any, ...]:
+        """What the model has to read, as plain data."""
+        return self.messages, self.schema, self.parameters.get("tools")
 
     def key_of(self, question_id: str, version: str = "1") -> str:
         """The key in a journal: that of a recording, with the question and the version of the stage that asks.
@@ -168,13 +201,6 @@ class Request:
             parameters=_anywhere(parameters, folder),
         )
 
-    def line(self) -> dict[str, Any]:
-        """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
-
-
-_PARTS = tuple(attribute.name for attribute in fields(Request))
-
 
 def _anywhere(data: Any, folder: str) -> Any:
     """The data with `{workspace}` in place of the path of a folder."""
@@ -193,42 +219,46 @@ def _offered(tool: Tool) -> dict[str, Any]:
 
 
 @frozen
-class EmbeddingRequest:
+class EmbeddingRequest(_Plain):
     """What makes two calls of an embedder the same call."""
 
+    task: ClassVar[str] = EMBEDDING
     embedder: str
     model: str
     texts: tuple[str, ...]
     kind: Literal["embedder"] = "embedder"
 
     @property
-    def key(self) -> str:
-        return _key(asdict(self))
+    def whom(self) -> str:
+        """The embedder and its model, for people."""
+        return str(ModelIdentity(self.embedder, self.model))
 
-    def line(self) -> dict[str, Any]:
-        """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
+    @property
+    def sent(self) -> tuple[str, ...]:
+        return self.texts
 
 
 @frozen
-class SearchRequest:
+class SearchRequest(_Plain):
     """What makes two searches the same search."""
 
+    task: ClassVar[str] = SEARCH
     tool: str
     query: str
     kind: Literal["search"] = "search"
 
     @property
-    def key(self) -> str:
-        return _key(asdict(self))
+    def whom(self) -> str:
+        """The search tool, for people."""
+        return self.tool
 
-    def line(self) -> dict[str, Any]:
-        """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
+    @property
+    def sent(self) -> tuple[str, ...]:
+        return (self.query,)
 
 
 @frozen
-class ToolRequest:
+class ToolRequest(_Plain):
     """What makes two calls of a server's tool the same call; without a tool: what the server offers."""
 
     server: str
@@ -236,17 +266,9 @@ class ToolRequest:
     arguments: Mapping[str, Any] = field(factory=dict)
     kind: Literal["tool"] = "tool"
 
-    @property
-    def key(self) -> str:
-        return _key(asdict(self))
 
-    def line(self) -> dict[str, Any]:
-        """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
-
-
-def _key(facts: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()
+KeptRequest = Request | EmbeddingRequest | SearchRequest
+"""What a journal keeps the reply to."""
 
 
 def _parameters(model: ModelConfig, temperature: float | None) -> dict[str, Any]:
@@ -310,18 +332,22 @@ def agent_from(data: Mapping[str, Any]) -> AgentResult:
 
 
 def embeddings_to(embeddings: Embeddings) -> dict[str, Any]:
-    """Vectors as plain data; JSON keeps every digit of their numbers."""
-    return {
-        "vectors": [[float(number) for number in vector] for vector in embeddings.vectors],
-        "model": embeddings.model,
-        "usage": embeddings.usage.to_dict(),
-    }
+    """Vectors as plain data; JSON keeps every digit of their numbers. Raises PortError (`bad_response`)."""
+    try:
+        vectors = [[float(number) for number in vector] for vector in embeddings.vectors]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PortError(NO_NUMBER, kind="bad_response") from error
+    untold = {"usage_unavailable": True} if embeddings.usage_unavailable else {}
+    return {"vectors": vectors, "model": embeddings.model, "usage": embeddings.usage.to_dict(), **untold}
 
 
 def embeddings_from(data: Mapping[str, Any]) -> Embeddings:
     """The inverse of `embeddings_to`."""
     return Embeddings(
-        vectors=tuple(map(tuple, data["vectors"])), model=data["model"], usage=UsageMetadata(**data["usage"])
+        vectors=tuple(map(tuple, data["vectors"])),
+        model=data["model"],
+        usage=UsageMetadata(**data["usage"]),
+        usage_unavailable=data.get("usage_unavailable", False),
     )
 
 

@@ -13,10 +13,29 @@ from attrs import define, evolve, field, frozen
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..model.message import Message, UsageMetadata
-from .calls import Request, agent_from, agent_to, error_from, error_to, llm_from, llm_to, parse_from, parse_to
+from .calls import (
+    EmbeddingRequest,
+    KeptRequest,
+    Request,
+    SearchRequest,
+    agent_from,
+    agent_to,
+    embeddings_from,
+    embeddings_to,
+    error_from,
+    error_to,
+    llm_from,
+    llm_to,
+    parse_from,
+    parse_to,
+    search_from,
+    search_to,
+)
 from .clocks import standing_still
+from .embedding import Embeddings, NamedEmbedder
 from .prices import price_error, priced
 from .retry import Attempts, this_call
+from .search import NamedSearch, SearchResult
 from .values import (
     AgentConfig,
     AgentResult,
@@ -33,6 +52,7 @@ __all__ = [
     "CallStore",
     "ItemCalls",
     "Lane",
+    "Meter",
     "MeteredPort",
     "Place",
     "StoredCall",
@@ -52,9 +72,12 @@ class ItemCalls:
     result_id: str = ""
     stage: str = ""
     stage_version: str = "1"
+    meter: Meter | None = None
+    """Of the run; None where nothing limits and keeps the calls of embedders and search tools."""
     numbers: dict[str, set[int]] = field(factory=dict)
-    unaffordable: bool = False
-    """Whether a call was refused because the budget is used up: with a higher one more may come of the item."""
+    kept_out: bool = False
+    """Whether there was no place for a call, and none is to come: when the run is gone on with, more may come of the
+    item."""
 
     def reserve(self, key: str) -> int:
         """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
@@ -72,6 +95,8 @@ current_item: ContextVar[ItemCalls | None] = ContextVar("karenina_item", default
 """The item whose stages run; None outside of a run."""
 current_trait: ContextVar[str] = ContextVar("karenina_trait", default="")
 """The name of the trait that is scored."""
+_inside: ContextVar[bool] = ContextVar("karenina_inside_call", default=False)
+"""Whether a call is under way that what happens here is the work of."""
 
 
 @frozen
@@ -80,12 +105,14 @@ class StoredCall:
 
     key: str
     nth: int
-    request: Request = field(eq=False, repr=False)
+    request: KeptRequest = field(eq=False, repr=False)
     stage: str = field(default="", eq=False)
     trait: str = field(default="", eq=False)
     question_id: str = field(default="", eq=False)
     result_id: str = field(default="", eq=False)
     stage_version: str = field(default="1", eq=False)
+    inside: bool = field(default=False, eq=False)
+    """Whether it is made from within the work of another call, such as by a tool of an agent."""
 
 
 @frozen(kw_only=True)
@@ -119,7 +146,7 @@ class CallStore(Protocol):
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         """The reply that is there. None: it is the caller's to ask; others who want the same wait for `put` or
-        `failed`."""
+        `failed`, but for calls from `inside` of another: that may be what those who ask wait for."""
         ...
 
     async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
@@ -127,7 +154,8 @@ class CallStore(Protocol):
         ...
 
     def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
-        """One attempt has failed: it is counted, and not served again. Of those who wait, one asks now."""
+        """One attempt has failed: it is counted, and not served again. Of those who wait, two ask now, or one where
+        the attempt was not made."""
         ...
 
 
@@ -135,7 +163,19 @@ class Lane(Protocol):
     """The way to one model: how many calls may be under way, how fast, and for how much."""
 
     async def enter(self, call: StoredCall) -> Place:
-        """Wait until the call may be made. Raises PortError (`budget`) where it may not be made any more."""
+        """Wait until the call may be made. Raises PortError where it may not be made any more, such as `budget`."""
+        ...
+
+
+class Meter(Protocol):
+    """What stands in front of all that a run asks."""
+
+    def of_embedder(self, embedder: NamedEmbedder) -> MeteredPort:
+        """The embedder, as the run asks it."""
+        ...
+
+    def of_search(self, tool: NamedSearch) -> MeteredPort:
+        """The same of a search tool."""
         ...
 
 
@@ -207,12 +247,28 @@ class MeteredPort:
             again=config.workspace_path is None,
         )
 
+    async def aembed(self, texts: Sequence[str]) -> Embeddings:
+        """Of a `NamedEmbedder`."""
+        request = EmbeddingRequest(self.inner.name, self.inner.model, tuple(texts))
+        return await self._once(request, lambda: self.inner.aembed(texts), embeddings_to, embeddings_from)
+
+    async def asearch(self, query: str) -> Sequence[SearchResult]:
+        """Of a `NamedSearch`."""
+        request = SearchRequest(self.inner.name, query)
+        around = this_call.set(Attempts(count=1))  # a search is not tried again
+        try:
+            return await self._once(
+                request, lambda: self.inner.asearch(query), search_to, lambda reply: search_from({"reply": reply})
+            )
+        finally:
+            this_call.reset(around)
+
     async def aclose(self) -> None:
         await self.inner.aclose()
 
     async def _once(
         self,
-        request: Request,
+        request: KeptRequest,
         ask: Callable[[], Awaitable[T]],
         to: Callable[[T], dict[str, Any]],
         come_back: Callable[[Mapping[str, Any]], T],
@@ -232,6 +288,7 @@ class MeteredPort:
             item.question_id,
             item.result_id,
             item.stage_version,
+            _inside.get(),
         )
         try:
             found = await self._found(call) if again else None
@@ -260,7 +317,8 @@ class MeteredPort:
         place = await self._place(call, item)
         begun = time.monotonic()
         try:
-            answer = priced(await ask(), self.model)
+            answer = priced(await _inside_call(ask), self.model)
+            outcome = {"reply": to(answer)} if self.store is not None else {}
         except BaseException as error:
             told = _facts_of_failure(error, self.model, time.monotonic() - begun)
             facts = _left(place, told, error)
@@ -272,7 +330,7 @@ class MeteredPort:
             raise
         facts = _left(place, _facts(answer, time.monotonic() - begun), None)
         if self.store is not None:
-            await self.store.put(call, {"reply": to(answer)}, facts)
+            await self.store.put(call, outcome, facts)
         return answer
 
     async def _place(self, call: StoredCall, item: ItemCalls) -> Place | None:
@@ -283,10 +341,20 @@ class MeteredPort:
                 return await self.lane.enter(call)
         except BaseException as error:
             _attempts().not_made()
-            item.unaffordable |= isinstance(error, PortError) and error.kind == "budget"
+            item.kept_out |= isinstance(error, PortError)
             if self.store is not None:
                 self.store.failed(call, error, evolve(_facts(), made=False))
             raise
+
+
+async def _inside_call(ask: Callable[[], Awaitable[T]]) -> T:
+    """What is asked from within has attempts of its own."""
+    around, attempts = _inside.set(True), this_call.set(Attempts(count=1))
+    try:
+        return await ask()
+    finally:
+        _inside.reset(around)
+        this_call.reset(attempts)
 
 
 def _attempts() -> Attempts:

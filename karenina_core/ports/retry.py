@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from attrs import define, field
 
-from ..errors import PortError
+from ..errors import RETRYABLE, PortError
 from ..model.config import RetryPolicy
 from .clocks import time_limit
 
@@ -85,9 +85,10 @@ async def with_retries(
 ) -> T:
     """Await `attempt()` until it succeeds, its kind of failure is used up, or `max_elapsed` seconds are over.
 
-    Each kind has a budget of its own. A `Retry-After` replaces the computed wait where it is longer. A wait that
-    would reach beyond the time limit is not begun: the last failure is raised at once. Time in which an attempt waits
-    for its place counts nowhere (see `standing_still`). Raises PortError.
+    Each kind has a budget of its own; failures that are `spared` use up none of it. A `Retry-After` replaces the
+    computed wait where it is longer. A wait that would reach beyond the time limit is not begun: the last failure is
+    raised at once. Time in which an attempt waits for its place counts nowhere (see `standing_still`). Raises
+    PortError.
     """
     attempts = Attempts(whole=attempts)
     this_call.set(attempts)
@@ -123,14 +124,17 @@ async def with_retries(
 
 def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy) -> float | None:
     """Seconds until the next attempt, or None where there is none."""
-    failures[error.kind] = failures.get(error.kind, 0) + 1
+    spared = error.spared and error.kind in RETRYABLE
+    count = failures[error.kind] = failures.get(error.kind, 0) + (not spared)
     kind = policy.of(error.kind)
-    if error.final or failures[error.kind] >= kind.max_attempts:
+    if error.final or (count >= kind.max_attempts and not spared):
         return None
     try:
-        ceiling = min(kind.min_wait * kind.multiplier ** (failures[error.kind] - 1), kind.max_wait)
+        ceiling = min(kind.min_wait * kind.multiplier ** (max(count, 1) - 1), kind.max_wait)
     except OverflowError:
         ceiling = kind.max_wait if kind.min_wait else 0.0
+    if spared and error.retry_after:
+        return 0.0  # whoever gives out places keeps that wait
     return max(random.uniform(0.0, ceiling), error.retry_after or 0.0)
 
 

@@ -6,6 +6,8 @@ __all__ = ["EMBEDDING", "PromptTask"]
 
 EMBEDDING = "embedding"
 """The key under which the use of an embedder is accounted for. It has no prompt."""
+SEARCH = "search"
+"""The same of a search tool."""
 
 
 class PromptTask(StrEnum):

@@ -18,7 +18,7 @@ from .journal_reader import Batch
 if TYPE_CHECKING:
     from .batching import Batching
 
-__all__ = ["DONE", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch"]
+__all__ = ["DONE", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch", "proper"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -113,6 +113,7 @@ class SentBatch:
             if not self.open:
                 await self.put(DONE)
         except PortError as error:
+            self.batching.heard(model, error)
             await self._unreachable(error)
         except KareninaError as error:  # the journal cannot be written: whoever puts a reply there says so
             self._settle_rest(PortError(str(error), kind="stage", final=True))
@@ -141,9 +142,16 @@ class SentBatch:
         return self._settle_rest(error)
 
     async def _at_provider(self, port: BatchPort, model: ModelConfig) -> bool:
-        """Whether the provider has the batch; it is sent where this process is to send it."""
+        """Whether the provider has the batch; it is sent where this process is to send it. One is sent after the other:
+        what the provider says of one holds for the next."""
         if self.row.provider_id:
             return True
+        async with self.batching.sending(model):
+            if self.batching.stopped or self.batching.is_closed(model):
+                return False
+            return await self._sent(port, model)
+
+    async def _sent(self, port: BatchPort, model: ModelConfig) -> bool:
         self._sending = True
         try:
             if self.calls:
@@ -184,7 +192,7 @@ class SentBatch:
                 await self.put("refused")
                 raise
             with suppress(PortError, TimeoutError):
-                if found := await _proper(lambda: port.find(self.row.id)):
+                if found := await proper(lambda: port.find(self.row.id)):
                     return found
             raise
 
@@ -199,7 +207,7 @@ class SentBatch:
     async def _tried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
         """With the model's retries. Raises PortError."""
         policy, longest = model.retry_policy or RetryPolicy(), self.batching.patience
-        return await with_retries(lambda: _proper(attempt), policy, max_elapsed=longest, sleep=self.batching.sleep)
+        return await with_retries(lambda: proper(attempt), policy, max_elapsed=longest, sleep=self.batching.sleep)
 
     async def _over(self, port: BatchPort) -> BatchState:
         """Ask until it is over. Raises PortError where nobody can say, `patience` seconds long."""
@@ -210,9 +218,9 @@ class SentBatch:
                 state = await port.poll(self.row.provider_id)
             except PortError as error:
                 failing_since = clock() if failing_since is None else failing_since
-                if error.final or error.kind not in RETRYABLE or clock() - failing_since > self.batching.patience:
+                pause, patience = max(wait, error.retry_after or 0.0), self.batching.patience
+                if error.final or error.kind not in RETRYABLE or max(clock() - failing_since, pause) > patience:
                     raise
-                pause = max(wait, error.retry_after or 0.0)
             except Exception as error:  # an adapter's own code
                 raise _broken(error) from error
             else:
@@ -271,8 +279,8 @@ class SentBatch:
             self._settle(name, outcome)
 
 
-async def _proper(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Raises PortError, TimeoutError."""
+async def proper(attempt: Callable[[], Awaitable[T]]) -> T:
+    """What an adapter does. Raises PortError, TimeoutError."""
     try:
         return await attempt()
     except (KareninaError, TimeoutError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
@@ -11,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from ..errors import PortError, plural
+from ..errors import RETRYABLE, PortError, plural
 from ..log import get_logger
 from ..model.config import ModelConfig, VerificationConfig
 from ..ports.batch import BatchPort, current_turn
@@ -21,6 +20,7 @@ from .budget import Estimate, Experience, tokens_of
 from .gateway import Gateway
 from .journal import Journal
 from .journal_reader import Batch
+from .lanes import LaneKey
 
 __all__ = ["NO_DIRECTORY", "Batching", "items_at_once", "uncrowded"]
 
@@ -75,7 +75,7 @@ class Batching:
     """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
     longest_poll: float = 60.0
     patience: float = 3600.0
-    """Seconds for which a provider may fail to tell how far a batch is."""
+    """Seconds for which a provider may fail to tell how far a batch is, or refuse to take one."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     journal: Journal | None = field(default=None, init=False)
     remarks: list[str] = field(factory=list, init=False)
@@ -83,6 +83,9 @@ class Batching:
     """Batches with calls whose replies nobody has had yet."""
     names: dict[Name, SentBatch] = field(factory=dict, init=False)
     _lanes: list[_BatchLane] = field(factory=list, init=False)
+    _sending: dict[LaneKey, asyncio.Lock] = field(factory=dict, init=False)
+    _made: int = field(default=0, init=False)
+    """Batches, those of earlier processes included."""
     _works: int = field(default=0, init=False)
     _parked: int = field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
@@ -95,17 +98,38 @@ class Batching:
         self._lanes.append(lane)
         return lane
 
+    def is_closed(self, model: ModelConfig) -> bool:
+        """Whether this model is asked nothing more."""
+        return self.gateway.is_closed(model)
+
+    def sending(self, model: ModelConfig) -> asyncio.Lock:
+        """Whoever sends a batch to this model holds it."""
+        return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
+
+    def heard(self, model: ModelConfig, error: PortError) -> None:
+        """A batch has come to nothing, for now. A provider that wants to be left alone for longer than that is."""
+        if (pause := error.retry_after or 0.0) > self.patience:
+            self.gateway.lane(model).state.close_to_batches(pause, self.patience)
+
     def keep_in(self, journal: Journal) -> None:
         """The journal of the run, with the batches that were sent before."""
         self.journal = journal
-        for row in journal.reader.batches():
-            if row.status not in OPEN:
-                continue
-            missing = [name for name in row.keys if journal.reader.call(*name) is None]
-            if missing:
-                self._follow(SentBatch(self, row, frozenset(missing), adopted=True))
-            else:  # the process ended after the last reply was kept
-                self.begin(journal.put_batch(evolve(row, status=DONE)))
+        later: set[Name] = set()
+        for row in reversed(rows := journal.reader.batches()):
+            if row.status in OPEN:
+                self._take_up(row, frozenset(name for name in row.keys if name not in later))
+            later.update(row.keys)
+        self._made = len(rows)
+
+    def _take_up(self, row: Batch, names: frozenset[Name]) -> None:
+        """Go on with a batch, for those of its calls that were not sent once more in a later one."""
+        assert self.journal is not None
+        replies = {name: self.journal.reader.call(*name) for name in names}
+        missing = [name for name, reply in replies.items() if reply is None or int(reply.id) <= row.calls_before]
+        if missing:
+            self._follow(SentBatch(self, row, frozenset(missing), adopted=True))
+        else:  # the process ended after the last reply was kept
+            self.begin(self.journal.put_batch(evolve(row, status=DONE)))
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[None]:
@@ -154,8 +178,10 @@ class Batching:
 
     def send(self, model: ModelConfig, calls: list[Gathered]) -> None:
         """Send these calls as one batch."""
+        assert self.journal is not None
+        self._made += 1
         row = Batch(
-            id=f"karenina-{uuid.uuid4().hex}",
+            id=Batch.id_of(self._made, self.journal.last_call),
             model=str(model.identity),
             provider_id="",
             status="sending",
@@ -205,7 +231,7 @@ class Batching:
         left = [batch for batch in self.sent.values() if batch.row.provider_id]
         told = [
             f"the batch {batch.row.provider_id} of {batch.row.model} is left at the provider, with the replies to "
-            f"{plural(len(batch.open), 'call')}; karenina resume fetches them"
+            f"{plural(len(batch.open), 'call')}; karenina resume fetches them, and karenina batches --cancel ends it"
             for batch in left
         ]
         return (*self.remarks, *told)
@@ -237,7 +263,9 @@ class _BatchLane:
     _timer: asyncio.TimerHandle | None = None
 
     async def enter(self, call: StoredCall) -> Place:
-        """Raises PortError (`budget`) where nothing may be asked any more."""
+        """Raises PortError where nothing may be asked any more: `budget`, or that of a model which is left alone."""
+        if (closed := self.batching.gateway.lane(self.model).state.closed) is not None:
+            raise PortError(closed.why, kind=closed.kind, final=True)
         estimate = self.experience.estimate(tokens_of(call.request), call.request.task, self.model)
         budget = self.batching.gateway.budget
         if budget.limited and not budget.exhausted and not self._fits(estimate):
@@ -258,7 +286,8 @@ class _BatchLane:
         return budget.fits(estimate)
 
     async def ask(self, name: Name, port: BatchPort, body: str) -> Mapping[str, Any]:
-        """The reply of some batch. Raises PortError."""
+        """The reply of some batch. Raises PortError; of a model that is left alone meanwhile, one after which the call
+        is made again, and kept out."""
         while True:
             if (batch := self.batching.names.get(name)) is not None:
                 batch.start(port, self.model)
@@ -270,8 +299,11 @@ class _BatchLane:
             if found is not NOT_SENT:
                 break
             self.batching.had(name)
+            if self.batching.is_closed(self.model):
+                found = PortError("the batch was not sent", kind="rate_limited")
+                break
         if isinstance(found, PortError):
-            raise PortError(
+            error = PortError(
                 str(found),
                 kind=found.kind,
                 retry_after=found.retry_after,
@@ -279,6 +311,9 @@ class _BatchLane:
                 raw=found.raw,
                 final=found.final,
             )
+            if error.kind in RETRYABLE and self.batching.is_closed(self.model):
+                error.spared, error.final, error.retry_after = True, False, error.retry_after or self.batching.patience
+            raise error
         reply: Mapping[str, Any] = found
         return reply
 

@@ -12,7 +12,7 @@ from ..errors import ConfigError, ParseError, PortError, Problem, plural
 from ..model.config import ModelConfig, VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import model_ports
-from ..ports.calls import Request
+from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
 
@@ -125,10 +125,9 @@ def _known(means: Mapping[str, _Mean], task: str) -> float | None:
     return sum(m.value * m.count for m in means.values()) / sum(m.count for m in means.values()) if means else None
 
 
-def tokens_of(request: Request) -> int:
+def tokens_of(request: KeptRequest) -> int:
     """The tokens that a request sends, estimated: one for every four bytes."""
-    parts = (request.messages, request.schema, request.parameters.get("tools"))
-    return sum(map(_bytes, parts)) // BYTES_PER_TOKEN
+    return sum(map(_bytes, request.sent)) // BYTES_PER_TOKEN
 
 
 def _bytes(value: Any) -> int:
@@ -213,7 +212,8 @@ class Budget:
         if replied and not self.exhausted and self.usd is not None and cost is None:
             self.exhausted = (
                 f"budget_usd: nobody says what calls of {model.identity} cost, so the budget cannot be kept; give the "
-                "model input_cost_per_token and output_cost_per_token, or limit budget_tokens instead"
+                "model input_cost_per_token and output_cost_per_token (an embedder: the settings of its plugin), or "
+                "limit budget_tokens instead"
             )
         self._look()
         return facts
@@ -255,7 +255,7 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
     """What can be known before a run about its limits. `overrides` are models beside those of the configuration.
 
     Raises ConfigError for limits of models that do not answer, and for a budget in US dollars with models that neither
-    have prices nor an adapter that tells them.
+    have prices nor an adapter that tells them, or with an embedder of the embedding check that does not tell them.
     """
     problems: list[Problem] = []
     limits = config.answerer_concurrency_limits
@@ -271,8 +271,24 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
             "limit budget_tokens instead"
         )
         problems += [Problem("budget_usd", f"{name}: {what}") for name in unpriced]
+        problems += _of_embedder(app, config)
     if problems:
         raise ConfigError(problems)
+
+
+def _of_embedder(app: Karenina, config: VerificationConfig) -> list[Problem]:
+    name, model = config.embedding_check_embedder, config.embedding_check_model
+    if not config.embedding_check_enabled or name not in app.embedders:
+        return []
+    embedder = app.embedder(name, model)
+    if embedder.tells_cost or not embedder.needs_provider:
+        return []
+    what = (
+        "it does not tell what calls cost; set the price in the settings of its plugin (litellm: input_cost_per_token) "
+        "or limit budget_tokens instead; an embedder of your own says tells_cost = True, or needs_provider = False "
+        "where it computes on this machine"
+    )
+    return [Problem("budget_usd", f"embedder {name}:{model}: {what}")]
 
 
 def _costs_are_unknown(app: Karenina, model: ModelConfig) -> bool:

@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from ..model.result import VerificationResult
 from ..ports.metered import current_item
 from .budget import Budget
+from .gateway import Gateway
 from .keeping import Keeper, read_back
+from .overrides import overrides
+from .prepare import Item
 from .sinks import Sinks
 from .summary import Tally
 
-__all__ = ["UNFINISHED", "count_stale", "is_left", "picked_up"]
+__all__ = ["UNFINISHED", "count_stale", "is_blocked", "is_left", "picked_up"]
 
-UNFINISHED = "begun, and finished when the run is gone on with under a higher budget: {}"
+UNFINISHED = "left until the run is gone on with: {}"
 
 
 async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) -> set[str]:
@@ -43,10 +46,16 @@ def count_stale(keeper: Keeper, stale: Iterable[str], tally: Tally) -> None:
             tally.add(read_back(stored), stored.position)
 
 
+def is_blocked(item: Item, gateway: Gateway) -> bool:
+    """Whether a model that the item may ask is asked nothing more."""
+    models = (item.answering, item.parsing, *(model for _, model in overrides([item.rubric])))
+    return any(map(gateway.is_closed, models))
+
+
 def is_left(made: VerificationResult | None = None) -> bool:
-    """Whether the item that this task has just made lacks something for want of a budget, and is therefore made again
-    when the run is gone on with. A result that is an error for this reason says so itself."""
+    """Whether the item that this task has just made lacks something because the run asks no more, and is therefore
+    made again when it is gone on with. A result that is an error for want of a budget says so itself."""
     calls = current_item.get()
-    if calls is None or not calls.unaffordable:
+    if calls is None or not calls.kept_out:
         return False
     return made is None or (made.metadata.outcome, made.metadata.outcome_detail) != ("error", "budget")

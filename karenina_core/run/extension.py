@@ -45,6 +45,8 @@ class Wanted:
     """The file of `benchmark`."""
     questions: Callable[[Sequence[str]], Sequence[str]] = lambda ids: ()
     """Which of the benchmark's questions are added."""
+    ask_missing: bool = False
+    """Whether models are asked for answers that those do not have which the finished run was given."""
     sinks: Sequence[str] = ()
 
 
@@ -129,7 +131,6 @@ def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted
     there = [name for name in manifest["questions"] if name in set(ids)]
     if not there:
         raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
-    given = folder / ANSWERS
     return prepare(
         benchmark,
         made.config,
@@ -137,8 +138,21 @@ def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted
         question_ids=list(dict.fromkeys((*there, *wanted.questions(ids)))),
         run_name=manifest["run_name"],
         workspace_root=Path(root) if root else None,
-        answers=ReplayStore.load(given) if given.is_file() else None,
+        answers=_answers(folder / ANSWERS, wanted),
     )
+
+
+def _answers(given: Path, wanted: Wanted) -> ReplayStore | None:
+    """Those that the finished run was given. Raises ConfigError."""
+    if not given.is_file():
+        if wanted.ask_missing:
+            what = "says how answers are used that a run was given, and this one was given none; leave it out"
+            raise ConfigError([Problem("--ask-missing", what)])
+        return None
+    answers = ReplayStore.load(given)
+    if wanted.ask_missing:
+        answers.miss_policy = "fall_through"
+    return answers
 
 
 def _fewer(prior: Prior, prepared: Prepared) -> list[str]:
@@ -182,6 +196,7 @@ async def aextend_run(
     benchmark: BenchmarkData | None = None,
     config: VerificationConfig | None = None,
     questions: Sequence[str] | Literal["all"] = (),
+    ask_missing: bool = False,
     sinks: Sequence[str] = (),
     app: Karenina | None = None,
     control: RunControl | None = None,
@@ -192,13 +207,20 @@ async def aextend_run(
     `questions` are those of the benchmark that are added, or `all`. What is not given is as the manifest of the
     finished run says. Results that are there are taken over as they are: their answers are read by judges that are
     added, and are not made again; where their questions have more traits, they get the scores of these, and only these
-    are asked for. Errors that may be gone are tried again. The finished run is only read.
+    are asked for. Errors that may be gone are tried again. Where the finished run was given its answers and asked for
+    none, `ask_missing` has the models asked for those that are added. The finished run is only read.
 
     Raises Changed (a ConfigError) where something that affects the results which are there is not as it was,
     ConfigError where nothing is added or the run is not finished, and what `Benchmark.arun_verification` raises; all of
     that before the first model call.
     """
-    wanted = Wanted(run_dir=Path(run_dir), benchmark=benchmark, questions=_chosen(questions), sinks=sinks)
+    wanted = Wanted(
+        run_dir=Path(run_dir),
+        benchmark=benchmark,
+        questions=_chosen(questions),
+        ask_missing=ask_missing,
+        sinks=sinks,
+    )
     return await extending(Path(finished), configured_by(config, app), wanted).carry_out(control=control)
 
 

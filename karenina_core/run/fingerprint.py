@@ -16,6 +16,7 @@ from ..model.config import ModelConfig, VerificationConfig
 from ..model.convert import unstructure
 from ..model.question import Question
 from ..model.rubric import Rubric
+from ..plugin.markers import is_neutral
 from ..ports.tool_servers import shown_address
 from .prepare import Prepared
 
@@ -44,9 +45,13 @@ LENGTH = 16
 """Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
 
 
-SAYING = ("karenina_instruct", "karenina_classify_error")
-"""Hooks that have a say in what models are told and in what errors mean. Those that wrap are not among them: most of
-those only look, such as tracing."""
+SAYING = (
+    *("karenina_instruct", "karenina_classify_error", "karenina_wrap_port", "karenina_wrap_agent"),
+    *("karenina_wrap_embedder", "karenina_wrap_search_tool", "karenina_wrap_tool_server", "karenina_wrap_stage"),
+)
+"""Hooks that have a say in what models are told, in what comes back, or in what errors mean; unless they are `neutral`,
+as those that trace and record are. What surrounds an item is not among them: it can end it as an error, and change no
+result otherwise."""
 
 
 def fingerprint(prepared: Prepared) -> dict[str, Any]:
@@ -141,7 +146,8 @@ def _model(config: VerificationConfig, model: ModelConfig) -> dict[str, Any]:
 
 
 def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:
-    """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use."""
+    """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use, and
+    those that stand in front of them."""
     app = prepared.app
     infos = {info.name: info for info in app.plugins}
     for name in _used(prepared):
@@ -165,7 +171,8 @@ def _used(prepared: Prepared) -> set[str]:
     evaluating = (app.template_runtimes, app.strategies, app.traits, app.primitives)
     for registry in (*evaluating, app.embedders, app.search_tools, app.tool_servers):
         used |= {entry.plugin for entry in registry.values()}
-    return used | {plugin for hook in SAYING for plugin, _ in app.implementations(hook)}
+    saying = (impl for hook in SAYING for impl in getattr(app.hooks, hook).get_hookimpls())
+    return used | {impl.plugin_name for impl in saying if not is_neutral(impl.function)}
 
 
 def _package(module: str) -> str:

@@ -1,5 +1,5 @@
-"""The one way out: every call of a run's models has a place here while it is under way. Embedders and search tools go
-their own way."""
+"""The one way out: every call of a run's models, and of an embedder that asks a provider, has a place here while it is
+under way. Search tools are asked without one."""
 
 from __future__ import annotations
 
@@ -14,29 +14,15 @@ from attrs import define, field
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig, VerificationConfig
-from ..ports.calls import Request
+from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts, Place, StoredCall
-from ..ports.retry import this_call
+from ..ports.retry import Attempts, this_call
 from .budget import NOTHING, Budget, Estimate, Spent, may_have_cost, tokens_of
 from .lanes import LaneKey, LaneState, Moment, Taken, Waiter
 
 __all__ = ["Gateway"]
 
 SOON = 1e-6
-LONG_PAUSE = (
-    "{} asks to be left alone for {:.0f} s, and a call has retry_max_elapsed_seconds = {:g} s; try again later, or "
-    "give calls longer"
-)
-
-
-NOTHING_TAKEN = (
-    "{} has refused every call for {:.0f} s, and a call has retry_max_elapsed_seconds = {:g} s; check the limits and "
-    "the credit of your account, and try again later"
-)
-NOTHING_ANSWERED = (
-    "{} has failed for {:.0f} s whatever it was asked, and a call has retry_max_elapsed_seconds = {:g} s; see whether "
-    "it runs, and try again later"
-)
 
 
 @define(eq=False)
@@ -59,7 +45,7 @@ class _Place:
     lane: LaneState
     taken: Taken
     left: bool = False
-    request: Request | None = None
+    request: KeptRequest | None = None
 
     def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
         if self.left:
@@ -132,6 +118,19 @@ class Gateway:
         return self.budget.exhausted
 
     @property
+    def left_undone(self) -> tuple[str, ...]:
+        """Why the run leaves something undone, and how to go on: the budget, and models that are asked no more."""
+        closed = (state.closed.why for state in self._lanes.values() if state.closed is not None)
+        return (*([self.exhausted] if self.exhausted else []), *closed)
+
+    def is_closed(self, model: ModelConfig) -> bool:
+        """Whether this model is asked nothing more until the run is gone on with."""
+        if all(state.closed is None for state in self._lanes.values()):  # as it is most of the time
+            return False
+        state = self._lanes.get(LaneKey.of(model))
+        return state is not None and state.closed is not None
+
+    @property
     def draining(self) -> bool:
         """Whether no attempt begins any more."""
         return self._draining
@@ -171,16 +170,15 @@ class Gateway:
         return told
 
     async def enter(self, call: StoredCall, lane: LaneState, model: ModelConfig) -> Place:
-        """Wait for a place. Raises PortError: `budget` where nothing may be asked any more, and `rate_limited` where
-        the provider asks for a longer wait than a call has (`retry_max_elapsed_seconds`), or has refused everything for
-        so long; where it failed instead, with the kind of its failures."""
+        """Wait for a place. Raises PortError where nothing may be asked any more: `budget`, or of a lane that is
+        closed, for the provider asks for a longer wait than a call has (`retry_max_elapsed_seconds`), or has taken
+        nothing for so long: `rate_limited`, or the kind of its failures."""
         holder = _holder.get()
         inside = holder is not None and not holder.left and holder.gateway is self
         size = tokens_of(call.request) if self._counts(lane) else 0
         self._arrived += 1
-        attempts = this_call.get()
-        attempt = 1 if attempts is None else attempts.count
-        waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now(), attempt)
+        attempts = this_call.get() or Attempts(count=1)
+        waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now(), attempts)
         found = math.inf if lane.waiting else self._turn_of(waiter, lane, waiter.since)
         if isinstance(found, float):
             found = await self._waited_for(waiter, lane)
@@ -232,7 +230,7 @@ class Gateway:
         nearest, passed = math.inf, 0
         while passed < len(self._turns):
             lane = self._turns[0]
-            waiter = lane.first()
+            waiter = lane.waiting[0]
             found = None if waiter.turn.done() else self._turn_of(waiter, lane, now)
             if isinstance(found, float):
                 nearest, passed = min(nearest, found), passed + 1
@@ -251,13 +249,9 @@ class Gateway:
         """A place, a refusal, or the seconds until there may be a place; infinite: not before something has ended."""
         if self.budget.exhausted:
             return PortError(self.budget.exhausted, kind="budget", final=True)
-        patience = self.config.retry_max_elapsed_seconds
-        if (pause := lane.adaptive.paused_until - now) > patience:
-            return PortError(LONG_PAUSE.format(lane.name, pause, patience), kind="rate_limited", retry_after=pause)
-        if (waited := now - max(waiter.since, lane.adaptive.refusing_since)) > patience:
-            told = NOTHING_ANSWERED if lane.failing_as else NOTHING_TAKEN
-            kind = lane.failing_as or "rate_limited"
-            return PortError(told.format(lane.name, waited, patience), kind=kind, final=True)
+        if (closed := lane.close_if_due(waiter, self.config.retry_max_elapsed_seconds, now)) is not None:
+            pause = max(lane.adaptive.paused_until - now, 0.0)
+            return PortError(closed.why, kind=closed.kind, retry_after=pause or None, final=True)
         estimate = NOTHING
         if self._counts(lane):
             estimate = lane.experience.estimate(waiter.size, waiter.task, waiter.model)
@@ -265,7 +259,7 @@ class Gateway:
             return math.inf
         if (wait := lane.wait(estimate, now, inside=waiter.inside)) > 0.0:
             return wait
-        taken = Taken(waiter.task, waiter.model, estimate, now, waiter.inside)
+        taken = Taken(waiter.task, waiter.model, estimate, now, waiter.inside, waiter.call)
         lane.begin(taken)
         self.budget.set_aside(estimate)
         self._under_way += not waiter.inside
@@ -289,12 +283,15 @@ class Gateway:
         taken: Taken,
         facts: CallFacts | None,
         error: BaseException | None,
-        request: Request | None = None,
+        request: KeptRequest | None = None,
     ) -> CallFacts | None:
         """A call is over: its place is free, and what it took is known, or counts as it was estimated. Returns that;
         None: it cost nothing."""
         replied = error is None or isinstance(error, ParseError)
         lane.ended(taken, facts if replied else None, error, self._now())
+        if isinstance(error, PortError) and lane.is_long(self.config.retry_max_elapsed_seconds, self._now()):
+            error.spared = True
+            error.retry_after = lane.alone_for(self._now())
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:

@@ -15,11 +15,12 @@ from attrs import define, field
 from ..errors import PortError, RunDirectoryError
 from ..log import redactor
 from ..ports.metered import CallFacts, StoredCall, StoredReply
-from ..prompts.tasks import PromptTask
+from ..prompts.tasks import EMBEDDING, SEARCH, PromptTask
+from .flights import Flights
 from .journal_bodies import DICTIONARY, Bodies
 from .journal_commits import Commits
 from .journal_ledger import Ledger
-from .journal_opening import Found, make, mixed, taken_up
+from .journal_opening import Found, make, taken_up
 from .journal_places import prefix
 from .journal_reader import JOURNAL, Batch, Done, JournalReader, run_number
 from .journal_rows import (
@@ -29,6 +30,7 @@ from .journal_rows import (
     FAILURES,
     META,
     RESULTS,
+    TABLES,
     Row,
     Table,
     call_facts,
@@ -46,7 +48,6 @@ __all__ = ["Journal"]
 
 CROWD = 8192
 """Rows that may wait to be written before nobody may ask any more: what comes in faster stays outside."""
-Name = tuple[str, int]
 ENCODE = json.JSONEncoder(separators=(",", ":"), default=str).encode
 """Whatever an adapter put into a reply: what was paid for is kept."""
 
@@ -80,7 +81,7 @@ class Journal:
     _again: dict[str, Collection[str]] = field(factory=dict)
     """By run: results whose judges are asked once more."""
     _again_upto: int = 0
-    _asking: dict[Name, list[asyncio.Future[None]]] = field(factory=dict)
+    _flights: Flights = field(factory=Flights)
     _ending: dict[str, tuple[int, int]] = field(factory=dict)
 
     @classmethod
@@ -124,14 +125,11 @@ class Journal:
         lock: tuple[RunLock, bool],
     ) -> Journal:
         if path.exists():
-            connection, found = taken_up(path)
+            connection, found = taken_up(path, run_id)
         else:
             connection, found = make(path, run_id), Found()
         try:
             reader = JournalReader.open(path)
-            if run_id is not None and reader.run_id != run_id:
-                reader.close()
-                raise mixed(reader.run_id, run_id, path)
         except BaseException:
             connection.close()
             raise
@@ -145,7 +143,13 @@ class Journal:
             reader,
             lock=lock[0],
             owns_lock=lock[1],
-            commits=Commits(path, run_number(reader.run_id), found.places, lambda: journal._give_up()),
+            commits=Commits(
+                path,
+                run_number(reader.run_id),
+                found.places,
+                on_failure=lambda: journal._flights.land_all(),
+                seal=lambda entry: journal._seal(entry),
+            ),
             last=last,
             redact=redact,
             clean=cleaner(redact),
@@ -173,53 +177,60 @@ class Journal:
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         name = (call.key, call.nth)
-        loop = asyncio.get_running_loop()
-        while True:
+        self._commits.check()
+        await self._flights.join(name, waits=not call.inside)
+        try:
             self._commits.check()
-            if (others := self._asking.get(name)) is not None:
-                others.append(turn := loop.create_future())
-                await turn
-            elif self._commits.waiting > CROWD:
+            while self._commits.waiting > CROWD:
                 await asyncio.sleep(WINDOW)
-            else:
-                break
+                self._commits.check()
+            found = await self._kept(call)
+        except BaseException:  # nobody may wait for what nobody asks
+            self._flights.left(name)
+            raise
+        if found is not None:
+            self._flights.landed(name)
+        return found
+
+    async def _kept(self, call: StoredCall) -> StoredReply | None:
+        """The reply that is here, or that another run has."""
         afresh = self._afresh(call)
         row = self._own(CALLS, {"key": call.key, "nth": call.nth})
         if row is not None and not (afresh and int(row.id) <= self._afresh_upto):
             reply = _reply(row, self.reader.bodies)
             if int(row.id) > self._again_upto or not self._is_asked_again(row, reply, self.run_id):
                 return reply
-        self._asking[name] = []
-        try:
-            if row is None and not afresh and (found := self._of_others(call)) is not None:
-                return await self._taken_over(call, *found)
-        except BaseException:  # nobody may wait for what nobody asks
-            self._free(name)
-            raise
+        if row is None and not afresh and (found := self._of_others(call)) is not None:
+            return await self._taken_over(call, *found)
         return None
 
     async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
         try:
             self._commits.check()
-            body = self._packed(call.request.task, _line(call, outcome))
+            line = _line(call, outcome)
             row = call_facts(call, facts, self._clean, time.time())
         except BaseException:
-            self._free((call.key, call.nth))
+            self._flights.failed((call.key, call.nth))
             raise
-        await self._call(call, row, body)
+        await self._call(call, row, line)
 
     def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
-        if facts.made and self._commits.failure is None:
-            came = error.raw if isinstance(error, PortError) and error.kind == "bad_response" else None
-            body = self._packed("failures", encode(came)) if came else b""
-            row = self._sealed(FAILURES, failure_facts(call, error, facts, self._clean, time.time()), body)
+        try:
+            if facts.made and self._commits.failure is None:
+                self._keep_failure(call, error, facts)
+        finally:
+            (self._flights.failed if facts.made else self._flights.left)((call.key, call.nth))
 
-            def settled(failure: RunDirectoryError | None) -> None:
-                if failure is None:
-                    self.ledger.failed(_told(FAILURES, row))
+    def _keep_failure(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
+        came = error.raw if isinstance(error, PortError) and error.kind == "bad_response" else None
+        text = ENCODE(came) if came else ""
+        row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
 
-            self._commits.submit(Entry("failures", row, settled))
-        self._free((call.key, call.nth))
+        def settled(failure: RunDirectoryError | None) -> None:
+            if failure is None:
+                self.ledger.failed(_told(FAILURES, row))
+
+        self._commits.submit(Entry("failures", row, settled, text=("failures", text)))
 
     def _of_others(self, call: StoredCall) -> tuple[Row, StoredReply, JournalReader] | None:
         for source in self._sources:
@@ -230,24 +241,26 @@ class Journal:
 
     def _is_asked_again(self, row: Row, reply: StoredReply, run_id: str) -> bool:
         results = self._again.get(run_id, ())
-        return row["result_id"] in results and (row["task"] != PromptTask.GENERATION or "error" in reply.outcome)
+        from_judge = row["task"] not in (PromptTask.GENERATION, EMBEDDING, SEARCH)
+        return row["result_id"] in results and (from_judge or "error" in reply.outcome)
 
     async def _taken_over(self, call: StoredCall, row: Row, reply: StoredReply, source: JournalReader) -> StoredReply:
         facts = call_facts(call, reply.facts, self._clean, time.time(), source.run_id)
-        await self._call(call, facts, self._packed(call.request.task, source.bodies.unpacked(row.body)))
+        await self._call(call, facts, source.bodies.unpacked(row.body))
         return reply
 
-    async def _call(self, call: StoredCall, facts: Sequence[Any], body: bytes) -> None:
-        row, name = self._sealed(CALLS, facts, body), (call.key, call.nth)
+    async def _call(self, call: StoredCall, facts: Sequence[Any], line: str) -> None:
+        name, text = (call.key, call.nth), (self._clean(call.request.task), line)
+        row = self._numbered(CALLS, facts)  # after all that can fail: a number that no row has is one that is missing
 
         def settled(failure: BaseException | None) -> None:
             if failure is None:
                 told = _told(CALLS, row)
                 self.ledger.called(told)
                 self._commits.placed(CALLS, told, row[0])
-            self._free(name)
+            self._flights.landed(name)
 
-        await self._commits.committed("calls", row, settled)
+        await self._commits.committed("calls", row, settled, text=text)
 
     # Results
 
@@ -266,7 +279,7 @@ class Journal:
             revision,
             time.time(),
         )
-        row = self._sealed(RESULTS, facts, self._packed("results", line))
+        row = self._numbered(RESULTS, facts)
         self._ending[done.task] = (row[0], revision + 1)
 
         def settled(failure: BaseException | None) -> None:
@@ -275,7 +288,7 @@ class Journal:
             if failure is None:
                 self._commits.placed(RESULTS, _told(RESULTS, row), row[0])
 
-        await self._commits.committed("results", row, settled, before)
+        await self._commits.committed("results", row, settled, before, text=("results", line))
 
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did. Raises RunDirectoryError."""
@@ -283,6 +296,11 @@ class Journal:
         return None if row is None else Done(task, row["position"], row["result_id"], row["outcome"], row["detail"])
 
     # Batches
+
+    @property
+    def last_call(self) -> int:
+        """The number of the last reply."""
+        return self._last["calls"]
 
     async def put_batch(self, batch: Batch) -> None:
         """Keep what is known of a batch. It replaces what was known before."""
@@ -323,30 +341,24 @@ class Journal:
         ids = self.reader.find(prefix(table.name, wanted), self._commits.places[table.name])
         return self.reader.candidates(table, ids, wanted) if ids else None
 
-    def _sealed(self, table: Table, facts: Sequence[Any], body: bytes = b"") -> tuple[Any, ...]:
+    def _numbered(self, table: Table, facts: Sequence[Any]) -> tuple[Any, ...]:
+        """The row but for its checksum and its body, which the writer adds."""
         self._last[table.name] += 1
-        return sealed(table, self._last[table.name], self._run, facts, body)
+        return (self._last[table.name], self._run, *facts)
 
-    def _packed(self, kind: str, text: str) -> bytes:
-        """A body without secrets. Its dictionary, where it is a new one, is written before it, or with it."""
-        text, kind = self._redact(text), self._clean(kind)
-        body = self.reader.bodies.packed(kind, text)
-        if (dictionary := self.reader.bodies.sample(kind, text)) is not None:
-            name = f"{DICTIONARY}{kind}"
-            self._commits.submit(
-                Entry("copies", sealed(COPIES, name, self._run, (dictionary, 1)), lambda failure: None)
-            )
-            self._commits.submit(Entry("meta", sealed(META, name, self._run, (dictionary,)), lambda failure: None))
-        return body
-
-    def _give_up(self) -> None:
-        for name in list(self._asking):
-            self._free(name)
-
-    def _free(self, name: Name) -> None:
-        for turn in self._asking.pop(name, ()):
-            if not turn.done():
-                turn.set_result(None)
+    def _seal(self, entry: Entry) -> list[Entry]:
+        """In the writer's thread: the body without secrets, and the rows of its dictionary where that is a new one."""
+        assert entry.text is not None
+        kind, text = entry.text[0], self._redact(entry.text[1])
+        bodies, (id_, run, *facts) = self.reader.bodies, entry.row
+        entry.row = sealed(TABLES[entry.table], id_, run, facts, bodies.packed(kind, text))
+        if not text or (dictionary := bodies.sample(kind, text)) is None:
+            return []
+        name = f"{DICTIONARY}{kind}"
+        return [
+            Entry("copies", sealed(COPIES, name, run, (dictionary, 1)), _nothing),
+            Entry("meta", sealed(META, name, run, (dictionary,)), _nothing),
+        ]
 
 
 def _nothing(failure: RunDirectoryError | None) -> None:

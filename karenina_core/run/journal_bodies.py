@@ -61,10 +61,16 @@ class Bodies:
         return found
 
     def packed(self, kind: str, text: str) -> bytes:
-        """A body: UTF-8, compressed where it is worth it."""
+        """A body: UTF-8, compressed where it is worth it and can be done."""
         data = text.encode("utf-8", "replace")
         if len(data) < PACKED_FROM:
             return data
+        try:
+            return self._compressed(kind, data)
+        except (MemoryError, zlib.error):  # what was paid for is kept as it is
+            return data
+
+    def _compressed(self, kind: str, data: bytes) -> bytes:
         if (dictionary := self._dictionaries.get(kind)) is None:
             return zlib.compress(data, 1)
         if kind not in self._packers:

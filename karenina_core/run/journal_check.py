@@ -9,11 +9,12 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ..errors import RunDirectoryError, one_line
-from .journal_log import log_damage
-from .journal_reader import JournalReader, journal_of
+from ..errors import ConfigError, RunDirectoryError, one_line
+from .journal_log import log_damage, log_of
+from .journal_reader import JOURNAL, JournalReader, journal_of
 from .journal_rows import SCHEMA, TABLES
 from .journal_scan import scanned
+from .owner import marked
 
 __all__ = ["Health", "check"]
 
@@ -45,10 +46,10 @@ class Health:
 
 def check(path: str | Path) -> Health:
     """Read all of a run directory's journal, or of this file. Nothing is written, and nothing that is in the file
-    raises; RunDirectoryError where there is none."""
+    raises; ConfigError where there is none."""
     path = journal_of(path)
     if not path.is_file():
-        raise RunDirectoryError(f"there is no journal {path}; name a run directory")
+        raise _none(path)
     rows: dict[str, int] = {}
     found = []
     run_id = None
@@ -67,6 +68,15 @@ def check(path: str | Path) -> Health:
     except (sqlite3.Error, ValueError, TypeError, KeyError, OverflowError) as error:
         found.append(one_line(error))
     return Health(path=path, run_id=run_id, rows=rows, problems=tuple(dict.fromkeys(found)))
+
+
+def _none(path: Path) -> ConfigError:
+    """What it means that there is no journal."""
+    if path.name == JOURNAL and (log_of(path).exists() or any(marked(path.parent).values())):
+        return ConfigError(f"{path} is gone, and what was paid for was in it; put the file back")
+    return ConfigError(
+        f"there is no journal {path}: the folder is no run directory, or nothing was asked in it yet; check the path"
+    )
 
 
 def _of_database(reader: JournalReader) -> Iterator[str]:

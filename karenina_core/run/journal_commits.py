@@ -31,6 +31,8 @@ class Commits:
     places: dict[str, Places]
     """Where committed rows are."""
     on_failure: Callable[[], None]
+    seal: Callable[[Entry], Sequence[Entry]]
+    """See `Writer.seal`."""
     failure: RunDirectoryError | None = None
     """Nothing can be written any more."""
     waiting: int = 0
@@ -42,7 +44,7 @@ class Commits:
     def start(self, connection: sqlite3.Connection, last: Mapping[str, int], lock: RunLock) -> None:
         """`last` is the last row of every table, and `lock` is told it after every commit."""
         self.places |= {name: Places(name) for name in PLACES if name not in self.places}
-        self._writer = Writer(self.path, self._deliver, lock.mark, dict(last), check=lock.check)
+        self._writer = Writer(self.path, self._deliver, lock.mark, dict(last), check=lock.check, seal=self.seal)
         self._writer.start(connection)
         self._turns.enter_context(short_turns())
 
@@ -57,6 +59,7 @@ class Commits:
         row: Sequence[Any],
         settled: Callable[[RunDirectoryError | None], None],
         replaces: int | None = None,
+        text: tuple[str, str] | None = None,
     ) -> None:
         """Write a row. `settled` is called in any case, also when the caller is cancelled. Raises RunDirectoryError."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -70,7 +73,7 @@ class Commits:
             else:
                 future.set_exception(failure)
 
-        self.submit(Entry(table, row, then, replaces))
+        self.submit(Entry(table, row, then, replaces, text))
         await future
 
     def submit(self, entry: Entry | Indexed) -> None:

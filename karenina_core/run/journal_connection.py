@@ -103,6 +103,9 @@ def _connect(path: Path, how: str) -> tuple[sqlite3.Connection, Callable[[], Non
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except UnicodeDecodeError as error:  # SQLite quotes what it cannot read, and that need not be a text
+        connection.close()
+        raise sqlite3.DatabaseError("malformed database schema") from error
     except BaseException:
         connection.close()
         raise

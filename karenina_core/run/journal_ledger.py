@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from attrs import define, field, fields, frozen
 
+from ..prompts.tasks import SEARCH
 from .journal_rows import Row
 
 __all__ = ["Dimension", "Ledger", "Sums"]
@@ -36,7 +37,8 @@ class Sums:
     known_cost_usd: float = 0.0
     """What is known of the cost."""
     unknown_costs: int = 0
-    """Calls whose cost is not known. A failed attempt is one of them only where the provider told what it took."""
+    """Calls whose cost is not known. A failed attempt is one of them only where the provider told what it took, and a
+    search never: nobody tells what it costs, and no cost includes it."""
     unknown_cost_attempts: int = 0
     """Failed attempts that may have been billed, and of which nobody told anything. They leave the cost known."""
     counted: int = 0
@@ -111,7 +113,7 @@ class _Count:
 
     def taken_over(self, facts: Mapping[str, Any]) -> None:
         self.reused += 1
-        self.unknown_reused_costs += facts["cost_usd"] is None
+        self.unknown_reused_costs += _is_unknown(facts)
         self.reused_cost += round((facts["cost_usd"] or 0.0) * UNIT)
 
     def sums(self) -> Sums:
@@ -138,6 +140,11 @@ class _Count:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+def _is_unknown(facts: Mapping[str, Any]) -> bool:
+    """Whether a cost lacks what this call took."""
+    return facts["cost_usd"] is None and facts["task"] != SEARCH
+
+
 _SUMMED = tuple(attribute.name for attribute in fields(_Count))
 
 
@@ -156,7 +163,7 @@ class Ledger:
         count.calls += 1
         count.counted += 1
         count.paid(facts)
-        count.unknown_costs += facts["cost_usd"] is None
+        count.unknown_costs += _is_unknown(facts)
 
     def failed(self, facts: Mapping[str, Any]) -> None:
         """A row of `failures`."""

@@ -1,7 +1,18 @@
 """SQLite's write-ahead log, as far as damage in it has to be told from a crash.
 
 SQLite takes everything up to the first frame that is not sound, and drops the rest without a word. After a crash that
-is right: the rest was never acknowledged. Where whole transactions follow that frame, it is not. The format is that of
+is right. A transaction is flushed before it is acknowledged, and before the next one begins: when the power fails, of
+one transaction, the last, any parts are on the disk, its end among them or not. What follows the end of a transaction
+says, then, that the transaction was flushed; where a frame before that is not sound, something else has changed it.
+
+So damage is told where, behind it, the end of a transaction and then one more frame are sound. A frame of which the
+checksum is hit makes the next one unsound, too. In the last transaction, then, damage is never told; in the last but
+one, unless it makes the last frame unsound; in the last but two, unless it does so and the only frame of the last but
+one, too; and in all before, always.
+
+What the log does not tell looks like a failure of the power. There `run.lock` tells whether numbered rows are missing;
+see `RunLock`. Batches have no numbers: the log is copied into the database, and emptied, before they are acknowledged,
+if nobody has been reading for as long as a connection waits. The format is that of
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -48,12 +59,14 @@ def log_damage(path: Path) -> str | None:
         return None
     if _start(data) is None:
         return "the beginning of its write-ahead log is not what was written"
-    bad = None
+    bad, ended = None, False
     for number, frame in enumerate(frames(data)):
-        if not frame.sound and bad is None:
-            bad = number
-        elif frame.sound and frame.commits and bad is not None:
-            return f"frame {bad} of its write-ahead log is not what was written, and whole transactions follow it"
+        if bad is None:
+            bad = None if frame.sound else number
+        elif frame.sound and ended:
+            return f"frame {bad} of its write-ahead log is not what was written, and other transactions follow its own"
+        elif frame.sound:
+            ended = frame.commits
     return None
 
 

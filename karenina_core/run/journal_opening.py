@@ -24,7 +24,7 @@ from .journal_writer import connected
 from .owner import marked
 from .whole_files import flush_folder
 
-__all__ = ["Found", "make", "mixed", "taken_up"]
+__all__ = ["Found", "make", "taken_up"]
 
 
 @define(eq=False)
@@ -71,26 +71,35 @@ def make(path: Path, run_id: str | None) -> sqlite3.Connection:
     return connected(path)
 
 
-def taken_up(path: Path) -> tuple[sqlite3.Connection, Found]:
+def taken_up(path: Path, run_id: str | None) -> tuple[sqlite3.Connection, Found]:
     """Open a journal that is there, and read all of it.
 
-    Raises RunDirectoryError where it is so damaged that going on could lose what is in it, and sqlite3.Error.
+    Raises RunDirectoryError where it is another run's, or so damaged that going on could lose what is in it, and
+    sqlite3.Error. Nothing is written then: a connection that writes would empty the log when it is closed, and with it
+    what `salvage` finds there.
     """
     if harm := log_damage(path):
         raise damaged(path, harm)
-    JournalReader.open(path).close()  # it is a journal, then, and one that may be touched
+    with JournalReader.open(path) as reader:
+        if run_id is not None and reader.run_id != run_id:
+            raise _mixed(reader.run_id, run_id, path)
+        ((told,),) = reader.query("PRAGMA quick_check(1)")
+        if told != "ok":
+            raise damaged(path, told)
+        found = _read(reader)
     connection = connected(path)
     try:
-        with JournalReader.open(path) as reader:
-            (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if told != "ok":
-                raise damaged(path, told)
-            return connection, _read(reader)
-    except BaseException as error:
+        _empty_log(connection)
+    except BaseException:
         connection.close()
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            raise damaged(path, error) from error
         raise
+    return connection, found
+
+
+def _empty_log(connection: sqlite3.Connection) -> None:
+    """What a crash has left behind the last whole transaction may not stay there: behind transactions that are still to
+    come it would look like one that followed them. Where somebody reads just now, it stays."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _read(reader: JournalReader) -> Found:
@@ -116,7 +125,7 @@ def _read(reader: JournalReader) -> Found:
     return found
 
 
-def mixed(found: str, wanted: str, path: Path) -> RunDirectoryError:
+def _mixed(found: str, wanted: str, path: Path) -> RunDirectoryError:
     """The journal belongs to another run."""
     return RunDirectoryError(
         f"{path} is that of the run {found}, not of the run {wanted}; put the journal of this run back"

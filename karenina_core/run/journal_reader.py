@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import uuid
 import zlib
 from array import array
 from collections import Counter
@@ -24,6 +26,8 @@ __all__ = ["JOURNAL", "Batch", "Done", "JournalReader", "StoredResult", "journal
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
+ID = re.compile(r"karenina-\d+-(\d+)-")
+"""Of a batch; see `Batch.id_of`."""
 
 
 @frozen
@@ -59,6 +63,17 @@ class Batch:
     status: str
     keys: tuple[tuple[str, int], ...] = field(default=(), converter=_keys)
     """Keys and numbers of its calls, in the order in which they were sent."""
+
+    @classmethod
+    def id_of(cls, number: int, calls_before: int) -> str:
+        """The id of a new batch: the `number`th of its journal, whose last reply is `calls_before` when it is made."""
+        return f"karenina-{number:06}-{calls_before}-{uuid.uuid4().hex}"
+
+    @property
+    def calls_before(self) -> int:
+        """The journal's last reply when it was made: one from before to any of its calls is to be replaced."""
+        told = ID.match(self.id)
+        return int(told[1]) if told else 0
 
 
 def journal_of(path: str | Path) -> Path:
@@ -185,6 +200,7 @@ class JournalReader:
         return ledger
 
     def batches(self) -> list[Batch]:
+        """In the order in which they were made."""
         return sorted((_batch(row) for row in self.every(BATCHES)), key=lambda batch: batch.id)
 
     def near(self, table: str) -> Places:

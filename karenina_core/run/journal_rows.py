@@ -12,7 +12,6 @@ from typing import Any
 from attrs import frozen
 
 from ..errors import PortError, one_line
-from ..model.identity import ModelIdentity
 from ..model.message import UsageMetadata
 from ..ports.metered import CallFacts, StoredCall
 
@@ -213,7 +212,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         call.key,
         call.nth,
         request.kind,
-        clean(str(ModelIdentity(**request.model))),
+        clean(request.whom),
         clean(request.task),
         clean(call.stage),
         clean(call.stage_version),

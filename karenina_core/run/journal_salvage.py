@@ -19,12 +19,11 @@ from .journal_pages import rows_on_pages
 from .journal_places import prefix
 from .journal_reader import JOURNAL, run_number
 from .journal_rows import APPLICATION, COPIES, META, PAGE, PLACES, SCHEMA, TABLES, VERSION, Table, row_of, sealed
-from .owner import RunLock
+from .journal_scan import MARKED, SAVED, saved
+from .owner import RunLock, marked
 from .whole_files import flush_folder
 
 __all__ = ["Salvage", "put_in_place", "salvage"]
-
-MARKED = ("calls", "failures", "results")
 
 
 @frozen(kw_only=True)
@@ -34,6 +33,8 @@ class Salvage:
     path: Path
     rows: dict[str, int] = field(factory=dict)
     """By table."""
+    last: dict[str, int] = field(factory=dict)
+    """The largest ids that rows have had, by table, those included that could not be saved."""
 
 
 def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
@@ -51,7 +52,7 @@ def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
         with closing(sqlite3.connect(new, isolation_level=None)) as connection:
             _prepare(connection)
             _collect(_whole_one(path), connection)
-            counts = _finish(connection, path, run_id)
+            counts, last = _finish(connection, path, run_id)
             connection.execute("PRAGMA journal_mode = WAL")
         with new.open("rb") as file:
             os.fsync(file.fileno())
@@ -64,10 +65,10 @@ def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
-    return Salvage(path=to, rows=counts)
+    return Salvage(path=to, rows=counts, last=last)
 
 
-def put_in_place(folder: Path, saved: Salvage) -> Path:
+def put_in_place(folder: Path, salvaged: Salvage) -> Path:
     """Make a salvaged journal that of the run directory. The damaged one stays beside it. Returns its new name.
 
     Raises RunDirectoryError, also where another process writes to the run directory.
@@ -78,9 +79,9 @@ def put_in_place(folder: Path, saved: Salvage) -> Path:
             aside = _aside(path)
             log_of(path).unlink(missing_ok=True)  # it would be read as a part of the new one
             path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
-            saved.path.replace(path)
+            salvaged.path.replace(path)
             flush_folder(folder)
-            lock.mark({name: saved.rows[name] for name in MARKED})
+            lock.mark(salvaged.last)
         except OSError as error:
             raise RunDirectoryError(
                 f"the journal in {folder} cannot be replaced: {error.strerror}; make the folder writable"
@@ -126,8 +127,8 @@ def _collect(path: Path, connection: sqlite3.Connection) -> None:
         connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES ({places})", values)
 
 
-def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> dict[str, int]:
-    """Leave the rows of one run, one result for each task, and no gaps. Returns the numbers of rows."""
+def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> tuple[dict[str, int], dict[str, int]]:
+    """Leave the rows of one run, and one result for each task. Returns the numbers of rows and their largest ids."""
     runs: Counter[int] = Counter()
     for name in TABLES:
         runs.update(dict(connection.execute(f"SELECT run, count(*) FROM {name} GROUP BY run").fetchall()))
@@ -137,23 +138,28 @@ def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> d
     for name in TABLES:
         connection.execute(f"DELETE FROM {name} WHERE run <> ?", (run,))
     connection.execute("DELETE FROM results WHERE id NOT IN (SELECT max(id) FROM results GROUP BY task)")
+    before = marked(path.parent) if path.name == JOURNAL else {}
+    for name, (last, _) in saved(dict(connection.execute("SELECT id, value FROM meta").fetchall())).items():
+        before[name] = max(before.get(name, 0), last)
     run = _whole(connection, run, run_id)
-    for table in TABLES.values():
-        _number(connection, table, run)
+    found = {name: _gaps(connection, name, run, before.get(name, 0)) for name in MARKED}
     for name in PLACES:
         _place(connection, TABLES[name], run)
     connection.execute("COMMIT")
-    return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}
+    return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}, found
 
 
 def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
-    """What holds for the journal as a whole, from either of the places where it stands. Returns the run's number."""
-    connection.execute("DELETE FROM meta WHERE id LIKE '%_indexed'")
+    """What holds for the journal as a whole, from either of the places where it stands. Returns the run's number, which
+    all rows have then."""
+    connection.executemany("DELETE FROM meta WHERE id = ?", [(f"{name}_indexed",) for name in PLACES])
     rows = connection.execute("SELECT id, value FROM copies UNION SELECT id, value FROM meta").fetchall()
     found = dict(rows)
     if "run_id" not in found:
         found["run_id"] = run_id or f"salvaged-{run:08x}"
         run = run_number(found["run_id"])
+        for table in TABLES.values():
+            _give(connection, table, run)
     bodies = Bodies()
     for name, value in found.items():
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?, ?)", sealed(META, name, run, (value,)))
@@ -168,18 +174,26 @@ def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
     return run
 
 
-def _number(connection: sqlite3.Connection, table: Table, run: int) -> None:
-    """New ids without gaps: what is gone has been told, and is not to be told for ever."""
-    ids = [id_ for (id_,) in connection.execute(f"SELECT id FROM {table.name} ORDER BY id").fetchall()]
-    for new, old in enumerate(ids, 1):
-        columns = connection.execute(f"SELECT * FROM {table.name} WHERE id = ?", (old,)).fetchone()
-        row = row_of(table, columns)
+def _give(connection: sqlite3.Connection, table: Table, run: int) -> None:
+    """Have every row of a table say that it is of this run."""
+    for (id_,) in connection.execute(f"SELECT id FROM {table.name}").fetchall():
+        row = row_of(table, connection.execute(f"SELECT * FROM {table.name} WHERE id = ?", (id_,)).fetchone())
         assert row is not None  # as it was found
-        facts = {**row.facts, **({"revision": 0} if "revision" in row.facts else {})}
-        values = sealed(table, new if table.key == "INTEGER" else old, run, tuple(facts.values()), row.body)
-        connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (old,))
+        values = sealed(table, id_, run, tuple(row.facts.values()), row.body)
         places = ",".join("?" * len(values))
-        connection.execute(f"INSERT INTO {table.name} VALUES ({places})", values)
+        connection.execute(f"REPLACE INTO {table.name} VALUES ({places})", values)
+
+
+def _gaps(connection: sqlite3.Connection, name: str, run: int, last: int) -> int:
+    """Write down how many rows are gone: that has been told, and is not to be told for ever. Returns the largest id
+    that a row has had. Rows keep theirs, and new ones get others: a repair knows by them what was there before it."""
+    replaced = "sum(revision)" if "revision" in TABLES[name].facts else "0"
+    statement = f"SELECT coalesce(max(id), 0), count(*), coalesce({replaced}, 0) FROM {name}"
+    largest, there, before = connection.execute(statement).fetchone()
+    last = max(last, largest)
+    row = sealed(META, f"{name}{SAVED}", run, (f"{last} {max(0, last - there - before)}",))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?, ?)", row)
+    return last
 
 
 def _place(connection: sqlite3.Connection, table: Table, run: int) -> None:

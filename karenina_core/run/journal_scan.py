@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import define, field
 
 from ..errors import plural
@@ -11,7 +13,13 @@ from .journal_reader import JOURNAL, JournalReader
 from .journal_rows import PLACES, Table
 from .owner import marked
 
-__all__ = ["Scanned", "scanned"]
+__all__ = ["MARKED", "SAVED", "Scanned", "saved", "scanned"]
+
+MARKED = ("calls", "failures", "results")
+"""Tables whose largest ids `run.lock` knows."""
+SAVED = "_saved"
+"""What follows the name of one of these tables in the id of the row of `meta` that says what was gone from it when the
+journal was saved; see `saved`. Ids of other rows may end so, too."""
 
 
 @define(eq=False)
@@ -24,6 +32,8 @@ class Scanned:
     damaged: int = 0
     replaced: int = 0
     """Rows that others replaced."""
+    gone: int = 0
+    """Rows that could not be saved when the journal was."""
     last: int = 0
     """The largest id there is, or was when the journal was last written."""
     indexed: int = 0
@@ -36,8 +46,8 @@ class Scanned:
 
     @property
     def missing(self) -> int:
-        """Rows that left no trace. Ids have no gaps but those of replaced rows."""
-        return max(0, self.last - self.rows - self.damaged - self.replaced)
+        """Rows that left no trace. Ids have no other gaps."""
+        return max(0, self.last - self.rows - self.damaged - self.replaced - self.gone)
 
     def problems(self) -> list[str]:
         told = []
@@ -65,6 +75,12 @@ def scanned(reader: JournalReader, table: Table, ledger: Ledger | None = None) -
     return found
 
 
+def saved(meta: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """`{table: (the largest id that a row had had, how many rows were gone)}` of a journal that was saved."""
+    told = ((name, meta[f"{name}{SAVED}"].split()) for name in MARKED if f"{name}{SAVED}" in meta)
+    return {table: (int(last), int(gone)) for table, (last, gone) in told}
+
+
 def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | None) -> None:
     name = table.name
     found.indexed = int(reader.meta.get(f"{name}_indexed", "0"))
@@ -79,7 +95,8 @@ def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | 
             (found.indexed_places if row.id <= found.indexed else found.recent).append(place)
     ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {name}")
     of_run = reader.path.name == JOURNAL  # and no copy, and none that was saved
-    found.last = max(last, marked(reader.path.parent).get(name, 0) if of_run else 0)
+    before, found.gone = saved(reader.meta).get(name, (0, 0))
+    found.last = max(last, before, marked(reader.path.parent).get(name, 0) if of_run else 0)
     if name in PLACES and found.indexed:
         there = set(reader.query(f"SELECT prefix, id FROM {PLACES[name]}"))
         found.unplaced = set(found.indexed_places) - there

@@ -42,6 +42,8 @@ class Entry:
     """Called by whoever `deliver` is, when the row is committed or never will be."""
     replaces: int | None = None
     """The id of a row of the same table that goes."""
+    text: tuple[str, str] | None = None
+    """The kind and the text of its body. Until they are packed the row has neither a body nor a checksum."""
 
 
 @frozen(eq=False)
@@ -73,6 +75,9 @@ class Writer:
     """Of what is committed."""
     check: Callable[[], None] = field(kw_only=True)
     """Raises OSError where another process may write to the journal by now."""
+    seal: Callable[[Entry], Sequence[Entry]] = field(kw_only=True)
+    """Packs the text of an entry into its row. Returns what has to be committed with it. To compress takes as long as
+    all else, and other threads run meanwhile."""
     window: float = WINDOW
     _queue: SimpleQueue[Entry | Indexed | None] = field(factory=SimpleQueue)
     _thread: threading.Thread | None = None
@@ -125,7 +130,7 @@ class Writer:
     def _settle(self, batch: list[Entry | Indexed]) -> None:
         if self._failure is None:
             try:
-                self._commit(batch)
+                self._commit([*self._sealed(batch), *batch])
                 self._mark(batch)
             except (sqlite3.Error, OSError) as error:
                 self._failure = no_longer(self.path, error)
@@ -133,6 +138,11 @@ class Writer:
                 self._failure = no_longer(self.path, error)
                 self._failure.__cause__ = error
         self.deliver([_row(entry) for entry in batch], self._failure)
+
+    def _sealed(self, batch: list[Entry | Indexed]) -> list[Entry]:
+        """Seal the rows of a batch. Returns what goes with them."""
+        texts = (entry for entry in batch if isinstance(entry, Entry) and entry.text is not None)
+        return [more for entry in texts for more in self.seal(entry)]
 
     def _commit(self, batch: list[Entry | Indexed]) -> None:
         assert self._connection is not None
@@ -151,6 +161,8 @@ class Writer:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             raise
+        if "batches" in map(_table, batch):  # nothing would tell that the last one is gone; see `journal_log`
+            execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _mark(self, batch: list[Entry | Indexed]) -> None:
         for entry in map(_row, batch):
@@ -213,10 +225,12 @@ def connected(path: Path) -> sqlite3.Connection:
 
 def no_longer(path: Path, error: BaseException) -> RunDirectoryError:
     """What a failure to write means for the user."""
-    said = getattr(error, "strerror", None) or str(error)
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    of_disk = isinstance(error, sqlite3.OperationalError | OSError)
+    when = "When there is room and the folder can be written again" if of_disk else "To go on"
     return RunDirectoryError(
-        f"{path} can no longer be written ({said}); what was acknowledged is safe. When there is room and the folder "
-        f"can be written again: karenina resume {shlex.quote(str(path.parent))}"
+        f"{path} can no longer be written ({said}); what was acknowledged is safe. {when}: "
+        f"karenina resume {shlex.quote(str(path.parent))}"
     )
 
 

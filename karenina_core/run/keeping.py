@@ -24,7 +24,7 @@ from .owner import RunLock
 from .passing import PASSING, stands
 from .prepare import Generation, Item
 from .records import portable_record
-from .repairs import Mode, Repair, remaining
+from .repairs import Mode, Repair, remaining, undo_line
 
 __all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "write_missing_results", "write_results"]
 
@@ -103,15 +103,26 @@ class Keeper:
 
     def own_answer(self, item: Item) -> CachedAnswer:
         """The answer of an item that is judged again, with what it took. Raises RunDirectoryError where it is gone."""
-        stored = self.stored(item)
+        stored = self.stored(item) or self._before(item)
         if stored is None or (answer := answer_of(stored)) is None:
-            raise RunDirectoryError(f"the answer of {self.task(item)} is gone from {self.journal.path}")
+            raise RunDirectoryError(
+                f"the answer of {self.task(item)} is gone from {self.journal.path}, so it cannot be judged again; take "
+                f"the repair back, type: {undo_line(self.folder)}"
+            )
         calls = {task: {**row, "cached": bool(row.get("cached"))} for task, row in answer.usage_metadata.items()}
         return evolve(answer, usage_metadata=calls)
 
     def stored(self, item: Item) -> VerificationResult | None:
         """The result that is there. Raises RunDirectoryError."""
         found = self.journal.reader.result(self.task(item))
+        return None if found is None else read_back(found)
+
+    def _before(self, item: Item) -> VerificationResult | None:
+        """The result that the repair has kept: that of the run may not have been saved from a damaged journal."""
+        if self.repair is None:
+            return None
+        with JournalReader.open(self.repair.folder) as reader:
+            found = reader.result(self.task(item))
         return None if found is None else read_back(found)
 
     async def aclose(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from datetime import datetime, timedelta
 from typing import Any
 
 from attrs import define, field, frozen
@@ -13,17 +14,35 @@ from ..errors import ConfigError, ErrorKind, PortError
 from ..model.config import ModelConfig, Secret
 from ..model.identity import ModelIdentity
 from ..ports.metered import CallFacts
+from ..ports.retry import Attempts
 from ..ports.tool_servers import shown_address
 from .budget import Estimate, Experience
 from .limits import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
+from .storms import FAILURES, Storm
 
-__all__ = ["History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
+__all__ = ["Closed", "History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
 
 OVERLOADED = (503, 529)
 """HTTP statuses of servers that would serve the same call later."""
-IN_A_ROW = 5
-"""Failures of the server or of the connection to it, with no reply between them, that are nobody's own."""
+OFTEN = 10
+"""Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
 MOST_MOMENTS = 200
+LONG_PAUSE = (
+    "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Go on "
+    "with the run after that time, or give calls longer"
+)
+LONG_PAUSE_OF_BATCHES = (
+    "{} asks to be left alone for {:.0f} s{}, and a batch is waited for no longer than {:g} s: it is asked nothing "
+    "more. Go on with the run after that time"
+)
+NOTHING_TAKEN = (
+    "{} has refused every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Check "
+    "the limits and the credit of your account, and go on with the run later"
+)
+NOTHING_ANSWERED = (
+    "{} has failed for {:.0f} s whatever it was asked, and retry_max_elapsed_seconds = {:g} s: it is asked nothing "
+    "more. See whether it runs, and go on with the run later"
+)
 
 
 @frozen
@@ -86,8 +105,8 @@ class Waiter:
     number: int
     """Its place in the order of arrival."""
     since: float
-    attempt: int = 1
-    """Which one of the call this is."""
+    call: Attempts = field(factory=lambda: Attempts(count=1))
+    """The attempts at it, with this one."""
     turn: asyncio.Future[Any] = field(init=False)
     """A place, or a PortError; of a call that does have to wait."""
 
@@ -106,6 +125,15 @@ class Taken:
     estimate: Estimate
     begun: float
     inside: bool
+    call: Attempts = field(factory=lambda: Attempts(count=1), eq=False, repr=False)
+
+
+@frozen
+class Closed:
+    """Nothing is asked of a model any more, until the run is gone on with."""
+
+    why: str
+    kind: ErrorKind
 
 
 @define(eq=False)
@@ -120,12 +148,14 @@ class LaneState:
     under_way: int = 0
     experience: Experience = field(factory=Experience)
     history: History = field(factory=History)
-    failing_as: ErrorKind | None = None
-    """How every call fails since the last reply, if several did; nobody's attempts are to be used up by that."""
-    _has_answered: bool = False
-    """Before the first reply it is more likely that the address is wrong, and nothing is waited for."""
-    _failures: int = 0
-    """In a row."""
+    storm: Storm = field(factory=Storm)
+    closed: Closed | None = None
+    _alone_until: float = -math.inf
+    """When it may be asked again, as it said itself."""
+    _answered_at: float = -math.inf
+    """When the last reply came."""
+    _refused_at: float = -math.inf
+    """When the last refusal did. Time in which nobody asked afterwards says nothing about the provider."""
 
     def restrict(self, model: ModelConfig, cap: int | None) -> None:
         """Another configuration of this model: of two limits the lower one counts."""
@@ -145,11 +175,33 @@ class LaneState:
             behind -= 1
         self.waiting.insert(behind, waiter)
 
-    def first(self) -> Waiter:
-        """Whose turn it is. What finds out whether a provider that fails is back should have further attempts."""
-        if self.failing_as is None:
-            return self.waiting[0]
-        return min(self.waiting, key=lambda waiter: (not waiter.inside, waiter.attempt, waiter.number))
+    def is_long(self, patience: float, now: float) -> bool:
+        """Whether the provider wants to be left alone for longer than that."""
+        return self.alone_for(now) > patience
+
+    def alone_for(self, now: float) -> float:
+        """Seconds for which the provider still wants to be left alone."""
+        return max(self._alone_until - now, 0.0)
+
+    def close_to_batches(self, pause: float, patience: float) -> None:
+        """Close the lane for this pause, which the provider has asked for when it was asked about a batch."""
+        if self.closed is None:
+            why = LONG_PAUSE_OF_BATCHES.format(self.name, pause, _until(pause), patience)
+            self.closed = Closed(why, "rate_limited")
+
+    def close_if_due(self, waiter: Waiter, patience: float, now: float) -> Closed | None:
+        """Close the lane where waiting for it makes no sense: for longer than a call has (`patience`, in seconds) the
+        provider asks to be left alone, or has taken nothing, and that was not for want of calls."""
+        if self.closed is None:
+            refused = self._refused_at - max(self.adaptive.refusing_since, self._answered_at)
+            asked = now - waiter.since > patience or self.adaptive.fruitless >= OFTEN
+            if self.is_long(patience, now):
+                pause = self.alone_for(now)
+                self.closed = Closed(LONG_PAUSE.format(self.name, pause, _until(pause), patience), "rate_limited")
+            elif refused > patience and asked and not self.under_way:
+                why = NOTHING_ANSWERED if self.storm.kind else NOTHING_TAKEN
+                self.closed = Closed(why.format(self.name, refused, patience), self.storm.kind or "rate_limited")
+        return self.closed
 
     def wait(self, estimate: Estimate, now: float, *, inside: bool) -> float:
         """Seconds until a call may begin, infinite: not before another has ended."""
@@ -186,16 +238,21 @@ class LaneState:
         under_way = self.under_way
         if not taken.inside:
             self.under_way -= 1
+        wait = _retry_after(error)
+        self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
             self._answered(taken, facts, under_way, now)
-        elif why := self._refusal(error):
+        elif why := self._refusal(taken, error, now):
+            self._refused_at = now
             if self.tokens is not None:
                 self.tokens.give_back(taken.estimate.tokens, now)
             before = self.adaptive.limit
-            pause = PAUSE if self.failing_as is None else PAUSE_OF_FAILING
-            if self.adaptive.refused(now, taken.begun, under_way, _retry_after(error), pause):
+            pause = PAUSE if self.storm.kind is None else PAUSE_OF_FAILING
+            if self.adaptive.refused(now, taken.begun, under_way, wait, pause):
                 self._tell(now, before, why)
-        elif wait := _retry_after(error):
+            elif self.storm.kind:
+                self.adaptive.pause(now + PAUSE_OF_FAILING[0])
+        elif wait:
             self.adaptive.pause(now + wait)
 
     def _answered(self, taken: Taken, facts: CallFacts, under_way: int, now: float) -> None:
@@ -205,29 +262,34 @@ class LaneState:
         self.experience.learn(taken.task, facts)
         if not taken.inside:
             self.adaptive.answered(now, taken.begun, under_way)
-        self._has_answered = True
-        if taken.inside or self.adaptive.refusing_since == math.inf:  # not of a call from before all this
-            self._failures, self.failing_as = 0, None
+        self._answered_at = now
+        self.storm.answered(taken.begun, inside=taken.inside)
 
-    def _refusal(self, error: BaseException | None) -> str:
+    def _refusal(self, taken: Taken, error: BaseException | None, now: float) -> str:
         """What the history says where the provider had no room for the call, or fails whatever is asked."""
         if not isinstance(error, PortError):
             return ""
         if error.kind == "rate_limited":
             return "rate_limited"
-        if error.kind not in ("server", "connection"):
+        if error.kind not in FAILURES:
             return ""
-        self._failures += 1
-        if self._has_answered and self._failures >= IN_A_ROW:
-            self.failing_as = error.kind
+        self.storm.failed(error, taken.call, now)
         if error.status in OVERLOADED:
             return "overloaded"
-        return "failing" if self.failing_as else ""
+        return "failing" if self.storm.kind else ""
 
     def _tell(self, now: float, before: float, why: str) -> None:
         if before > self.history.moments[-1].limit:
             self.history.add(now, before, "grown")
         self.history.add(now, self.adaptive.limit, why)
+
+
+def _until(seconds: float) -> str:
+    """The time after so many seconds, on the clock of the wall."""
+    try:
+        return f" (until {datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S})"
+    except OverflowError:
+        return ""
 
 
 def _retry_after(error: BaseException | None) -> float | None:

@@ -19,12 +19,11 @@ DUST = 1e-9
 MOST_AT_FIRST = 128
 """Calls under way at the same time before anything is known about the provider."""
 CUT = 0.7
-PAUSE = 0.1
-"""Seconds without new calls after a refusal that does not say how long to wait."""
-PAUSE_OF_FAILING = 0.5
-"""The same, where the provider fails rather than refuses: it takes longer to come back."""
-LONGEST_PAUSE = 5.0
-"""What such pauses grow to, as long as nothing but refusals and failures comes back."""
+PAUSE = (0.1, 5.0)
+"""Seconds without new calls after a refusal that does not say how long to wait, and what they grow to, as long as
+nothing but refusals comes back."""
+PAUSE_OF_FAILING = (0.5, 2.0)
+"""The same, where the provider fails rather than refuses: it takes longer to come back, and then takes everything."""
 CUT_EVERY = 0.25
 LONGEST_GAP = 1.0
 """Seconds between the beginnings of two calls, unless a rate is kept."""
@@ -110,7 +109,7 @@ class Adaptive:
     limit and no more than the provider took of the round in which it came, at most every 250 ms, and nothing begins for
     100 ms; from then on calls begin evenly, as many as the limit in the time that one takes. After several rounds of
     nothing but refusals a single call tries, and pauses grow to 5 s. What fails whatever it is asked is treated alike,
-    with longer pauses.
+    with pauses of 500 ms that grow to 2 s.
 
     A `Retry-After` holds for all calls and is never undercut. Where it is long, another refusal would be expensive: the
     rate stays a little below what was too much for 8 times as long, and twice as long each time that it is confirmed,
@@ -135,7 +134,7 @@ class Adaptive:
     _round: int = field(default=0, init=False)
     """Calls that were under way when the limit was cut."""
     _refused: int = field(default=0, init=False)
-    _fruitless: int = field(default=0, init=False)
+    fruitless: int = field(default=0, init=False)
     """Rounds in a row of which nothing came back but refusals."""
     _latency: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
@@ -152,12 +151,12 @@ class Adaptive:
     def wait(self, under_way: int, now: float) -> float:
         """Seconds until another call may begin, infinite: not before one has ended."""
         pause = max(self.paused_until - now, 0.0)
-        if under_way >= (1 if self._fruitless > 1 else self._whole()):
+        if under_way >= (1 if self.fruitless > 1 else self._whole()):
             return math.inf
         return max(pause, self._next - now, 0.0)
 
     def begun(self, now: float) -> None:
-        if self._cut_at > -math.inf and self._fruitless <= 1:
+        if self._cut_at > -math.inf and self.fruitless <= 1:
             self._next = max(now, self._next) + self._gap()
 
     def not_begun(self) -> None:
@@ -178,7 +177,7 @@ class Adaptive:
         self._replies += 1
         self._latency += (took - self._latency) / min(self._replies, max(LEAST_REPLIES, ROUNDS * self.limit))
         if begun >= self.refusing_since:
-            self._fruitless, self.refusing_since = 0, math.inf
+            self.fruitless, self.refusing_since = 0, math.inf
         if begun >= self._cut_at and 2 * under_way >= self.limit:
             self._grow(now)
 
@@ -202,10 +201,15 @@ class Adaptive:
         self.limit = min(limit, self.cap or math.inf)
 
     def refused(
-        self, now: float, begun: float, under_way: int, retry_after: float | None = None, first_pause: float = PAUSE
+        self,
+        now: float,
+        begun: float,
+        under_way: int,
+        retry_after: float | None = None,
+        pause: tuple[float, float] = PAUSE,
     ) -> bool:
         """The provider took no call that began at `begun`, one of so many under way. Returns whether that cut the
-        limit. `first_pause`: seconds without new calls, twice as many for every further round of refusals."""
+        limit. `pause`: seconds without new calls, twice as many for every further round of refusals, and the most."""
         lasting, resumed = retry_after or 0.0, self.paused_until
         self.pause(now + lasting)
         if begun <= self._cut_at:  # of the round that is known to have been too large
@@ -214,7 +218,7 @@ class Adaptive:
             return False
         if now - self._cut_at < CUT_EVERY:
             return False
-        self._fruitless += 1
+        self.fruitless += 1
         self.refusing_since = min(self.refusing_since, now)
         self._round, self._refused = under_way, 1
         much = min(self.limit, under_way + 1.0)
@@ -224,7 +228,8 @@ class Adaptive:
         else:
             self.limit, self._ceiling = max(1.0, self.limit * CUT), math.inf
         self._cut_at = now
-        self.pause(now + min(first_pause * 2.0 ** min(self._fruitless - 1, 10), LONGEST_PAUSE))
+        first, longest = pause
+        self.pause(now + min(first * 2.0 ** min(self.fruitless - 1, 10), longest))
         self._take_in(under_way - 1)
         return True
 

@@ -9,10 +9,18 @@ from attrs import define, field
 
 from ..errors import ConfigError, Problem
 from ..model.config import ModelConfig
+from ..ports.embedding import NamedEmbedder
 from ..ports.metered import CallStore, Lane, MeteredPort
+from ..ports.search import NamedSearch
 from .batching import NO_DIRECTORY, Batching
 
 __all__ = ["Lanes", "Metering"]
+
+EMBEDDER = "embedder {}"
+"""What lanes and budgets know an embedder as, in place of a model's interface."""
+SEARCH = "search"
+WRITTEN = 1
+"""Tokens that an embedder's reply is expected to take: it writes none, and this is the least of a model."""
 
 
 class Lanes(Protocol):
@@ -30,6 +38,7 @@ class Metering:
     batching: Batching | None = None
     """Of models that are asked in batches; None where there is no place to keep what was sent."""
     _ports: list[MeteredPort] = field(factory=list)
+    _embedders: dict[tuple[str, str], MeteredPort] = field(factory=dict)
 
     def around(self, ports: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
         """The ports of a model, metered. Where calls are answered without the provider, they wait for no place."""
@@ -38,6 +47,19 @@ class Metering:
         metered = {name: MeteredPort(port, model, lane, self.store) for name, port in ports.items()}
         self._ports += metered.values()
         return metered
+
+    def of_embedder(self, embedder: NamedEmbedder) -> MeteredPort:
+        """An embedder that asks a provider, metered like a model: the same one whenever it is asked for."""
+        name = embedder.name, embedder.model
+        if name not in self._embedders:
+            model = ModelConfig(model_name=embedder.model, interface=EMBEDDER.format(embedder.name), max_tokens=WRITTEN)
+            self._embedders[name] = MeteredPort(embedder, model, self._lane(model), self.store)
+            self._ports.append(self._embedders[name])
+        return self._embedders[name]
+
+    def of_search(self, tool: NamedSearch) -> MeteredPort:
+        """A search tool: what it finds is kept. It waits for no place, and nobody says what it costs."""
+        return MeteredPort(tool, ModelConfig(model_name=tool.name, interface=SEARCH), store=self.store)
 
     def _lane(self, model: ModelConfig) -> Lane | None:
         """Raises ConfigError."""

@@ -175,7 +175,7 @@ class ModelPool:
     stack: AsyncExitStack
     """Closes them."""
     _places: list[_Place]
-    _metering: Metering | None = None
+    metering: Metering | None = None
 
     async def model(self, config: ModelConfig) -> Model:
         """The open model of this configuration. Only those who ask for the same one wait for each other.
@@ -211,7 +211,7 @@ class ModelPool:
         try:
             async with asyncio.timeout(seconds) as clock:
                 made = await self.stack.enter_async_context(
-                    open_models(self.app, self.config, [config], metering=self._metering)
+                    open_models(self.app, self.config, [config], metering=self.metering)
                 )
         except TimeoutError as error:
             if not clock.expired():

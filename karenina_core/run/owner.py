@@ -20,6 +20,7 @@ except ImportError:  # Windows
 __all__ = ["LOCK", "RunLock", "marked", "owner_of"]
 
 CAN_LOCK = fcntl is not None
+"""Without the lock of the operating system, of a process that was killed nobody could say whether it goes on."""
 LOCK = "run.lock"
 WAITS, A_MOMENT = 5, 0.03
 NAME = 32
@@ -43,7 +44,13 @@ class RunLock:
         return self._handle is not None
 
     def acquire(self) -> RunLock:
-        """Raises RunDirectoryError where another process has it, which is named, or the file cannot be written."""
+        """Raises RunDirectoryError where another process has it, which is named, the file cannot be written, or the
+        system has no such locks."""
+        if not CAN_LOCK:
+            raise RunDirectoryError(
+                f"{self.path.parent} cannot be written on this system, which has no locks that end with their process; "
+                "run this on Linux or macOS (on Windows: in WSL)"
+            )
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -93,8 +100,7 @@ class RunLock:
             except OSError:  # whoever reads it finds that nobody holds the lock
                 pass
             finally:
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_UN)  # also of copies that a child has not closed yet
+                fcntl.flock(handle, fcntl.LOCK_UN)  # also of copies that a child has not closed yet
                 os.close(handle)
 
     def forget(self) -> None:
@@ -135,6 +141,8 @@ def marked(folder: Path) -> dict[str, int]:
 def owner_of(folder: Path) -> int | None:
     """The id of the process that writes to a run directory; None where nobody does. 0: somebody, but it is not known
     who. Nothing is written."""
+    if not CAN_LOCK:  # then nobody can
+        return None
     try:
         handle = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -155,8 +163,6 @@ def _locked_soon(handle: int) -> bool:
 
 
 def _lock(handle: int, *, shared: bool = False) -> bool:
-    if not CAN_LOCK:
-        return True
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:

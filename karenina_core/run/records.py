@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from attrs import fields, fields_dict, has
@@ -44,9 +44,15 @@ def record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
         log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
         data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
         line = _dumped(data)
-    if any(secret in line or json.dumps(secret, ensure_ascii=False)[1:-1] in line for secret in secrets):
+    if any(secret in line or _in_json(secret) in line for secret in secrets):
         line = _dumped(_redacted(plain(data, lost), redactor(secrets)))
     return line
+
+
+@lru_cache(maxsize=256)
+def _in_json(secret: str) -> str:
+    """The secret as it stands in a text of JSON."""
+    return json.dumps(secret, ensure_ascii=False)[1:-1]
 
 
 def _unstructured(value: Any, lost: list[str]) -> Any:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["check_answers", "judged_by_folder", "replayed"]
 
 MOST_NAMED = 5
-ASK = "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through)"
+ASK = (
+    "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
+    "ask_missing=True of extend_run)"
+)
 
 
 def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:

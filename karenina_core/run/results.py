@@ -49,6 +49,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
     ledger: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
     """What the run's calls took, in total and by stage, trait, task and model: that of its manifest. None where nothing
     kept them, and for a part of a run's results."""
+    _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
     def load(cls, path: str | Path, app: Karenina | None = None) -> VerificationResultSet:
@@ -206,12 +207,13 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
     @property
     def tally(self) -> Tally:
-        """What is counted over all results, in one pass; a run has counted while it went on."""
-        if self._tally is not None:
-            return self._tally
+        """What is counted over all results, once, in one pass; a run has counted while it went on."""
+        if (known := self._tally or self._counted) is not None:
+            return known
         tally = Tally()
         for result in self.results:
             tally.add(result)
+        object.__setattr__(self, "_counted", tally)  # a set keeps its results; another one is counted anew
         return tally
 
     def get_summary(self, *, times: bool = False) -> dict[str, Any]:

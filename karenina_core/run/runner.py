@@ -20,7 +20,7 @@ from ..ports.client import Model
 from .answers import answer_of
 from .batching import Batching, items_at_once, uncrowded
 from .collecting import fewer_collections
-from .continuing import UNFINISHED, count_stale, is_left, picked_up
+from .continuing import UNFINISHED, count_stale, is_blocked, is_left, picked_up
 from .control import RunControl
 from .destination import Destination, directory_of, keeper_of, notes_of, schedule_of, workspaces_of
 from .directory import RESULTS, RunDirectory, secrets_of_run
@@ -81,17 +81,16 @@ class _Running:
     stale: set[str] = field(factory=set)
     """Tasks whose results of before are to be replaced, and are not yet."""
     unfinished: int = 0
-    """Items that were begun, and lack something for want of a budget."""
+    """Items that lack something because nothing may be asked any more, or a model of theirs is not."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the checks noticed, and what the tool servers did while the run went on."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
-        spent = [self.gateway.exhausted] if self.gateway.exhausted else []
-        spent += self.keeper.notes if self.keeper is not None else ()
+        left = [*self.gateway.left_undone, *(self.keeper.notes if self.keeper is not None else ())]
         if self.unfinished:
-            spent.insert(0, UNFINISHED.format(plural(self.unfinished, "item")))
-        told = (*self.prepared.notes, *self.of_destination, *self.sources.notes, *remarks, *self.batching.notes, *spent)
+            left.insert(0, UNFINISHED.format(plural(self.unfinished, "item")))
+        told = (*self.prepared.notes, *self.of_destination, *self.sources.notes, *remarks, *self.batching.notes, *left)
         return tuple(dict.fromkeys(told))
 
     @property
@@ -116,13 +115,23 @@ class _Running:
             workspace: Workspace | None = None
             while waiting and (cached is None or workspace is not None):
                 if cached is None:  # also where the answer before failed: the next one does not begin in its remains
+                    if self._would_be_lost(waiting):
+                        self.unfinished += len(waiting)
+                        return
                     await opened.aclose()
                     workspace = await opened.enter_async_context(self.workspaces.opened(waiting[0]))
                 result = await self._in_turn(waiting.pop(0), cached, workspace)
                 cached = cached or answer_of(result)
-            async with asyncio.TaskGroup() as group:
-                for item in waiting:
-                    group.create_task(self._in_turn(item, cached, None))
+            if waiting:
+                async with asyncio.TaskGroup() as group:
+                    for item in waiting:
+                        group.create_task(self._in_turn(item, cached, None))
+
+    def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
+        """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
+        folder is done once more when the run is gone on with, and without a run directory nothing can be."""
+        blocked = [is_blocked(item, self.gateway) for item in waiting]
+        return all(blocked) if self.keeper is None else any(blocked) and self.workspaces.wanted(waiting[0])
 
     async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
         """Have answers that stay read anew. Returns the other items."""
@@ -145,15 +154,15 @@ class _Running:
         """The answer that judges have read before the run was interrupted: the others read it as they would have then.
         Not where they work in the folder that it has left, which is gone."""
         first = generation.items[0]
-        if self.keeper is None or not waiting or (first in waiting and self.extends is None):
+        if self.keeper is None or not waiting:
             return None
         there = [item for item in generation.items if item not in waiting]
         if self.workspaces.wanted(first):
-            if self.extends is None or judged_by_folder(self.prepared, first):
+            if judged_by_folder(self.prepared, first):
                 return None
             asked_for = [item for item in waiting if not self.keeper.is_repaired_by("live", item)]
             there += asked_for  # work that was done in a folder is asked for once, whatever became of its judges
-        elif first in waiting and self.keeper.stored(first) is not None:
+        elif first in waiting and (self.extends is None or self.keeper.stored(first) is not None):
             return None  # it is made once more, of the calls that are paid for, and tells what it took
         stored = (self.keeper.stored(item) for item in there)
         return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
@@ -167,6 +176,7 @@ class _Running:
             result = await self._item(item, cached, workspace, files)
             if self.keeper is not None and is_left(result):
                 self.unfinished += 1
+                await asyncio.sleep(0)  # thousands may be refused at once: others have their turn
                 return result
             await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
             await self.workspaces.keep(workspace, item, result, files)
@@ -306,7 +316,7 @@ async def _carry_out(
         with fewer_collections(), stalls_told():
             await control.until_drained(_work(run, directory, prior), run.gateway)
         unrepaired = run.keeper is not None and run.keeper.unrepaired
-        status = "interrupted" if run.gateway.exhausted or unrepaired else "completed"
+        status = "interrupted" if run.gateway.left_undone or unrepaired else "completed"
     except asyncio.CancelledError:
         status = "interrupted"
         raise
@@ -339,7 +349,7 @@ async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows 
     if prior is not None and directory is not None and run.keeper is not None:
         rows = takewhile(lambda _: not run.gateway.exhausted, prior.to_score(run.keeper, run.prepared))
         await executor.execute(rows, run.scored, concurrency=together)
-        if not run.gateway.exhausted:
+        if not run.gateway.left_undone:
             directory.update(extends=prior.extension.told(taken_over=True))
     await executor.execute(run.schedule, run.generation, concurrency=together)
 

@@ -55,7 +55,7 @@ async def run_item(
     Other models that its stages ask for come from the `pool`. Files that they keep are put into `kept_files`.
     """
     task = item.task
-    current_item.set(ItemCalls(item.question.id, task.result_id(run_name)))
+    current_item.set(ItemCalls(item.question.id, task.result_id(run_name), meter=pool.metering))
     calls: list[CallRecord] = []
     about = (calls, item.question.id, item.question.question, item.replicate)
 

@@ -47,6 +47,8 @@ class Standing:
     """Rows of the journal that cannot be read."""
     trusted: bool = False
     """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
+    notes: Sequence[str] = ()
+    """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when."""
     used_up: str = ""
     """The setting of the budget that allows no call any more; empty: none does not."""
 
@@ -93,8 +95,15 @@ def standing(folder: Path) -> Standing:
         batches=batches,
         damaged=damaged,
         trusted=manifest["config"].get("code_policy") == "trusted",
+        notes=_notes(manifest) if pid is None else (),
         used_up=_used_up(manifest["config"], ledger.total),
     )
+
+
+def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
+    if manifest["status"] not in ("interrupted", "failed"):
+        return ()
+    return tuple((manifest.get("summary") or {}).get("notes", ()))
 
 
 def _used_up(config: Mapping[str, Any], total: Sums) -> str:

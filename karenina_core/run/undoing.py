@@ -117,7 +117,8 @@ def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) 
 
 def _end_log(journal: Path) -> None:
     """A log that a killed process has left would be read into whatever takes the place of its journal."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(journal)) as connection:  # else the journal is damaged
+    damaged = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what it cannot read
+    with suppress(*damaged), closing(sqlite3.connect(journal)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     for path in (log_of(journal), journal.with_name(f"{journal.name}-shm")):
         path.unlink(missing_ok=True)

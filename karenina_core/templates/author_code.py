@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..errors import TemplateError, one_line
 
@@ -15,18 +13,27 @@ _LONGEST = 2000
 """Characters of a message: enough for the list of all names that a template can use."""
 
 
-@contextmanager
-def author_code(what: str, module: str) -> Iterator[None]:
+class author_code:
     """Run the author's code of `module`; `what` says in messages which part of the template it is.
 
-    Raises TemplateError in place of any other exception. `exit()` counts as one; an interrupt does not.
+    Raises TemplateError in place of any other exception. `exit()` counts as one; an interrupt does not. Entered several
+    times for every item: a generator would take longer than most of that code does.
     """
-    try:
-        yield
-    except TemplateError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise TemplateError(f"{what} raised {one_line(error, _LONGEST)}{line_in(module, error)}") from error
+
+    __slots__ = ("_module", "_what")
+
+    def __init__(self, what: str, module: str) -> None:
+        self._what = what
+        self._module = module
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TemplateError) or not isinstance(error, (Exception, SystemExit)):
+            return
+        told = f"{self._what} raised {one_line(error, _LONGEST)}{line_in(self._module, error)}"
+        raise TemplateError(told) from error
 
 
 def line_in(module: str, error: BaseException) -> str:

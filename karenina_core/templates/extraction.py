@@ -226,6 +226,8 @@ def _aliases(cls: type[BaseAnswer]) -> Iterator[str]:
 
 def copied(value: Any) -> Any:
     """A copy of JSON data: template code may change what it was given, and the data stays the caller's."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}
     return [copied(item) for item in value] if isinstance(value, list) else value

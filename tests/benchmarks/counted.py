@@ -1,8 +1,9 @@
 """What one item costs in counted work: unlike time it is the same on every machine, however busy.
 
-    python -m tests.benchmarks.counted [--items 200]
+    python -m tests.benchmarks.counted [--items 200] [--most 20]
 
-prints the counts per item as JSON; `tests/guards/test_counted_work.py` holds them against budgets.
+prints the counts per item as JSON; `tests/guards/test_counted_work.py` holds them against budgets. `--most` says which
+functions are called most often: beside the same of a version before, what is done more.
 """
 
 from __future__ import annotations
@@ -10,29 +11,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
-import gc
 import json
 import pstats
+import sys
 import tempfile
-import tracemalloc
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from attrs import evolve
+from karenina_core import ModelConfig, VerificationConfig
 
-from karenina_core import Benchmark, VerificationResult
-from karenina_core.run import journal_commits
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
-
+from .loopback import server
 from .measure import Row
 from .workload import Workload, moons
 
 __all__ = ["counted_rows"]
 
-FILLING = 105
-"""Replicates of ten questions that fill every cache which keeps a bounded number of things."""
-PLACES = 30
-"""Rows of a journal whose places are in memory; there they are thousands, which only a long run fills."""
 WATCHED = {
     "encoded": "encode",
     "asdict": "asdict",
@@ -41,41 +40,81 @@ WATCHED = {
 """Functions whose calls are counted by name: JSON that is written, and the slow ways of attrs."""
 
 
+IN_FLIGHT = 50
+"""Items at the same time where a server is asked."""
+Where = tuple[str, int, str]
+"""File, line and name of a function."""
+
+
 def counted_rows(items: int) -> list[Row]:
-    """Calls of functions per item, without and with a run directory."""
+    """Calls of functions per item, without and with a run directory, and those of the journal's thread."""
     rows = []
-    for name, found in counted(items).items():
+    for name, found in counted(items, over_http=False).items():
         rest = ", ".join(f"{key} {value:g}" for key, value in found.items() if key != "calls")
         rows.append(Row(f"one item, {name}, counted", found["calls"], None, None, f"calls; {rest}", unit=""))
     return rows
 
 
-def counted(items: int) -> dict[str, dict[str, float]]:
-    """`{"in memory" | "run directory": {"calls", "encoded", "asdict", "evolve"}}` per item, rounded."""
+def counted(items: int, *, over_http: bool = True) -> dict[str, dict[str, float]]:
+    """`{"in memory" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" | "HTTP, journal": {"calls",
+    "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does, and beside it the one that
+    writes the journal of a run with a directory."""
+    return {name: _summed(calls) for name, calls in _calls(items, over_http=over_http)}
+
+
+def _calls(items: int, *, over_http: bool) -> Iterator[tuple[str, dict[Where, float]]]:
+    """How often every function is called per item, by where it is."""
     workload = Workload()
-    found = {}
+    yield "in memory", _per_item(workload, items, stored=False)[0]
+    yield from zip(("run directory", "journal"), _per_item(workload, items, stored=True), strict=True)
+    if over_http:
+        with server(latency=0.02) as url:
+            model = ModelConfig(model_name="any", interface="openai_endpoint", endpoint_base_url=url)
+            workload.config = VerificationConfig(
+                answering_models=[model], parsing_models=[model], concurrency=IN_FLIGHT
+            )
+            yield "HTTP", _per_item(workload, items, stored=False)[0]
+            yield from zip(
+                ("HTTP, run directory", "HTTP, journal"), _per_item(workload, items, stored=True), strict=True
+            )
+
+
+def _summed(calls: Mapping[Where, float]) -> dict[str, float]:
+    watched = {key: sum(n for where, n in calls.items() if where[2] == name) for key, name in WATCHED.items()}
+    return {key: round(value, 1) for key, value in {"calls": sum(calls.values()), **watched}.items()}
+
+
+def _per_item(workload: Workload, items: int, *, stored: bool) -> list[dict[Where, float]]:
+    """Of two sizes, what the larger one does more, in the loop's thread and in the journal's; with a server, both have
+    as many items in flight."""
+    least = max(items // 2, 1)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("in memory", "run directory"):
-            stored = name == "run directory"
-            asyncio.run(_verified(workload, 20, Path(folder) / "first" if stored else None))
-            profile = cProfile.Profile()
-            few = _profiled(profile, workload, items // 2, Path(folder) / "few" if stored else None)
-            profile = cProfile.Profile()
-            many = _profiled(profile, workload, items + items // 2, Path(folder) / "many" if stored else None)
-            found[name] = {key: round((many[key] - few[key]) / items, 1) for key in many}
-    return found
+        directories = [Path(folder) / name if stored else None for name in ("first", "few", "many")]
+        asyncio.run(_verified(workload, 20, directories[0]))
+        runs = [_profiled(workload, n, d) for n, d in zip((least, least + items), directories[1:], strict=True)]
+    return [{of: (many[of] - few[of]) / items for of in many | few} for few, many in zip(*runs, strict=True)]
 
 
-def _profiled(profile: cProfile.Profile, workload: Workload, items: int, run_dir: Path | None) -> dict[str, int]:
+def _profiled(workload: Workload, items: int, run_dir: Path | None) -> tuple[Counter[Where], Counter[Where]]:
+    profile, journal = cProfile.Profile(), Counter[Where]()
     with asyncio.Runner() as runner:
+        threading.setprofile(partial(_count, journal))
         profile.enable()
         runner.run(_verified(workload, items, run_dir))
         profile.disable()
-    stats = pstats.Stats(profile)
-    rows: dict[tuple[str, int, str], tuple[int, ...]] = stats.stats  # type: ignore[attr-defined]  # left out of its stub
-    calls = sum(row[1] for row in rows.values())
-    watched = {key: sum(row[1] for where, row in rows.items() if where[2] == name) for key, name in WATCHED.items()}
-    return {"calls": calls, **watched}
+        threading.setprofile(None)
+    rows: dict[Where, tuple[int, ...]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # left out of its stub
+    return Counter({where: row[1] for where, row in rows.items()}), journal
+
+
+def _count(calls: Counter[Where], frame: FrameType, event: str, arg: Any) -> None:
+    """What a thread that is profiled calls, if it is the journal's."""
+    if threading.current_thread().name != "karenina-journal":
+        return
+    if event == "call":
+        calls[frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_code.co_name] += 1
+    elif event == "c_call":
+        calls["~", 0, f"<{arg.__qualname__}>"] += 1
 
 
 async def _verified(workload: Workload, items: int, run_dir: Path | None) -> None:
@@ -83,41 +122,17 @@ async def _verified(workload: Workload, items: int, run_dir: Path | None) -> Non
     assert results.get_summary()["outcomes"] == {"passed": items}
 
 
-def kept(*sizes: int) -> dict[str, int]:
-    """`{items: bytes}` of Python objects that a run of as many items with a directory holds when its last item is
-    finished, beyond those that there were before."""
-    workload = Workload()
-    benchmark = moons(10)
-    journal_commits.AT_MOST = PLACES
-    tracemalloc.start()
-    workload.verify(benchmark, evolve(workload.config, replicate_count=FILLING), FILLING * 10)
-    held = {str(items): _held(workload, benchmark, items) for items in sizes}
-    tracemalloc.stop()
-    return held
-
-
-def _held(workload: Workload, benchmark: Benchmark, items: int) -> int:
-    done: list[int] = []
-
-    def look(result: VerificationResult) -> None:
-        done.append(0)
-        if len(done) == items:
-            gc.collect()
-            done[-1] = tracemalloc.get_traced_memory()[0]
-
-    prepared = prepare(benchmark, evolve(workload.config, replicate_count=items // 10), app=workload.app)
-    gc.collect()
-    before = tracemalloc.get_traced_memory()[0]
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(execute(prepared, Destination(run_dir=Path(folder) / "run"), on_result=look))
-    return done[-1] - before - 8 * items
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.counted", description=__doc__)
     parser.add_argument("--items", metavar="N", type=int, default=200, help="items (200)")
-    items = parser.parse_args().items
-    print(json.dumps({**counted(items), "bytes": kept(items, items * 10)}))
+    parser.add_argument("--most", metavar="N", type=int, default=0, help="name the functions called most, on stderr")
+    options = parser.parse_args()
+    found = {}
+    for name, calls in _calls(options.items, over_http=True):
+        found[name] = _summed(calls)
+        for (file, line, function), count in sorted(calls.items(), key=itemgetter(1), reverse=True)[: options.most]:
+            print(f"{name:20}{count:8.1f}  {function}  {file}:{line}", file=sys.stderr)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

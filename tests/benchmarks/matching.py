@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 
 from karenina_deep_judgment.matching import Source
 
 from .measure import Row
+from .yardstick import took, yardstick
 
 __all__ = ["matching_rows"]
 
@@ -54,19 +55,19 @@ def matching_rows(rounds: int) -> list[Row]:
 
 
 def _row(name: str, source: Source, quotations: Sequence[str], rounds: int) -> Row:
-    seen = []
-    for _ in range(rounds):
-        for quotation in quotations:
-            began = time.process_time()
-            source.find(quotation)
-            seen.append((time.process_time() - began) * 1000)
-    return Row(name, median(seen), BUDGET, None, f"max {max(seen):.2f}; in {CHARACTERS // 1000} KB")
+    def found() -> list[float]:
+        return [took(partial(source.find, quotation)).cpu for quotation in quotations]
+
+    turns, times = zip(*((yardstick().cpu, found()) for _ in range(rounds)), strict=True)
+    seen = [one for round_ in times for one in round_]
+    about = f"max {max(seen):.2f}; in {CHARACTERS // 1000} KB"
+    return Row(name, median(seen), BUDGET, None, about, yardstick=median(turns))
 
 
 def _once(text: str, rounds: int) -> Row:
-    seen = []
-    for _ in range(rounds):
-        began = time.process_time()
-        Source(text).find("not there at all")
-        seen.append((time.process_time() - began) * 1000)
-    return Row("100 KB, once per item", median(seen), ONCE, None, f"min {min(seen):.1f}, max {max(seen):.1f}")
+    def found() -> float:
+        return took(lambda: Source(text).find("not there at all")).cpu
+
+    turns, seen = zip(*((yardstick().cpu, found()) for _ in range(rounds)), strict=True)
+    about = f"min {min(seen):.1f}, max {max(seen):.1f}"
+    return Row("100 KB, once per item", median(seen), ONCE, None, about, yardstick=median(turns))

@@ -33,23 +33,29 @@ AMPLIFICATION = 1.5
 
 @frozen
 class Measured:
-    """One process: the most memory, and before the first item, in MB; bytes written, bytes of what was to be kept,
-    bytes in the run directory in the end, and those of its results.jsonl."""
+    """One process: the most memory, and before the first item, in MB; bytes that were handed over for writing, that
+    went to a disk, and of what was to be kept; bytes of the journal in the end, and of results.jsonl."""
 
     peak: float
     before: float
     written: int
+    disk: int
     told: int
-    there: int
+    journal: int
     results: int
 
 
 def memory_rows(items: int) -> list[Row]:
     """Memory at three sizes; written bytes by those that were to be kept, at the smallest and the largest of them.
 
-    To be kept are every reply and every result, each once, as lines of JSON that nothing has compressed. Written is
-    everything that the process hands over for writing: the journal's log, its copy into the database, places of rows,
-    the manifest each time, and `results.jsonl`, where every result is once more.
+    Write amplification is bytes that are written by bytes that are given to be kept. Given are every reply and every
+    result, each once, as lines of JSON; the journal compresses them. Written is all that the process hands to the file
+    system: the journal's log, its copy into the database, places of rows, the manifest each time, and `results.jsonl`,
+    where every result is once more.
+
+    In `detail` is what goes to the disk of it, in whole pages of the file system; and what the journal alone writes for
+    each byte that stays in it: what is written less one `results.jsonl`, by the size of the journal in the end. That is
+    several, for what is committed within the same few milliseconds takes whole pages of the log, however little it is.
     """
     sizes = [items * size for size in SIZES]
     measured = [_measured(size, questions=sizes[0]) for size in sizes]
@@ -61,12 +67,20 @@ def memory_rows(items: int) -> list[Row]:
             told, budget = f"{told}; {found.peak / flat:.3f} of a tenth of it", flat * FLAT
         rows.append(Row(f"memory, {size} items", found.peak, budget, found.peak / measured[0].peak, told, unit="MB"))
     for size, found in ((sizes[0], measured[0]), (sizes[-1], measured[-1])):
-        parts = f"{found.written / 1e6:.1f} MB written for {found.told / 1e6:.1f} MB of replies and results"
-        ends = f"{found.there / 1e6:.1f} MB there in the end, {found.results / 1e6:.1f} of them results.jsonl"
-        rows.append(
-            Row(f"writing, {size} items", found.written / found.told, AMPLIFICATION, None, f"{parts}; {ends}", unit="x")
-        )
+        rows.append(_amplification(size, found))
     return rows
+
+
+def _amplification(items: int, found: Measured) -> Row:
+    own = (found.written - found.results) / found.journal
+    disk = f"{found.disk / found.told:.2f} x on the disk" if found.disk else "on no disk"
+    detail = (
+        f"{found.written / 1e6:.1f} MB written for {found.told / 1e6:.1f} MB of replies and results; {disk}; "
+        f"{own:.1f} x of what stays in the journal, {found.journal / 1e6:.1f} MB compressed, beside "
+        f"{found.results / 1e6:.1f} MB of results.jsonl"
+    )
+    name = f"write amplification, {items} items"
+    return Row(name, found.written / found.told, AMPLIFICATION, None, detail, unit="x")
 
 
 def _measured(items: int, questions: int) -> Measured:
@@ -77,9 +91,10 @@ def _measured(items: int, questions: int) -> Measured:
     return Measured(*json.loads(ran.stdout.splitlines()[-1]))
 
 
-def written() -> int:
-    """Bytes that this process has handed over for writing."""
-    return int(Path("/proc/self/io").read_text("ascii").partition("wchar:")[2].split()[0])
+def written(what: str = "wchar") -> int:
+    """Bytes that this process has handed over for writing; as `write_bytes`, those that are to go to a disk: 0 where
+    files are kept in memory."""
+    return int(Path("/proc/self/io").read_text("ascii").partition(f"\n{what}:")[2].split()[0])
 
 
 def main() -> None:
@@ -87,19 +102,19 @@ def main() -> None:
     workload = Workload()
     config = evolve(workload.config, replicate_count=items // questions)
     workload.in_directory(20)  # imports and first uses are no run's memory
-    before, size = peak_memory(), written()
+    before, counted = peak_memory(), ("wchar", "write_bytes")
+    begun = [written(what) for what in counted]
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "run"
         workload.verify(moons(questions), config, items, directory)
-        size = written() - size
-        there = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
-        results = (directory / "results.jsonl").stat().st_size
+        sizes = [written(what) - size for what, size in zip(counted, begun, strict=True)]
+        files = [(directory / name).stat().st_size for name in ("journal.sqlite", "results.jsonl")]
         peak = peak_memory()
         with JournalReader.open(directory) as journal:
             told = sum(
                 len(journal.bodies.unpacked(row.body)) for table in (CALLS, RESULTS) for row in journal.rows(table)
             )
-    print(json.dumps([peak, before, size, told, there, results]))
+    print(json.dumps([peak, before, *sizes, told, *files]))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from karenina_core import (
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 from .measure import Row
+from .yardstick import yardstick
 
 __all__ = ["rubric_rows"]
 
@@ -45,9 +46,11 @@ def rubric_rows(rounds: int) -> list[Row]:
     app = Karenina.installed()
     times: dict[int, list[float]] = {6: [], 1: []}
     scores: dict[int, Any] = {}
+    turns: list[float] = []
     with ScriptedServer(judge) as server:
         verify(app, server.url, 6)  # imports and first uses are not an item's cost
         for _ in range(min(rounds, 3)):
+            turns.append(yardstick().wall)
             for places in times:
                 began = time.perf_counter()
                 result = verify(app, server.url, places)
@@ -60,7 +63,7 @@ def rubric_rows(rounds: int) -> list[Row]:
     one, six = median(times[1]), median(times[6])
     detail = f"wall; {six / one:.2f} of one at a time, same scores"
     return [
-        Row("6 traits, 0.5 s judge, 6x", six, 800.0, None, detail),
+        Row("6 traits, 0.5 s judge, 6x", six, 800.0, None, detail, yardstick=median(turns), waited=SECONDS * 1000),
         Row("6 traits, 0.5 s judge, 1x", one, None, None, "wall; the baseline"),
     ]
 

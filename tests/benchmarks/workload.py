@@ -11,7 +11,7 @@ from karenina_core import AdapterSpec, Benchmark, Karenina, ModelConfig, Questio
 from karenina_core.plugin.discovery import discover, load
 from karenina_core.ports import LLMResponse, PortCapabilities, UsageMetadata
 
-__all__ = ["ANSWER", "JUDGED", "REPOSITORY", "TEMPLATE", "Workload", "moons"]
+__all__ = ["ANSWER", "JUDGED", "REPOSITORY", "TEMPLATE", "InProcess", "Workload", "moons"]
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -54,9 +54,12 @@ class InProcess:
 class Adapter:
     """The plugin that brings the interface `in-process`."""
 
+    def __init__(self, model: InProcess) -> None:
+        self.model = model
+
     @hookimpl
     def karenina_register_adapters(self, registry: Any) -> None:
-        registry.register(AdapterSpec(interface="in-process", llm_factory=lambda config: InProcess()))
+        registry.register(AdapterSpec(interface="in-process", llm_factory=lambda config: self.model))
 
 
 def moons(questions: int) -> Benchmark:
@@ -75,8 +78,9 @@ def moons(questions: int) -> Benchmark:
 class Workload:
     """An application with the installed plugins and the in-process model; call it to verify a number of items."""
 
-    def __init__(self) -> None:
-        self.app = Karenina({**{source.name: load(source) for source in discover()}, "benchmark-model": Adapter()})
+    def __init__(self, answers: InProcess | None = None) -> None:
+        adapter = Adapter(answers or InProcess())
+        self.app = Karenina({**{source.name: load(source) for source in discover()}, "benchmark-model": adapter})
         model = ModelConfig(model_name="any", interface="in-process")
         self.config = VerificationConfig(answering_models=[model], parsing_models=[model], concurrency=8)
 

@@ -128,9 +128,18 @@ def test_a_journal_that_is_being_written_is_only_looked_at(run: Run, folder: Pat
 def test_wrong_usage(run: Run, folder: Path) -> None:
     assert run("doctor", "--replace").exit_code == 2
     assert run("doctor", str(folder), "--deep").exit_code == 2
-    result = run("doctor", str(folder / "nothing"))
-    assert result.exit_code == 74
-    assert "there is no journal" in result.stderr
+
+
+def test_a_folder_without_a_journal_is_named(run: Run, folder: Path, tmp_path: Path) -> None:
+    for place in (folder / "nothing", tmp_path):
+        result = run("doctor", str(place))
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"there is no journal {place}" in result.stderr
+        assert "is no run directory" in result.stderr
+    (folder / "journal.sqlite").unlink()
+    result = run("doctor", str(folder))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "journal.sqlite is gone, and what was paid for was in it; put the file back" in result.stderr
 
 
 def test_the_file_system_is_told(run: Run) -> None:

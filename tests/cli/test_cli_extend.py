@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from karenina_core.run.standing import standing
-from karenina_core.testing import ScriptedServer
+from karenina_core.testing import Reply, ScriptedServer
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
@@ -137,6 +137,29 @@ def test_a_budget_is_that_of_the_extension_and_the_rest_is_resumed(
     assert standing(Path("more")).state == "completed"
 
 
+def test_traits_that_a_judge_does_not_score_now_are_scored_when_it_is_gone_on_with(
+    run: Run, write_benchmark: Files, served: Any
+) -> None:
+    well, soon = False, ["--set", "run.retry_policy.rate_limited.min_wait=0.01"]
+
+    def refusing(request: Any) -> Any:
+        scores = request.schema and "capital" not in request.schema["properties"]
+        return Reply.error(429, "later", retry_after=300) if scores and not well else script(request)
+
+    with ScriptedServer(refusing) as server:
+        ids = [f"q{number}" for number in range(3)]
+        assert run("verify", write_benchmark(*ids), *served(server.url), "--out", "out").exit_code == 0
+        traits = write_benchmark(*ids, name="more.jsonld", rating=[POLITE])
+        result = run("extend", "out", "--out", "more", "--benchmark", traits, *soon)
+        assert result.exit_code == 3, result.output
+        assert standing(Path("more")).is_resumable
+        well, before = True, server.count
+        assert run("resume", "more").exit_code == 0
+        assert server.count == before + 3
+        assert standing(Path("more")).state == "completed"
+        assert [json.loads(row)["rubric"]["llm_trait_scores"] for row in rows("more")] == [{"polite": True}] * 3
+
+
 def test_the_directory_is_chosen_where_none_is_named(run: Run, finished: ScriptedServer) -> None:
     assert run("extend", "out", "--questions", "q2", "--quiet").exit_code == 0
     (folder,) = Path("karenina-runs").iterdir()
@@ -204,3 +227,38 @@ def test_help_needs_no_run(run: Run) -> None:
     result = run("extend", "--help")
     assert result.exit_code == 0
     assert "--replicates" in result.output
+
+
+def test_what_was_asked_now_is_told_apart_from_what_was_there(run: Run, finished: ScriptedServer, judge: Any) -> None:
+    result = run("extend", "out", "--out", "more", *judge("second"), "--quiet")
+    assert "Taken over: the results of out, made in this run: 2 calls (" in result.stdout
+    went_on = run("resume", "more", "--quiet")
+    assert f"Taken over: the results of {Path('out').absolute()}, made in this run: 2 calls (" in went_on.stdout
+    assert "made in this run" not in run("resume", "out", "--quiet").stdout
+
+
+def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
+    run: Run, finished: ScriptedServer, served: Any
+) -> None:
+    flags = served(finished.url)
+    given = run("verify", "capitals.jsonld", *flags, "--questions", "0-1", "--answers", "out", "--out", "given")
+    assert given.exit_code == 0, given.output
+    before = finished.count
+    refused = run("extend", "given", "--out", "more", "--questions", "all")
+    assert (refused.exit_code, finished.count) == (1, before)
+    assert "1 of 3 answers are not there" in refused.stderr
+    assert "--ask-missing" in refused.stderr
+    result = run("extend", "given", "--out", "more", "--questions", "all", "--ask-missing", "--json")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"the-answering-model": 1, "the-parsing-model": 1}
+    told = json.loads(result.stdout)
+    assert told["outcomes"] == {"passed": 3}
+    assert "2 of 3 answers are replayed; their models are not asked" in told["notes"]
+    again = run("extend", "more", "--out", "most", "--replicates", "2", "--quiet")
+    assert again.exit_code == 0, "which goes for later extensions, too"
+
+
+def test_asking_for_what_is_missing_is_refused_where_nothing_was_given(run: Run, finished: ScriptedServer) -> None:
+    result = run("extend", "out", "--out", "more", "--questions", "all", "--ask-missing")
+    assert result.exit_code == 1
+    assert "--ask-missing: says how answers are used" in result.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -237,20 +236,14 @@ def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said:
 
 
 @pytest.fixture
-def begun(karenina_script: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """`begun("--mode", "live")`: a process that repairs all of `out`. It is gone when the test ends."""
-    processes = []
+def begun(forking: Any) -> Callable[..., Any]:
+    """`begun("--mode", "live")`: a process that repairs all of `out`."""
 
-    def start(*flags: str) -> subprocess.Popen[bytes]:
-        command = [str(karenina_script), "repair", "out", "--all", "--concurrency", "2", *flags]
-        with Path("said").open("wb") as said:
-            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said))
-        return processes[-1]
+    def start(*flags: str) -> Any:
+        words = ("repair", "out", "--all", "--concurrency", "2", *flags)
+        return forking.start(*words, prelude=f"import os; os.chdir({str(Path.cwd())!r})")
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.wait()
+    return start
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("replay", 1), ("replay", 4), ("live", 5)])
@@ -273,7 +266,6 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         before = server.count
         server.wait_for(before + calls + 1, timeout=120)
         process.kill()
-        process.wait(timeout=120)
         held.set()
         found = standing(Path("out"))
         assert (found.state, found.done) == ("killed", 6)
@@ -310,10 +302,9 @@ def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
         process = begun()
         deadline = time.monotonic() + 120
         while not list(Path("out").glob(moment)):
-            assert process.poll() is None, Path("said").read_text("utf-8")
+            assert process.poll() is None, process.stderr
             assert time.monotonic() < deadline
         process.kill()
-        process.wait(timeout=120)
         held.set()
         assert Path("out/results.jsonl").read_bytes() == before
         told = json.loads(Path("out/manifest.json").read_text("utf-8"))
@@ -393,7 +384,6 @@ def test_a_repair_that_was_killed_is_taken_back_with_all_that_it_left(
         process = begun("--mode", mode)
         server.wait_for(count + 6, timeout=120)
         process.kill()
-        process.wait(timeout=120)
         held.set()
         assert Path("out/journal.sqlite-wal").stat().st_size > 0
         assert run("repair", "out", "--undo").exit_code == 0

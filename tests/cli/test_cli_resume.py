@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -60,6 +61,31 @@ def test_what_is_missing_is_made_and_what_is_there_is_not_asked_again(run: Run, 
     assert len(Path("out/results.jsonl").read_text("utf-8").splitlines()) == 6
 
 
+def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_says_until_when(
+    run: Run, write_benchmark: Files, served: Any
+) -> None:
+    well, soon = False, ["--concurrency", "2", "--set", "run.retry_policy.rate_limited.min_wait=0.01"]
+
+    def refusing(request: Any) -> Any:
+        return script(request) if well or request.number <= 4 else Reply.error(429, "later", retry_after=300)
+
+    with ScriptedServer(refusing) as server:
+        result = run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", *soon)
+        assert result.exit_code == 3, result.output
+        ended = result.stderr.splitlines()[-1]
+        assert re.fullmatch(r"[45] of 6 items have no result; to go on, type: karenina resume out", ended), (
+            result.stderr
+        )
+        told = " ".join(result.stdout.split())
+        assert re.search(r"asks to be left alone for (300|29\d) s \(until [-\d]+ [:\d]+\)", told), result.stdout
+        assert set(outcomes()) == {"passed"}
+        assert standing(Path("out")).state == "interrupted"
+        well = True
+        result = run("resume", "out")
+        assert result.exit_code == 0, result.output
+        assert outcomes() == {"passed": 6}
+
+
 def test_a_budget_is_that_of_the_whole_run(run: Run, limited: ScriptedServer) -> None:
     before = limited.count
     result = run("resume", "out")
@@ -113,6 +139,15 @@ def test_a_run_that_python_has_drained_is_gone_on_with_on_the_command_line(run: 
         assert server.count == 12
     assert outcomes() == {"passed": 6}
     assert benchmark.without_questions(IDS[:1]).source is None
+
+
+def test_a_run_can_be_gone_on_with_while_its_calls_are_recorded_or_traced(run: Run, limited: ScriptedServer) -> None:
+    extra = ["plugins.replay.record=calls.jsonl", "plugins.opentelemetry.enabled=true"]
+    options = [part for setting in extra for part in ("--set", setting)]
+    result = run("resume", "out", "--budget-tokens", "1000000", *options)
+    assert result.exit_code == 0, result.output
+    assert Path("calls.jsonl").stat().st_size > 0
+    assert outcomes() == {"passed": 6}
 
 
 def test_a_finished_run_says_so(run: Run, limited: ScriptedServer) -> None:
@@ -357,12 +392,17 @@ def test_the_status_says_how_far_a_run_is_and_what_to_type(run: Run, limited: Sc
     assert shown.exit_code == 0
     assert "Next: karenina resume out --budget-tokens MORE\n" in shown.stdout
     said = json.loads(run("status", "out", "--json").stdout)
+    (note,) = said["notes"]
+    assert note.startswith("budget_tokens: the budget of 500 tokens is used up")
+    assert f"Notes\n  {note}\n" in shown.stdout, "why it was left"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == files
     assert (said["state"], said["items"], said["pid"]) == ("interrupted", 6, None)
     assert said["outcomes"] == outcomes()
     assert said["ledger"]["total"]["calls"] == limited.count
     run("resume", "out", "--budget-tokens", "1000000")
-    assert "Next: karenina show out" in run("status", "out").stdout
+    done = run("status", "out").stdout
+    assert "Next: karenina show out" in done
+    assert "Notes" not in done
 
 
 def test_the_status_says_that_a_run_has_to_be_trusted_again(run: Run, limited: ScriptedServer) -> None:

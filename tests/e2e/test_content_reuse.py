@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from karenina_core import (
     Karenina,
     LLMRubricTrait,
     ModelConfig,
-    Question,
     Rubric,
     Stage,
     VerificationConfig,
@@ -34,14 +34,21 @@ from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.run.journal_reader import JournalReader
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
+
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"{name}_reuse", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
+    return module
+
+
+targets = loaded("target_runs")
+said, template, question, questions, trait = (
+    getattr(targets, name) for name in ("said", "template", "question", "questions", "trait")
+)
+
 TIMES = frozenset({"timestamp", "execution_time", "seconds", "run_name", "result_id"})
-FIELD = {
-    "name": "target",
-    "type": "str",
-    "description": "The protein that the response names as the target",
-    "ground_truth": "BCL2",
-    "verify_with": {"type": "ExactMatch"},
-}
 CODE = """
 from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
 
@@ -74,14 +81,6 @@ QUICK = RetryPolicy(
     connection=AttemptPolicy(2, 0.0, 0.01),
     server=AttemptPolicy(2, 0.0, 0.01),
 )
-
-
-def said(request: ServedRequest) -> Any:
-    """The judge finds everything; the answer is another one for every question."""
-    if request.schema is None:
-        return Reply(f"The target is BCL2 ({request.text.splitlines()[-1]})", usage=(100, 20))
-    values = {name: "BCL2" if name == "target" else True for name in request.schema["properties"]}
-    return Reply(values, usage=(50, 10))
 
 
 @define(eq=False)
@@ -149,24 +148,6 @@ def made(tmp_path: Path) -> Iterator[Callable[..., World]]:
         server.__exit__(None, None, None)
 
 
-def template(**facts: Any) -> str:
-    return json.dumps({"class_name": "Answer", "fields": [{**FIELD, **facts}]})
-
-
-def question(number: int, **facts: Any) -> Question:
-    told = {"answer_template": template(), "template_language": "karenina-template", "raw_answer": "BCL2", **facts}
-    return Question(id=f"q{number}", question=f"What is the target of drug {number}?", **told)
-
-
-def questions(count: int, **facts: Any) -> Benchmark:
-    return Benchmark(name="targets", questions=[question(number, **facts) for number in range(count)])
-
-
-def trait(number: int, description: str = "") -> LLMRubricTrait:
-    told = description or f"Whether the answer has quality {number}."
-    return LLMRubricTrait(name=f"quality {number}", kind="boolean", description=told)
-
-
 def rubric(*edited: LLMRubricTrait, count: int = 10) -> Rubric:
     """Ten traits, some of them as they are given here."""
     new = {one.name: one for one in edited}
@@ -175,15 +156,9 @@ def rubric(*edited: LLMRubricTrait, count: int = 10) -> Rubric:
 
 def without_times(results: VerificationResultSet) -> list[Any]:
     """The results as plain data, in the order of the plan, without times and names of runs."""
-
-    def bare(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: bare(item) for key, item in value.items() if key not in TIMES}
-        return list(map(bare, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
-
     assert results.run_dir is not None
     lines = (results.run_dir / "results.jsonl").read_text("utf-8").splitlines()
-    return [bare(json.loads(line)) for line in lines]
+    return [targets.bare(json.loads(line), TIMES) for line in lines]
 
 
 def ledger_holds(results: VerificationResultSet) -> None:

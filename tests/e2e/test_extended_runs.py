@@ -5,10 +5,11 @@ Counted at the server that is asked.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from karenina_core import (
     LLMRubricTrait,
     MetricRubricTrait,
     ModelConfig,
-    Question,
     RegexRubricTrait,
     Rubric,
     VerificationConfig,
@@ -38,14 +38,21 @@ from karenina_core.run.resume import Changed
 from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
+
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"{name}_extended", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
+    return module
+
+
+targets = loaded("target_runs")
+template, question, questions, trait = (
+    getattr(targets, name) for name in ("template", "question", "questions", "trait")
+)
+
 TIMES = frozenset({"timestamp", "execution_time", "seconds", "run_dir"})
-FIELD = {
-    "name": "target",
-    "type": "str",
-    "description": "The protein that the response names as the target",
-    "ground_truth": "BCL2",
-    "verify_with": {"type": "ExactMatch"},
-}
 CHANGED = ("metadata", "generation", "rubric", "trail")
 """Parts of a result that more traits add something to."""
 ONCE = AttemptPolicy(1)
@@ -54,11 +61,8 @@ LAW = settings(deadline=None, phases=[Phase.generate])
 
 
 def said(request: ServedRequest) -> Any:
-    """The judge finds everything; the answer is another one for every question and model."""
-    if request.schema is None:
-        return Reply(f"{request.model}: the target is BCL2 ({request.text.splitlines()[-1]})", usage=(100, 20))
-    values = {name: "BCL2" if name == "target" else True for name in request.schema["properties"]}
-    return Reply(values, usage=(50, 10))
+    """Every model answers in its own way."""
+    return targets.said(request, request.model)
 
 
 @define(eq=False)
@@ -133,24 +137,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Wor
         server.__exit__(None, None, None)
 
 
-def template(**facts: Any) -> str:
-    return json.dumps({"class_name": "Answer", "fields": [{**FIELD, **facts}]})
-
-
-def question(number: int, **facts: Any) -> Question:
-    told = {"answer_template": template(), "template_language": "karenina-template", "raw_answer": "BCL2", **facts}
-    return Question(id=f"q{number}", question=f"What is the target of drug {number}?", **told)
-
-
-def questions(count: int, **facts: Any) -> Benchmark:
-    return Benchmark(name="targets", questions=[question(number, **facts) for number in range(count)])
-
-
-def trait(number: int, description: str = "") -> LLMRubricTrait:
-    told = description or f"Whether the answer has quality {number}."
-    return LLMRubricTrait(name=f"quality {number}", kind="boolean", description=told)
-
-
 def rubric(*numbers: int) -> Rubric:
     return Rubric.from_traits(map(trait, numbers))
 
@@ -169,12 +155,7 @@ def lines(results: VerificationResultSet) -> dict[str, str]:
 
 
 def without_times(results: VerificationResultSet, *more: str) -> dict[str, Any]:
-    def bare(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: bare(item) for key, item in value.items() if key not in TIMES.union(more)}
-        return list(map(bare, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-    return {name: bare(json.loads(row)) for name, row in lines(results).items()}
+    return {name: targets.bare(json.loads(row), TIMES.union(more)) for name, row in lines(results).items()}
 
 
 def parsed(results: VerificationResultSet) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import _sqlite3
 import ctypes
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,18 +59,23 @@ class Kept:
         self.flushes += 1
 
     def after_a_loss(self, chance: random.Random, part: float) -> bytes:
-        """`part`: of the sectors that were written since, that have reached the disk, in any order."""
+        """`part`: of the sectors that were written since, that have reached the disk, in any order. What was written
+        to one sector is there or not as a whole."""
         found = bytearray(self.flushed)
+        reached: dict[int, bool] = {}
         for offset, data in self.since:
             if data is None:
                 if chance.random() < part:
                     del found[offset:]
                 continue
-            for begin in range(0, len(data), SECTOR):
-                if chance.random() < part:
-                    piece, at = data[begin : begin + SECTOR], offset + begin
+            at, end = offset, offset + len(data)
+            while at < end:
+                sector = at // SECTOR
+                upto = min(end, (sector + 1) * SECTOR)
+                if reached.setdefault(sector, chance.random() < part):
                     found.extend(bytes(max(0, at - len(found))))
-                    found[at : at + len(piece)] = piece
+                    found[at:upto] = data[at - offset : upto - offset]
+                at = upto
         return bytes(found)
 
 
@@ -80,6 +85,8 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files: dict[str, Kept] = {}
+        self.before_flush: Callable[[str], None] = lambda name: None
+        """Told the name of a file that is about to be flushed."""
         self._turn = threading.Lock()  # the state of all files is that of one moment
         self._references: list[Any] = []
 
@@ -134,6 +141,7 @@ class Disk:
         sync = SYNC(genuine.sync)
 
         def flushed(handle: int, how: int) -> int:
+            self.before_flush(kept.path.name)
             with self._turn:
                 code = int(sync(handle, how))
                 kept.flush()

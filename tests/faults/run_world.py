@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,8 @@ TEMPLATE = {
 }
 
 
-def write_benchmark(path: Path, questions: int, padding: int = 0) -> Path:
-    """`padding`: letters that each question's text has beside."""
+def write_benchmark(path: Path, questions: int, padding: int = 0, traits: Sequence[str] = ()) -> Path:
+    """`padding`: letters that each question's text has beside. `traits`: names of those of all questions."""
     about = {"dateCreated": "2025-01-01T00:00:00Z", "dateModified": "2025-01-01T00:00:00Z"}
     source = {
         "@type": "SoftwareSourceCode",
@@ -87,8 +87,10 @@ def write_benchmark(path: Path, questions: int, padding: int = 0) -> Path:
         }
         for number in range(questions)
     ]
+    scale = {"@type": "Rating", "bestRating": 1, "worstRating": 0, "additionalType": "GlobalRubricTrait"}
+    rating = [{**scale, "name": name, "description": f"Whether it is {name}."} for name in traits]
     context = {"@vocab": "https://schema.org/"}
-    feed = {"@context": context, "@type": "DataFeed", "name": "Capitals", **about, "rating": []}
+    feed = {"@context": context, "@type": "DataFeed", "name": "Capitals", **about, "rating": rating}
     path.write_text(json.dumps({**feed, "dataFeedElement": items}), "utf-8")
     return path
 
@@ -106,10 +108,12 @@ def number_of(request: Any) -> int:
 
 
 def said(request: Any) -> Any:
-    """Every third answer is wrong."""
+    """Every third answer is wrong, and has every trait."""
     number = number_of(request)
     city = "Rome" if number % 3 == 0 else "Paris"
-    return {"capital": city} if request.schema else f"It is {city} ({number})."
+    if not request.schema:
+        return f"It is {city} ({number})."
+    return {name: city if name == "capital" else True for name in request.schema["properties"]}
 
 
 def answering(seconds: float) -> Callable[[Any], Any]:

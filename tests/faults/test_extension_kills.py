@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
+import importlib.util
 import random
-import time
 from pathlib import Path
 from typing import Any
 
-from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.testing import ScriptedServer
 
 QUESTIONS, MORE, CONCURRENCY, KILLS = 20, 26, 4, 5
-TIMES = {"timestamp", "execution_time", "seconds"}
-ABOUT = {"dateCreated": "2025-01-01T00:00:00Z", "dateModified": "2025-01-01T00:00:00Z"}
-TEMPLATE = {
-    "class_name": "Answer",
-    "fields": [
-        {
-            "name": "capital",
-            "type": "str",
-            "description": "The city that the response names as the capital",
-            "ground_truth": "Paris",
-            "verify_with": {"type": "ExactMatch"},
-        }
-    ],
-}
 
 
-def write_benchmark(path: Path, questions: int, *traits: str) -> Path:
-    source = {
-        "@type": "SoftwareSourceCode",
-        "name": "template",
-        "text": json.dumps(TEMPLATE),
-        "programmingLanguage": "karenina-template",
-    }
-    items = [
-        {
-            "@type": "DataFeedItem",
-            "@id": f"q{number}",
-            **ABOUT,
-            "item": {
-                "@type": "Question",
-                "text": f"What is the capital of France? ({number})",
-                "acceptedAnswer": {"@type": "Answer", "text": "Paris"},
-                "hasPart": source,
-                "additionalProperty": [{"@type": "PropertyValue", "name": "finished", "value": True}],
-            },
-        }
-        for number in range(questions)
-    ]
-    scale = {"@type": "Rating", "bestRating": 1, "worstRating": 0, "additionalType": "GlobalRubricTrait"}
-    feed = {
-        "@context": {"@vocab": "https://schema.org/"},
-        "@type": "DataFeed",
-        "name": "Capitals",
-        **ABOUT,
-        "rating": [{**scale, "name": name, "description": f"Whether it is {name}."} for name in traits],
-        "dataFeedElement": items,
-    }
-    path.write_text(json.dumps(feed), "utf-8")
-    return path
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"{name}_extension", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
+    return module
 
 
-async def script(request: ServedRequest) -> Any:
-    """Every third answer is wrong."""
-    await asyncio.sleep(0.02)
-    number = int(request.text.split("(")[1].split(")")[0])
-    city = "Rome" if number % 3 == 0 else "Paris"
-    if request.schema is None:
-        return f"It is {city} ({number})."
-    return Reply({name: city if name == "capital" else True for name in request.schema["properties"]})
+world = loaded("run_world")
 
 
 def ended(started: Any) -> None:
@@ -79,28 +29,12 @@ def ended(started: Any) -> None:
 
 def killed_after(server: ScriptedServer, requests: int, started: Any) -> None:
     """Kill the process when so many requests have come in, if it has not ended by then."""
-    wanted, deadline = server.count + requests, time.monotonic() + 300
-    while server.count < wanted and started.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    world.wait_for_more(server, requests, started)
     started.kill()
 
 
 def model(role: str, name: str, url: str) -> list[str]:
     return [f"--{role}-model", name, f"--{role}-interface", "openai_endpoint", f"--{role}-base-url", url]
-
-
-def results(folder: Path) -> list[Any]:
-    def bare(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: bare(item) for name, item in value.items() if name not in TIMES}
-        return [bare(item) for item in value] if isinstance(value, list) else value
-
-    return [bare(json.loads(line)) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
-
-
-def manifest(folder: Path) -> Any:
-    return json.loads((folder / "manifest.json").read_text("utf-8"))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -117,12 +51,12 @@ def test_killed_at_random_moments_an_extension_is_finished_as_if_nothing_had_hap
     print("seed", seed)
     chance, kills = random.Random(seed), 30 if long else KILLS
     first, folder, other = tmp_path / "first", tmp_path / "killed", tmp_path / "uninterrupted"
-    with ScriptedServer(script) as server:
+    with ScriptedServer(world.answering(0.02)) as server:
         url = server.url
-        old = write_benchmark(tmp_path / "old.jsonld", QUESTIONS)
+        old = world.write_benchmark(tmp_path / "old.jsonld", QUESTIONS)
         ended(begin("verify", old, *model("answering", "a", url), *model("parsing", "j", url), "--out", first))
         before = files(first)
-        new = write_benchmark(tmp_path / "new.jsonld", MORE, "polite", "brief")
+        new = world.write_benchmark(tmp_path / "new.jsonld", MORE, traits=("polite", "brief"))
         added = ["--benchmark", new, "--questions", "all", *model("parsing", "j2", url)]
         added += ["--set", "run.rubric_evaluation_strategy=sequential"]
 
@@ -141,9 +75,9 @@ def test_killed_at_random_moments_an_extension_is_finished_as_if_nothing_had_hap
         ended(started)
         # An item that is under way may have two traits asked for at the same time.
         assert once <= server.count - start <= once + kills * CONCURRENCY * 2
-    assert results(folder) == results(other)
-    assert len(results(folder)) == 2 * MORE
-    told = manifest(folder)
+    assert world.results(folder) == world.results(other)
+    assert len(world.results(folder).splitlines()) == 2 * MORE
+    told = world.manifest(folder)
     assert (told["status"], told["extends"]["taken_over"]) == ("completed", True)
-    assert told["extends"]["run_id"] == manifest(first)["run_id"]
+    assert told["extends"]["run_id"] == world.manifest(first)["run_id"]
     assert files(first) == before

@@ -97,10 +97,28 @@ def test_a_storm_that_lasts_is_waited_out(tmp_path: Path, long: bool) -> None:
         here.check(config, server)
 
 
-def test_a_storm_without_an_end_costs_each_call_its_attempts_and_no_more(tmp_path: Path, log: list[str]) -> None:
+def test_a_storm_without_an_end_ends_the_run_and_costs_no_item(tmp_path: Path, log: list[str]) -> None:
     here = world.World(tmp_path / "run", questions=12)
     turn = iter(range(10**6))
     with ScriptedServer(lambda request: STORM[next(turn) % 3]()) as server:
+        config = here.config(server.url, retry_policy=world.tried(6, 0.01, 0.05), retry_max_elapsed_seconds=2.0)
+        notes = here.run(config).notes
+        assert here.outcomes() == {}
+        assert (len(asked(server)), here.manifest()["status"]) == (12, "interrupted")
+        assert "it is asked nothing more" in notes[-1]
+        assert server.count <= 12 * 6, "a few each, and then one in a pause"
+        assert len(log) <= 12, log[:5]
+    with ScriptedServer(world.right, port=_port(server.url)) as server:
+        here.resume(config)
+        assert here.outcomes() == {"passed": 12}
+        here.check(config, server)
+
+
+def test_a_server_that_has_only_ever_failed_costs_each_call_its_attempts_and_no_more(
+    tmp_path: Path, log: list[str]
+) -> None:
+    here = world.World(tmp_path / "run", questions=12)
+    with ScriptedServer(lambda request: Reply.error(500)) as server:
         config = here.config(server.url, retry_policy=world.tried(3, 0.01, 0.05))
         here.run(config)
         assert here.outcomes() == {"error(server)": 12}

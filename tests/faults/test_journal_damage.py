@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import random
 import shutil
+import signal
 import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from karenina_core.errors import RunDirectoryError
+from karenina_core.errors import ConfigError, RunDirectoryError
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_log import frames, log_damage, log_of
+from karenina_core.run.journal_reader import Batch, JournalReader
 from karenina_core.run.journal_rows import PAGE, RESULTS
 from karenina_core.run.journal_salvage import put_in_place, salvage
 from karenina_core.run.owner import marked
@@ -135,6 +138,17 @@ def test_flipped_bits_in_what_rows_say_are_noticed(whole: Path, tmp_path: Path) 
     assert told == len(live)
 
 
+def test_tables_whose_definitions_are_no_text_any_more_are_told(whole: Path, tmp_path: Path) -> None:
+    data, before = whole.read_bytes(), contents(whole)
+    for number, place in enumerate(range(0, 30, 2)):
+        path = copied(whole, tmp_path / str(number))
+        flipped(path, (data.index(b"CREATE TABLE") + place) * 8 + 7)
+        assert not check(path).sound
+        with pytest.raises(RunDirectoryError, match="karenina doctor"):
+            Journal.open(path.parent)
+        assert contents(salvage(path, path.with_name("saved.sqlite")).path) == before
+
+
 def test_flipped_bits_in_the_log_are_noticed(killed: Path, tmp_path: Path, long: bool) -> None:
     seed = random.randrange(1 << 30) if long else 0
     print("seed", seed)
@@ -147,6 +161,89 @@ def test_flipped_bits_in_the_log_are_noticed(killed: Path, tmp_path: Path, long:
         if number % 5 == 0:
             opens_or_says_what_to_do(path, before)
         shutil.rmtree(path.parent)
+
+
+def test_flipped_bits_in_what_others_followed_are_told_by_the_log_alone(killed: Path, tmp_path: Path) -> None:
+    """Also where the file is gone that says how much the journal held."""
+    chance = random.Random(5)
+    before = list(frames(log_of(killed).read_bytes()))
+    ends = [number for number, frame in enumerate(before) if frame.sound and frame.commits]
+    last = 32 + (24 + PAGE) * ends[-3]
+    for number in range(60):
+        path = copied(killed, tmp_path / str(number))
+        (path.parent / "run.lock").unlink()
+        place = chance.randrange(last)
+        if number % 3 == 0:  # what stands before a page
+            place = 32 + (24 + PAGE) * chance.randrange(ends[-3]) + chance.randrange(24)
+        flipped(log_of(path), place * 8 + chance.randrange(8))
+        assert [problem for problem in check(path).problems if "write-ahead log" in problem], place
+        shutil.rmtree(path.parent)
+
+
+def test_where_in_a_log_damage_is_told_by_the_log_alone(killed: Path, tmp_path: Path) -> None:
+    """As the docstring of `journal_log` says it, for the last transactions of a log."""
+    path = copied(killed, tmp_path / "run")
+    data = log_of(path).read_bytes()
+    ends = [number for number, frame in enumerate(frames(data)) if frame.sound and frame.commits][-5:]
+    for number in range(ends[0] + 1, ends[-1] + 1):
+        own = next(place for place, end in enumerate(ends) if number <= end)
+        for place, of_checksum in ((24 + 2000, False), (5, False), (9, False), (18, True)):
+            changed = bytearray(data)
+            changed[32 + (24 + PAGE) * number + place] ^= 4
+            log_of(path).write_bytes(changed)
+            unsound = {number, number + 1} if of_checksum else {number}
+            of_last = {1: True, 2: ends[3] in unsound, 3: {ends[2], ends[3]} <= unsound}
+            expected = not of_last.get(len(ends) - own, False)
+            assert (log_damage(path) is not None) == expected, (number, place, ends)
+
+
+def test_a_journal_that_is_not_opened_is_left_as_it_is(killed: Path, tmp_path: Path) -> None:
+    """Closing what was opened to write would empty the log, and with it what can still be saved."""
+    ends = [number for number, frame in enumerate(frames(log_of(killed).read_bytes())) if frame.sound and frame.commits]
+    refused = 0
+    for run_id, number in (("the run", ends[-2] + 1), ("the run", ends[-3] + 1), ("another run", None)):
+        path = copied(killed, tmp_path / str(number))
+        if number is not None:
+            flipped(log_of(path), 8 * (32 + (24 + PAGE) * number + 24 + 2000))
+        before = [file.read_bytes() for file in (path, log_of(path))]
+        at_once = salvage(path, path.with_name("at once.sqlite"))
+        for _ in range(2):
+            with pytest.raises(RunDirectoryError, match=r"karenina doctor|not of the run"):
+                Journal.open(path.parent, run_id=run_id)
+            refused += 1
+        assert [file.read_bytes() for file in (path, log_of(path))] == before
+        assert salvage(path, path.with_name("afterwards.sqlite")).rows == at_once.rows
+    assert refused == 6
+
+
+def test_a_batch_that_is_at_the_provider_is_not_lost_with_the_end_of_the_log(tmp_path: Path) -> None:
+    """Nothing has to follow it: it is no longer in the log when it is acknowledged."""
+    sent = Batch(id="karenina-000001-20-x", model="m", provider_id="batch_1", status="sent", keys=[("k" * 64, 0)] * 200)
+    folder = world.filled(tmp_path / "run", 10).parent
+
+    async def send(tell: Any) -> None:
+        journal = Journal.open(folder, run_id="the run")
+        await asyncio.gather(*(world.one_item(journal, item) for item in range(10, 14)))
+        await asyncio.gather(journal.put_batch(sent), world.one_item(journal, 14))
+        tell("sent")
+        await journal.put(world.call(15), world.outcome(15), world.FACTS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    ended = world.child(lambda tell: asyncio.run(send(tell)))
+    assert (ended.code, ended.said) == (-9, ["sent"])
+    size, chance = log_of(folder / "journal.sqlite").stat().st_size, random.Random(3)
+    for number in range(30):
+        path = copied(folder / "journal.sqlite", tmp_path / str(number))
+        if number % 2:
+            flipped(log_of(path), chance.randrange(size * 8))
+        else:
+            os.truncate(log_of(path), chance.randrange(size))
+        try:
+            Journal.open(path.parent, run_id="the run").close()
+        except RunDirectoryError:
+            path = salvage(path, path.with_name("saved.sqlite")).path
+        with JournalReader.open(path) as reader:
+            assert reader.batches() == [sent]
 
 
 def test_a_damaged_log_gives_back_what_stands_behind_the_damage(killed: Path, tmp_path: Path) -> None:
@@ -259,7 +356,7 @@ def test_something_else_is_no_journal(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="no journal of karenina"):
         Journal.open(tmp_path)
     assert (tmp_path / "journal.sqlite").read_bytes() == before
-    with pytest.raises(RunDirectoryError, match="there is no journal"):
+    with pytest.raises(ConfigError, match="there is no journal"):
         check(tmp_path / "nothing")
 
 

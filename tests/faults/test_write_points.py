@@ -84,7 +84,7 @@ SAVING = [
     *(f"{SALVAGED}: CREATE TABLE {name}" for name in ("copies", "call_places", "result_places")),
     *(f"{SALVAGED}: DELETE FROM {name}" for name in ("calls", "failures", "results", "batches", "meta", "copies")),
     *(f"{SALVAGED}: INSERT OR REPLACE INTO {name}" for name in ("calls", "meta", "copies")),
-    *(f"{SALVAGED}: INSERT INTO {name}" for name in ("calls", "meta", "copies", "call_places")),
+    *(f"{SALVAGED}: INSERT INTO {name}" for name in ("meta", "call_places")),
     *(f"fsync {SALVAGED}", f"rename {SALVAGED} to journal-salvaged.sqlite"),
     *("open run.lock", "pwrite run.lock", "link journal.sqlite-wal to journal-damaged-*.sqlite-wal"),
     *("link journal.sqlite to journal-damaged-*.sqlite", "remove journal.sqlite-wal", "remove journal.sqlite-shm"),
@@ -95,7 +95,7 @@ POINTS = {
     "verify": {*BEGUN, *NEW_NAME, *ENDED, *EXPORT},
     "doctor": set(SAVING),
     "recording": {*(point.format("calls.jsonl") for point in REPLACING), "fsync watched"},
-    "resume": {*PLACE, *ENDED, "journal.sqlite: PRAGMA quick_check(1)"},
+    "resume": {*PLACE, *ENDED},
 }
 
 

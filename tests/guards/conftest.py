@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+COUNTED_ON = (3, 11)
 REPOSITORY = Path(__file__).parents[2]
 NOT_OURS = {".git", ".venv", "venv", "wheels", "build", "dist", "__pycache__", "karenina-runs"}
 
@@ -28,6 +31,28 @@ def files() -> list[Path]:
     except (OSError, subprocess.CalledProcessError):  # an unpacked archive, or no git
         found = [path for path in REPOSITORY.rglob("*") if not _is_generated(path.relative_to(REPOSITORY))]
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+@pytest.fixture(scope="session")
+def within_budget() -> Callable[[str, float, float, str], None]:
+    """Call it with what is counted, how much it is, its budget, and the command that counts it. Budgets are a little
+    above what is counted today: so each change that costs something is one that somebody has decided. They are those of
+    CPython 3.11, for another one calls and holds other things: there nothing is held against them."""
+    if sys.version_info[:2] != COUNTED_ON:
+        pytest.skip(f"budgets of counted work are those of CPython {'.'.join(map(str, COUNTED_ON))}")
+
+    def check(what: str, counted: float, budget: float, see: str) -> None:
+        assert counted <= budget, (
+            f"{what}: {counted:g}, and the budget is {budget:g}. What is done more than before, and must it be? "
+            f"`{see}` counts it, here and in a checkout of before. Raise the budget only for something that is worth "
+            "it, in the change that brings it, and say there for what"
+        )
+        assert counted > budget / 2, (
+            f"{what}: only {counted:g} of {budget:g}. If that much was saved, lower the budget so that it stays saved; "
+            f"if not, `{see}` does not count any more what it should"
+        )
+
+    return check
 
 
 def _is_generated(path: Path) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import pickle
 import re
 import textwrap
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from karenina_core import ModelIdentity, TaskIdentity, VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.identity import canonical_json, question_urn, template_id
-from karenina_core.model.result import PARTS, ChecksPart, GenerationPart, MetadataPart, TemplatePart
+from karenina_core.model.result import PARTS, ChecksPart, GenerationPart, MetadataPart, TemplatePart, TrailEntry
 
 ME = ModelIdentity("litellm", "m")
 METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME)
@@ -58,6 +60,41 @@ def test_unknown_fields_and_wrong_types_are_refused_with_their_paths() -> None:
     assert told["template.verify_result"] == "expected true or false, got 'yes'"
     assert told["metadata.question_id"] == "is missing"
     assert told["metadata.weather"].startswith("unknown setting")
+
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.binary(max_size=3) | st.builds(TrailEntry),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), NESTED, max_size=4))
+@settings(deadline=None)
+def test_tables_of_anything_become_plain_data_all_the_way_down(table: dict[str, Any]) -> None:
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        if isinstance(value, TrailEntry):
+            return {"stage": value.stage, "status": value.status, "reason": value.reason, "seconds": value.seconds}
+        return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+    result = VerificationResult(metadata=METADATA, extensions={"mine": table})
+    data = unstructure(result)
+    assert data["extensions"] == {"mine": plain(table)}
+    assert data["extensions"]["mine"] is not table
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def test_names_that_are_no_texts_are_written_as_what_they_stand_for() -> None:
+    table = {"counts": {Colour.RED: 2, "blue": [{Colour.RED: Colour.RED}]}}
+    data = unstructure(VerificationResult(metadata=METADATA, extensions={"mine": table}))
+    assert data["extensions"] == {"mine": {"counts": {"red": 2, "blue": [{"red": "red"}]}}}
 
 
 # Names that read through

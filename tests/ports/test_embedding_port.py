@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from karenina_core.errors import PortError
-from karenina_core.ports.embedding import Embedder, Embeddings, cosine
+from karenina_core.ports.calls import embeddings_from, embeddings_to
+from karenina_core.ports.embedding import Embedder, Embeddings, NamedEmbedder, cosine
 
 NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False)
 PAIRS = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(NUMBERS, min_size=n, max_size=n)] * 2))
@@ -70,3 +73,41 @@ def test_an_embedder_is_known_by_its_two_methods() -> None:
 
     assert isinstance(Constant(), Embedder)
     assert not isinstance(object(), Embedder)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        ([[1.0, 0.0], [1.0]], "vectors of 2 and 1 numbers"),
+        ([[1.0, 0.0], [0.0, 0.0]], "no direction"),
+        ([[math.nan, 1.0], [1.0, 1.0]], "no direction"),
+        ([[math.inf, 1.0], [1.0, 1.0]], "no end"),
+        ([[10**400, 1.0], [1.0, 1.0]], "no number"),
+        ([["a", 1.0], [1.0, 1.0]], "no number"),
+        ([None, [1.0, 1.0]], "no number"),
+    ],
+)
+def test_vectors_that_can_be_compared_with_nothing_are_refused_where_they_come_from(vectors: Any, words: str) -> None:
+    class Odd:
+        def __init__(self, vectors: Any) -> None:
+            self.vectors = vectors
+
+        async def aembed(self, texts: list[str]) -> Embeddings:
+            return Embeddings(vectors=tuple(self.vectors), model="m")
+
+    for given_ in (vectors, vectors[::-1]):
+        with pytest.raises(PortError, match="vectors of .* numbers" if len(words) > 15 else words) as caught:
+            asyncio.run(NamedEmbedder(Odd(given_), "odd", "m").aembed(["a", "b"]))
+        assert caught.value.kind == "bad_response"
+    for fine in ([], [[3.0, 4.0], (1, 2)]):
+        found = asyncio.run(NamedEmbedder(Odd(fine), "odd", "m").aembed(["a", "b"][: len(fine)]))
+        assert len(found.vectors) == len(fine)
+
+
+@pytest.mark.parametrize("untold", [True, False])
+def test_what_is_kept_says_only_of_a_reply_that_does_not_tell_its_tokens_that_it_does_not(untold: bool) -> None:
+    """So lines of recordings are as they were before anybody asked for it."""
+    embeddings = Embeddings(vectors=((1.0, 2.0),), model="m", usage_unavailable=untold)
+    data = embeddings_to(embeddings)
+    assert sorted(data) == sorted(["model", "usage", "vectors", *["usage_unavailable"] * untold])
+    assert embeddings_from(data) == embeddings

@@ -14,6 +14,7 @@ from karenina_core.errors import ParseError, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.metered import (
     CallFacts,
     ItemCalls,
@@ -22,7 +23,9 @@ from karenina_core.ports.metered import (
     StoredReply,
     current_item,
 )
-from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities
+from karenina_core.ports.retry import this_call
+from karenina_core.ports.search import SearchResult
+from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities
 from karenina_core.testing import ScriptedLLM
 
 MODEL = ModelConfig(model_name="m", interface="scripted")
@@ -250,3 +253,97 @@ def test_a_stage_of_another_version_asks_anew() -> None:
         for version in ("1", "2", "1")
     ]
     assert contents == ["old", "new", "old"]
+
+
+class Odd:
+    """An embedder of which something comes back that is no number."""
+
+    name, model = "odd", "m"
+
+    async def aembed(self, texts: Any) -> Embeddings:
+        return Embeddings(vectors=(("one",),), model="m", usage=UsageMetadata(3, 0, 3))  # type: ignore[arg-type] # odd
+
+
+def test_vectors_that_are_none_are_a_failure_and_not_kept() -> None:
+    store, lane = Store(), Lane()
+    with pytest.raises(PortError, match="no number"):
+        in_item(lambda: MeteredPort(Odd(), MODEL, lane, store).aembed(["a"]))
+    assert (store.kept, [call.request.task for call, _ in store.failures]) == ({}, ["embedding"])
+    ((_, error),) = lane.left
+    assert isinstance(error, PortError)
+
+
+def test_equal_texts_are_known_by_themselves_whatever_the_question() -> None:
+    class Right(Odd):
+        asked = 0
+
+        async def aembed(self, texts: Any) -> Embeddings:
+            self.asked += 1
+            return Embeddings(vectors=((0.1, 1 / 3),), model="m", usage_unavailable=True)
+
+    store, embedder = Store(), Right()
+    port = MeteredPort(embedder, MODEL, None, store)
+    found = [in_item(lambda: port.aembed(["a"]), ItemCalls(question_id=question)) for question in ("q1", "q2")]
+    assert (embedder.asked, found[0]) == (1, found[1])
+    assert found[1].usage_unavailable, "nobody has told what it took"
+
+
+@define
+class Found:
+    """A search tool."""
+
+    name: str = "archive"
+
+    async def asearch(self, query: str) -> list[SearchResult]:
+        return [SearchResult(content=query)]
+
+
+@pytest.mark.parametrize("what", ["search", "embedder"])
+def test_what_an_agent_asks_from_within_has_attempts_of_its_own(what: str) -> None:
+    class Right(Odd):
+        async def aembed(self, texts: Any) -> Embeddings:
+            return Embeddings(vectors=((1.0,),), model="m")
+
+    store = Store()
+    searching, embedding = MeteredPort(Found(), MODEL, None, store), MeteredPort(Right(), MODEL, None, store)
+
+    @define(eq=False)
+    class Agent:
+        asked: int = 0
+        capabilities = PortCapabilities(supports_tools=True)
+
+        async def ainvoke(self, messages: Any, **facts: Any) -> LLMResponse:
+            self.asked += 1
+            if self.asked == 1:
+                raise PortError("down", kind="server")
+            for _ in range(2):
+                await (searching.asearch("a") if what == "search" else embedding.aembed(["a"]))
+            return LLMResponse(content="there", usage=UsageMetadata(1, 1, 2))
+
+    (client,) = clients(MeteredPort(Agent(), MODEL, None, store))
+    in_item(lambda: client.invoke("generation", ASKED), ItemCalls(question_id="q1"))
+    kept = {call.request.kind: call.inside for call in store.taken}
+    assert kept == {"llm": False, what: True}
+    facts = [(reply.facts.attempts, dict(reply.facts.retries)) for reply in store.kept.values()]
+    assert facts == [(1, {}), (1, {}), (2, {"server": 1})]
+    assert (client.calls[0].attempts, dict(client.calls[0].retries)) == (2, {"server": 1})
+
+
+def test_a_search_leaves_the_attempts_of_the_call_before_it_alone() -> None:
+    store, llm = Store(), ScriptedLLM(PortError("down", kind="server"), "there")
+    port = MeteredPort(Found(), MODEL, None, store)
+    (client,) = clients(MeteredPort(llm, MODEL, None, None))
+
+    async def work() -> Any:
+        await client.invoke("generation", ASKED)
+        before = this_call.get()
+        found = [await port.asearch("a") for _ in range(2)]
+        assert before is not None
+        assert this_call.get() is before
+        return found
+
+    item = ItemCalls(question_id="q1")
+    assert [list(found) for found in in_item(work, item)] == [[SearchResult(content="a")]] * 2
+    ((_, kept), _) = store.kept.items()
+    assert (kept.facts.attempts, dict(kept.facts.retries)) == (1, {})
+    assert (client.calls[0].attempts, dict(client.calls[0].retries)) == (2, {"server": 1})

@@ -92,6 +92,43 @@ def test_a_final_failure_is_not_tried_again() -> None:
     assert attempts.count == 1
 
 
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_a_spared_failure_uses_up_no_attempts_and_leaves_the_wait_to_whoever_gives_out_places(allowed: int) -> None:
+    made = 0
+
+    async def attempt() -> str:
+        nonlocal made
+        made += 1
+        if made <= 10:
+            error = PortError("a storm", kind="server", retry_after=1000.0)
+            error.spared = True
+            raise error
+        if made < 10 + allowed:
+            raise PortError("its own", kind="server")
+        return "answer"
+
+    attempts, waits = Attempts(), World([])
+    policy = RetryPolicy(server=AttemptPolicy(allowed, 0.0, 0.0))
+    found = asyncio.run(
+        with_retries(attempt, policy, max_elapsed=60.0, attempts=attempts, clock=lambda: 0.0, sleep=waits.sleep)
+    )
+    assert (found, attempts.count) == ("answer", 10 + allowed)
+    assert set(waits.waits) == {0.0}
+
+
+def test_what_would_fail_again_in_the_same_way_is_not_spared() -> None:
+    error = PortError("no key", kind="auth")
+    error.spared = True
+    attempts = Attempts()
+
+    async def attempt() -> None:
+        raise error
+
+    with pytest.raises(PortError, match="no key"):
+        asyncio.run(with_retries(attempt, RetryPolicy(), max_elapsed=120, attempts=attempts))
+    assert attempts.count == 1
+
+
 def test_each_kind_has_a_budget_of_its_own() -> None:
     policy = RetryPolicy(rate_limited=AttemptPolicy(3), server=AttemptPolicy(2), timeout=AttemptPolicy(2))
     script: list[Failure] = [*failures("rate_limited", 2), *failures("server", 1), *failures("timeout", 1)]

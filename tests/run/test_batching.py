@@ -23,6 +23,7 @@ from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.ports.batch import BatchState
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import StoredCall
+from karenina_core.run import batching
 from karenina_core.run.batches import Gathered
 from karenina_core.run.batching import SENDING, Batching
 from karenina_core.run.control import RunControl
@@ -38,6 +39,13 @@ from karenina_core.testing import Reply, ScriptedBatches, ServedRequest, applica
 AT_ONCE = RetryPolicy(
     rate_limited=AttemptPolicy(3), timeout=AttemptPolicy(2), server=AttemptPolicy(3), connection=AttemptPolicy(3)
 )
+
+
+@pytest.fixture(autouse=True)
+def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch waits for others that may still come: here half as long, and for a budget a fifth."""
+    monkeypatch.setattr(batching, "SETTLE", 0.1)
+    monkeypatch.setattr(batching, "LOOK_AGAIN", 0.05)
 
 
 def answered(request: ServedRequest) -> Any:
@@ -456,13 +464,13 @@ def test_after_kill_9_before_anything_was_sent_the_calls_are_sent(
 
 
 def test_a_batch_that_the_provider_has_forgotten_is_sent_again_in_a_resumed_run(
-    make_question: Callable[..., Any], plugin_names: set[str], tmp_path: Path
+    make_app: Callable[[], Karenina], make_question: Callable[..., Any], plugin_names: set[str], tmp_path: Path
 ) -> None:
     with ScriptedBatches(answered, held=True) as server:
-        child = Child(server, tmp_path / "run", [make_question(0)], plugin_names)
-        child.run_until(lambda: child.status() == [("sent", "batch_0")], signal.SIGKILL)
+        questions = [make_question(0)]
+        asyncio.run(drained(server, make_app(), questions, tmp_path / "run"))
         server.held, server.batches[0].id = False, "another"
-        results = child.resume()
+        results = Child(server, tmp_path / "run", questions, plugin_names).resume()
         assert outcomes(results) == ["passed"]
         assert any("does not know the batch batch_0" in note for note in results.notes)
 

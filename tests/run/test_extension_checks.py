@@ -14,6 +14,7 @@ from attrs import evolve
 
 from karenina_core import AgenticRubricTrait, LLMRubricTrait, ModelConfig, Rubric, aextend_run, extend_run, resume_run
 from karenina_core.errors import ConfigError
+from karenina_core.run.answers import ReplayStore
 from karenina_core.run.extension_checks import added_traits, changes, check_folders, prior_of
 from karenina_core.run.fingerprint import fingerprint
 from karenina_core.run.runner import Destination
@@ -199,3 +200,18 @@ def test_another_run_in_the_place_of_the_extended_one_is_noticed(world: Make, tm
     path.write_text(json.dumps({**manifest, "extends": told}), "utf-8")
     with pytest.raises(ConfigError, match="holds another run"):
         resume_run(tmp_path / "more", **about)
+
+
+def test_models_are_asked_for_answers_that_were_not_given_only_where_that_is_said(world: Make, tmp_path: Path) -> None:
+    here = world(questions=2)
+    first = here.run(destination=Destination(run_dir=tmp_path / "first"))
+    here.run(destination=Destination(run_dir=tmp_path / "given"), answers=ReplayStore.from_results(first))
+    about: dict[str, Any] = {"benchmark": here.benchmark, "app": here.app, "config": here.config(replicate_count=2)}
+    before = len(here.answerer.calls)
+    with pytest.raises(ConfigError, match="ask_missing=True of extend_run"):
+        extend_run(tmp_path / "given", run_dir=tmp_path / "refused", **about)
+    assert len(here.answerer.calls) == before
+    assert len(extend_run(tmp_path / "given", run_dir=tmp_path / "more", ask_missing=True, **about)) == 4
+    assert len(here.answerer.calls) == before + 2
+    with pytest.raises(ConfigError, match="given none"):
+        extend_run(tmp_path / "first", run_dir=tmp_path / "refused", ask_missing=True, **about)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import LLMRubricTrait, ModelConfig, Rubric, hookimpl
+from karenina_core import LLMRubricTrait, ModelConfig, Rubric, hookimpl, neutral
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.plugin import hookspecs
 from karenina_core.run.fingerprint import code_digest, differences, fingerprint
 
 Make = Callable[..., Any]
@@ -156,3 +157,38 @@ def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(wo
     assert {"karenina-core", "verify-template", "declarative-runtime", "answering"} <= set(code)
     assert not [name for name in code if "Looks" in name or "looks" in name]
     assert code["karenina-core"]["digest"]
+
+
+WRAPPING = [
+    *("karenina_wrap_port", "karenina_wrap_agent", "karenina_wrap_embedder", "karenina_wrap_search_tool"),
+    *("karenina_wrap_tool_server", "karenina_wrap_stage"),
+]
+
+
+def wrapping(hook: str, mark: Callable[[Any], Any] = lambda function: function) -> Any:
+    def stands_in_front() -> None:
+        """Leaves everything as it is."""
+
+    return type("Stands", (), {hook: staticmethod(hookimpl(mark(stands_in_front)))})()
+
+
+@pytest.mark.parametrize("hook", WRAPPING)
+def test_what_stands_in_front_of_models_and_stages_is_in_it(world: Make, hook: str) -> None:
+    without, there = of(world()), of(world(wrapping(hook)))
+    (name,) = set(there["code"]) - set(without["code"])
+    assert differences(without, there) == [f"the plugin '{name}' is new"]
+    assert differences(there, without) == [f"the plugin '{name}' is gone"]
+
+
+@pytest.mark.parametrize("hook", WRAPPING)
+def test_what_only_traces_or_records_may_come_and_go(world: Make, hook: str) -> None:
+    assert differences(of(world()), of(world(wrapping(hook, neutral)))) == []
+
+
+def test_what_surrounds_items_cannot_change_their_results(world: Make) -> None:
+    assert differences(of(world()), of(world(wrapping("karenina_wrap_item")))) == []
+
+
+def test_no_hook_that_wraps_is_forgotten() -> None:
+    hooks = {name for name in vars(hookspecs) if name.startswith("karenina_wrap_")}
+    assert hooks == {*WRAPPING, "karenina_wrap_item"}

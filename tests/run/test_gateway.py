@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -321,6 +322,74 @@ def test_a_longer_wait_than_a_call_has_is_told_at_once() -> None:
     assert (error.kind, error.retry_after) == ("rate_limited", 86400.0)
     assert "86400 s" in str(error)
     assert "retry_max_elapsed_seconds" in str(error)
+
+
+def test_such_a_wait_closes_the_way_to_that_model_for_all_who_wait_and_to_no_other() -> None:
+    async def main() -> tuple[list[Any], Gateway, PortError]:
+        way = gateway(model("a"), answerer_concurrency_limits=1)
+        lanes = {name: way.lane(model(name)) for name in "ab"}
+        first = await place_in(lanes["a"])
+        made = Calls(way)
+        waiting = [asyncio.create_task(made.make(lanes[name], name)) for name in "aaab"]
+        await settle()
+        refused = PortError("later", kind="rate_limited", retry_after=300.0)
+        first.leave(None, refused)
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+        assert now() == 1.0, "nobody waits, except for the answer of the other"
+        await asyncio.sleep(1000.0)
+        with pytest.raises(PortError, match="300 s"):
+            await lanes["a"].enter(call())
+        return told, way, refused
+
+    told, way, refused = run(main)
+    assert [getattr(error, "final", None) for error in told] == [True, True, True, None]
+    assert refused.spared, "it is told the same when it asks again"
+    assert (way.is_closed(model("a")), way.is_closed(model("b")), way.is_closed(model("c"))) == (True, False, False)
+    (why,) = way.left_undone
+    assert re.search(r"^openai_endpoint:a .* for 300 s \(until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)", why)
+
+
+def test_a_provider_that_works_on_long_calls_and_takes_no_others_is_not_given_up() -> None:
+    async def main() -> tuple[float, tuple[str, ...]]:
+        way = gateway(retry_max_elapsed_seconds=120.0)
+        lane, other, made = way.lane(model("a")), way.lane(model("b")), Calls(way)
+        long, refused = await place_in(lane), await place_in(lane)
+        await asyncio.sleep(0.1)
+        refused.leave(None, PortError("one at a time", kind="rate_limited"))
+        waiting = asyncio.create_task(made.make(lane))
+        await asyncio.sleep(150.0)
+        await made.make(other, "b")  # whenever a call ends, somebody looks who may begin
+        long.leave(FACTS, None)
+        await waiting
+        return made.begun[-1][0], way.left_undone
+
+    assert run(main) == (pytest.approx(151.1), ())
+
+
+def test_a_pause_that_nobody_asked_for_is_not_told_as_one() -> None:
+    async def main() -> PortError:
+        way = gateway(retry_max_elapsed_seconds=0.05)
+        lane = way.lane(model())
+        for at in (0.0, 0.5):  # and the lane pauses for 0.1 s, then for 0.2 s
+            await asyncio.sleep(at)
+            (await place_in(lane)).leave(None, PortError("slowly", kind="rate_limited"))
+        with pytest.raises(PortError) as caught:
+            await lane.enter(call())
+        assert now() == pytest.approx(0.7)
+        return caught.value
+
+    assert "has refused every call" in str(run(main))
+
+
+def test_no_wait_is_too_long_to_be_told() -> None:
+    async def main() -> tuple[str, ...]:
+        way = gateway()
+        (await place_in(way.lane(model()))).leave(None, PortError("never", kind="rate_limited", retry_after=1e300))
+        with pytest.raises(PortError, match="alone"):
+            await way.lane(model()).enter(call())
+        return way.left_undone
+
+    assert "until" not in run(main)[0]
 
 
 def test_a_cancelled_call_that_was_just_given_its_place_gives_it_back() -> None:

@@ -247,7 +247,7 @@ def test_at_whichever_call_a_budget_is_used_up_the_run_that_is_gone_on_with_is_t
             part = benchmark.run_verification(evolve(config, budget_tokens=most * EACH), run_dir=run_dir, **facts)
             assert {str(result.outcome) for result in part} <= {"passed", "error(budget)"}
             assert not any(errors_of_traits(result) for result in part if str(result.outcome) == "passed")
-            lacking += any(note.startswith("begun, and finished when") for note in part.notes)
+            lacking += any(note.startswith("left until") for note in part.notes)
             rest = resume_run(run_dir, benchmark=benchmark, config=config, app=app)
             assert what_came_of(rest) == what_came_of(whole)
         assert lacking > 0

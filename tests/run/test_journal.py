@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
+from karenina_core.run.journal_bodies import DICTIONARY, Bodies
 from karenina_core.run.journal_check import check
+from karenina_core.run.journal_export import recording_lines
 from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES
+from karenina_core.run.journal_rows import CALLS, FAILURES, META
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
@@ -83,12 +86,13 @@ def test_who_wants_what_is_being_asked_waits_for_it(tmp_path: Path, ending: str)
                 await journal.put(call(), ANSWER, FACTS)
 
         await asyncio.gather(*(one(number) for number in range(20)))
-        assert len(asked) == (1 if ending == "put" else 4)
+        # After the first failure two ask, and after theirs four.
+        assert len(asked) == (1 if ending == "put" else 7)
         await journal.aclose()
         with JournalReader.open(tmp_path) as reader:
-            assert len(list(reader.rows(CALLS))) == 1
+            assert len(list(reader.rows(CALLS))) == (1 if ending == "put" else 4)
             failures = list(reader.rows(FAILURES))
-        assert [row["error"] for row in failures] == ["rate_limited"] * (len(asked) - 1)
+        assert [row["error"] for row in failures] == ["rate_limited"] * (0 if ending == "put" else 3)
         assert {(row["status"], row["message"]) for row in failures} <= {(429, "PortError: busy")}
 
     run(work())
@@ -98,15 +102,15 @@ def test_nobody_waits_for_someone_who_was_cancelled(tmp_path: Path) -> None:
     async def work() -> None:
         journal = Journal.open(tmp_path)
         assert await journal.take(call()) is None
-        waiting = [asyncio.create_task(journal.take(call())) for _ in range(3)]
+        waiting = [asyncio.create_task(journal.take(call())) for _ in range(4)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         journal.failed(call(), asyncio.CancelledError(), CallFacts())
-        assert await waiting[1] is None
+        assert [await waiting[number] for number in (1, 2)] == [None, None], "an attempt that came to nothing"
         putting = asyncio.create_task(journal.put(call(), ANSWER, FACTS))
         await asyncio.sleep(0)
         putting.cancel()  # it was paid for, and is kept
-        found = await waiting[2]
+        found = await waiting[3]
         assert found is not None
         assert found.outcome == ANSWER
         assert journal.ledger.total.failed == 1
@@ -353,6 +357,36 @@ def test_rows_that_wait_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monke
             assert len(list(reader.rows(FAILURES))) == 1000
 
     run(work())
+
+
+def test_bodies_are_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compress takes as long as all else that is done for a reply, and other threads can run meanwhile."""
+    threads = set()
+    packed = Bodies.packed
+
+    def watched(self: Bodies, kind: str, text: str) -> bytes:
+        threads.add(threading.current_thread())
+        return packed(self, kind, text)
+
+    monkeypatch.setattr(Bodies, "packed", watched)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for number in range(40):
+            text = f"{number} {'word ' * 200}"
+            await journal.take(call(text))
+            await journal.put(call(text), ANSWER, FACTS)
+            journal.failed(call("Why?"), PortError("busy"), CallFacts())
+        await journal.put_result(Done("t", 1, "r", "passed", None), json.dumps({"text": "word " * 900}))
+        await journal.aclose()
+
+    run(work())
+    assert threads
+    assert threading.main_thread() not in threads
+    with JournalReader.open(tmp_path) as reader:
+        kinds = {str(row.id) for row in reader.rows(META) if str(row.id).startswith(DICTIONARY)}
+        assert kinds == {f"{DICTIONARY}generation"}
+        assert len(list(recording_lines(reader))) == 40
 
 
 def test_a_closed_journal_says_so(tmp_path: Path) -> None:

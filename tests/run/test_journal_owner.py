@@ -26,6 +26,30 @@ with RunLock(Path(sys.argv[1])):
     time.sleep(60)
 """
 
+ELSEWHERE = """\
+import importlib, os, pkgutil, signal, sys
+import asyncio, multiprocessing, sqlite3, subprocess, tempfile  # parts of Python have their own ways there
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty"):
+    sys.modules[name] = None
+for name in ("pread", "pwrite", "fork", "register_at_fork", "killpg", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+    delattr(os, name)
+for name in ("SIGKILL", "SIGHUP", "SIGALRM", "SIGUSR1"):
+    delattr(signal, name)
+import karenina_core
+for module in pkgutil.walk_packages(karenina_core.__path__, "karenina_core."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from pathlib import Path
+from karenina_core.errors import RunDirectoryError
+from karenina_core.run.journal_check import check
+from karenina_core.run.owner import RunLock
+assert check(sys.argv[1]).sound
+try:
+    RunLock(Path(sys.argv[1])).acquire()
+except RunDirectoryError as error:
+    print(error)
+"""
+
 
 @contextmanager
 def owner(folder: Path) -> Iterator[subprocess.Popen[str]]:
@@ -118,3 +142,11 @@ def test_where_nobody_ever_was_there_is_no_owner(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="cannot be written"):
         RunLock(tmp_path / "nothing").acquire()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_system_without_such_locks_can_read_runs_and_is_told_why_it_cannot_write_them(tmp_path: Path) -> None:
+    """As Windows: what is missing there is taken away here."""
+    Journal.open(tmp_path, run_id="the run").close()
+    told = subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert told.stderr == ""
+    assert "run this on Linux or macOS" in told.stdout

@@ -31,7 +31,10 @@ from karenina_core import (
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError, UnknownName
 from karenina_core.run import repairs, undoing
 from karenina_core.run.answers import ReplayStore
+from karenina_core.run.journal_check import check
 from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_rows import CALLS, RESULTS
+from karenina_core.run.journal_salvage import put_in_place, salvage
 from karenina_core.run.owner import RunLock
 from karenina_core.run.repair import begun_repair, planned_repair
 from karenina_core.run.resume import Changed, Wanted, configured_by
@@ -430,6 +433,48 @@ def test_a_repair_that_ended_before_that_was_written_down_is_only_written_down(w
     assert len(resumed(here, run)) == 3
     assert len(here.judge.calls) == asked
     assert manifest(run)["repairs"] == [name]
+
+
+def test_a_repair_is_taken_back_also_where_the_journal_cannot_be_read_any_more(world: Make, tmp_path: Path) -> None:
+    here, run = world(questions=3), tmp_path / "run"
+    finished(here, run)
+    before = lines(run)
+    interrupted(here, run, 1, ALL, "live")
+    data = bytearray((run / "journal.sqlite").read_bytes())
+    data[data.index(b"CREATE TABLE") + 2] ^= 128
+    (run / "journal.sqlite").write_bytes(data)
+    with pytest.raises(RunDirectoryError, match="karenina doctor"):
+        resumed(here, run)
+    undo_repair(run)
+    assert lines(run) == before
+    assert check(run).problems == ()
+
+
+@pytest.mark.parametrize("mode", ["replay", "live"])
+def test_a_repair_goes_on_after_its_journal_was_saved(world: Make, tmp_path: Path, mode: Any) -> None:
+    """What was lost was from before it: nothing is asked a third time, and the repair ends."""
+    here, run, other = world(questions=4), tmp_path / "run", tmp_path / "other"
+    finished(here, run, concurrency=1)
+    shutil.copytree(run, other)
+    interrupted(here, run, 2, ALL, mode)
+    asked = len(here.judge.calls)
+    path = run / "journal.sqlite"
+    data = bytearray(path.read_bytes())
+    with JournalReader.open(run) as reader:
+        lost = [row.body for row in reader.rows(CALLS) if row["task"] == "parsing" and row.id <= 8][:3]
+        lost.append(next(row.body for row in reader.rows(RESULTS) if row.id <= 4))
+    for body in lost:
+        assert data.count(body) >= 1
+        data[data.index(body) + 9] ^= 1
+    path.write_bytes(data)
+    put_in_place(run, salvage(path, run / "saved.sqlite"))
+    assert check(run).problems == ()
+    resumed(here, run)
+    assert len(here.judge.calls) == asked + 4 - 2
+    assert (len(manifest(run)["repairs"]), manifest(run)["repair"]) == (1, None)
+    repaired(here, other, mode=mode)
+    assert lines(run) == lines(other)
+    assert check(run).problems == ()
 
 
 def test_a_repair_whose_record_is_gone_is_not_forgotten(world: Make, tmp_path: Path) -> None:

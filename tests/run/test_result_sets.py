@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
+from karenina_core.cli.summary import model_parts
 from karenina_core.errors import UnknownName
 from karenina_core.model.result import (
     DeepJudgmentPart,
@@ -23,6 +24,7 @@ from karenina_core.model.result import (
     TemplatePart,
 )
 from karenina_core.run.prepare import LeftOut
+from karenina_core.run.summary import Tally
 from karenina_core.testing import application, strategies
 
 LAW = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -297,3 +299,21 @@ def test_an_outcome_that_there_is_not_is_no_empty_set() -> None:
 def test_a_single_replicate_needs_no_list() -> None:
     whole = VerificationResultSet([result(replicate=number) for number in (1, 2, 1)])
     assert [len(whole.filter(replicates=number)) for number in (1, 2, 3)] == [2, 1, 0]
+
+
+def test_results_are_counted_once_however_often_numbers_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    add = Tally.add
+
+    def watched(tally: Tally, found: VerificationResult, position: int | None = None) -> None:
+        counted.append(found.metadata.question_id)
+        add(tally, found, position)
+
+    monkeypatch.setattr(Tally, "add", watched)
+    found = VerificationResultSet([result("q1"), result("q2")])
+    assert [found.get_summary()["num_results"], found.tally.calls, found.usage_by_task()] == [2, 0, {}]
+    assert model_parts(found)
+    assert counted == ["q1", "q2"]
+    for others in (evolve(found, results=[result("q3")]), found[:1], found.filter(question_ids="q2")):
+        assert others.get_summary()["num_results"] == 1, "other results are counted anew"
+    assert counted == ["q1", "q2", "q3", "q1", "q2"]

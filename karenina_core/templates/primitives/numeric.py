@@ -50,6 +50,8 @@ def _shortened(text: str) -> str:
 
 def read_number(value: Any) -> int | float:
     """A number, also from a text that is one. Truth values and NaN are no numbers: TypeError, ValueError."""
+    if type(value) is int:
+        return value
     if isinstance(value, str):
         return _number_in(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):

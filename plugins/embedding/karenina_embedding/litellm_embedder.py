@@ -50,6 +50,8 @@ class LiteLLMSettings:
     """The environment variable that holds the key; the provider's own by default."""
     timeout: float = field(default=60.0, validator=validators.gt(0))
     """Seconds for one attempt. How often it is tried is the run's retry policy."""
+    input_cost_per_token: float | None = field(default=None, validator=validators.optional(validators.ge(0)))
+    """US dollars, where litellm knows no price of the model; 0 for a server of your own."""
 
 
 class LiteLLM:
@@ -68,6 +70,11 @@ class LiteLLM:
     @property
     def _where(self) -> str:
         return f"{self._route} at {self.settings.api_base}" if self.settings.api_base else self._route
+
+    @property
+    def tells_cost(self) -> bool:
+        """litellm knows prices of providers, and nobody but the settings knows that of a server."""
+        return self.settings.input_cost_per_token is not None or self.settings.api_base is None
 
     def problem(self) -> str | None:
         if missing := [package for package in ("litellm", "openai") if not is_installed(package)]:
@@ -96,7 +103,7 @@ class LiteLLM:
             raise PortError(late, kind="timeout") from None
         except Exception as error:  # what litellm raises has no common base, and its texts may hold the key
             raise port_error(error, where=self._where, secrets=self._secrets(), before=before) from None
-        return _embeddings(response, self.model, self._where)
+        return _embeddings(response, self.model, self._where, self.settings.input_cost_per_token)
 
     @asynccontextmanager
     async def _arguments(self) -> AsyncIterator[dict[str, Any]]:
@@ -163,7 +170,7 @@ def _client(base: str | None, key: str | None) -> Any:
     )
 
 
-def _embeddings(response: Any, model: str, where: str) -> Embeddings:
+def _embeddings(response: Any, model: str, where: str, cost_per_token: float | None) -> Embeddings:
     """The vectors of a `litellm.EmbeddingResponse`, in the order of the texts. Raises PortError (`bad_response`)."""
     body = response.model_dump(warnings=False)
     try:
@@ -175,5 +182,7 @@ def _embeddings(response: Any, model: str, where: str) -> Embeddings:
     tokens = (body.get("usage") or {}).get("prompt_tokens") or 0
     cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
     price = float(cost) if isinstance(cost, int | float) and cost > 0 else None  # litellm's 0 is a price it misses
+    if price is None and cost_per_token is not None and (tokens or not cost_per_token):
+        price = tokens * cost_per_token
     usage = UsageMetadata(tokens, 0, tokens, cost_usd=price, model=used)
-    return Embeddings(vectors=vectors, model=used, usage=usage)
+    return Embeddings(vectors=vectors, model=used, usage=usage, usage_unavailable=not tokens)

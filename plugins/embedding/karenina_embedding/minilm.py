@@ -33,6 +33,8 @@ _networks: list[Network] = []
 class MiniLM:
     """An `Embedder` of one model. It reads the first 256 word pieces of a text, about 200 English words."""
 
+    needs_provider = False
+
     def __init__(self, model: str) -> None:
         self.model = model
 

@@ -27,6 +27,8 @@ class SentenceTransformers:
     (`retry_max_elapsed_seconds`), the items of that time go without; download the model beforehand.
     """
 
+    needs_provider = False
+
     def __init__(self, model: str) -> None:
         self.model = model
         self._lock = threading.Lock()

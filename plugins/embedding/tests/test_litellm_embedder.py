@@ -118,6 +118,24 @@ def test_the_price_is_litellms_where_it_knows_one(server: EmbeddingServer) -> No
     assert found.usage.cost_usd == pytest.approx(5 * 0.02e-6)
 
 
+def test_a_price_of_ones_own_counts_where_litellm_knows_none(server: EmbeddingServer) -> None:
+    assert embedded(server, "a", input_cost_per_token=0.5).usage.cost_usd == 2.5
+    assert embedded(server, "a", input_cost_per_token=0.0).usage.cost_usd == 0.0
+    known = embedded(server, "a", model="text-embedding-3-small", input_cost_per_token=0.5)
+    assert known.usage.cost_usd == pytest.approx(5 * 0.02e-6)
+
+
+@pytest.mark.parametrize(("price", "cost"), [(None, None), (0.5, None), (0.0, 0.0)])
+def test_tokens_that_nobody_tells_are_unknown(server: EmbeddingServer, price: float | None, cost: float | None) -> None:
+    def script(body: dict[str, Any]) -> Answer:
+        status, said, headers = vectors(body)
+        return status, {name: value for name, value in said.items() if name != "usage"}, headers
+
+    server.script = script
+    found = embedded(server, "a", input_cost_per_token=price)
+    assert (found.usage_unavailable, found.usage.cost_usd) == (True, cost)
+
+
 def test_the_model_that_answered_is_the_one_that_counts(server: EmbeddingServer) -> None:
     server.script = lambda body: (200, {**vectors(body)[1], "model": "m-2025"}, {})
     assert embedded(server, "a").model == "m-2025"
@@ -243,10 +261,25 @@ def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert LiteLLM("openai/m", evolve(settings, api_key_env=None)).problem() is None
 
 
+@pytest.mark.parametrize(
+    ("told", "settings"),
+    [
+        (True, LiteLLMSettings()),
+        (True, LiteLLMSettings(input_cost_per_token=0.0)),
+        (True, LiteLLMSettings(api_base=NOWHERE, input_cost_per_token=0.0)),
+        (False, LiteLLMSettings(api_base=NOWHERE)),
+    ],
+)
+def test_what_a_server_of_ones_own_costs_is_told_where_the_settings_say_it(
+    told: bool, settings: LiteLLMSettings
+) -> None:
+    assert LiteLLM("openai/m", settings).tells_cost is told
+
+
 def test_its_settings_are_checked_and_reach_it_through_the_application() -> None:
     tables = {"embedder-litellm": {"api_base": NOWHERE, "timeout": 5.0}}
     app = application(installed=["embedder-litellm"], settings=tables)
-    assert app.embedder("litellm", "m").settings == LiteLLMSettings(api_base=NOWHERE, timeout=5.0)
+    assert app.embedder("litellm", "m").inner.settings == LiteLLMSettings(api_base=NOWHERE, timeout=5.0)
     with pytest.raises(ConfigError, match="timeout"):
         application(installed=["embedder-litellm"], settings={"embedder-litellm": {"timeout": 0.0}})
 

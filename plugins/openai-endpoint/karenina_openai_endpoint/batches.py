@@ -12,6 +12,7 @@ import re
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from karenina_core.ports.batch import BatchCall, BatchState, BatchStatus
 from karenina_core.ports.openai_wire import error_from_wire, json_from_wire, reply_from_wire
 
 from .body import pieces, too_large, whole
-from .port import OpenAIEndpoint
+from .port import AT_ONCE, OpenAIEndpoint
 from .settings import api_url
 
 __all__ = ["OpenAIBatches"]
@@ -86,8 +87,9 @@ class OpenAIBatches(OpenAIEndpoint):
     async def _upload(self, name: str, calls: Sequence[BatchCall]) -> str:
         """Returns the id of the file."""
         boundary = uuid.uuid4().hex
-        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        return _id(await self._asked("POST", "/files", data=_form(boundary, name, calls), headers=kind), "file")
+        form = _form(boundary, name, calls)
+        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
+        return _id(await self._asked("POST", "/files", data=form, headers=kind), "file")
 
     async def find(self, name: str) -> str | None:
         after = ""
@@ -116,7 +118,6 @@ class OpenAIBatches(OpenAIEndpoint):
         problems = _problems(batch) if status == "failed" else []
         return BatchState(
             status=status,
-            total=_count(counts, "total"),
             completed=_count(counts, "completed"),
             failed=_count(counts, "failed"),
             problem=problems[0][1] if problems else None,
@@ -142,13 +143,16 @@ class OpenAIBatches(OpenAIEndpoint):
         shown = url.split("?")[0]
         return (f"{url}{'&' if '?' in url else '?'}{query}" if query else url), shown
 
-    async def _asked(self, method: str, path: str, **request: Any) -> Mapping[str, Any]:
+    async def _asked(
+        self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Mapping[str, Any]:
         """The JSON object that a request is answered with. Raises PortError."""
         url, shown = self._at(path)
         where = f"{method} {shown}"
         with self._failures(where):
-            async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._opened().request(method, url, allow_redirects=False, **request)
+            async with asyncio.timeout(self._endpoint.timeout) as limit:
+                sent = data if data is None or len(data) <= AT_ONCE else self._sent(data, limit)
+                response = await self._opened().request(method, url, data=sent, headers=headers, allow_redirects=False)
                 await self._accepted(response, where)
                 try:
                     found = json_from_wire(await whole(response, self._endpoint.limit))
@@ -157,6 +161,14 @@ class OpenAIBatches(OpenAIEndpoint):
             if not isinstance(found, dict):
                 raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(found))
             return found
+
+    async def _sent(self, data: bytes, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+        """The same in pieces. Each that is taken begins the time limit anew: as for a file that comes, see `_next`."""
+        clock = asyncio.get_running_loop().time
+        for begin in range(0, len(data), AT_ONCE):
+            yield data[begin : begin + AT_ONCE]
+            with suppress(RuntimeError):  # it is over, and nobody waits for what is still to be sent
+                limit.reschedule(clock() + self._endpoint.timeout)
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
         """The lines of a file, as they arrive; of one that is longer than a reply may be, only the beginning."""

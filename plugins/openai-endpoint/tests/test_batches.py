@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import socket
 import threading
+import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 from karenina_openai_endpoint.batches import OpenAIBatches
@@ -28,6 +30,8 @@ SCHEMA = {"type": "object", "properties": {"capital": {"type": "string"}}, "requ
 ASK = [Message.system("Be exact."), Message.user("Capital of France?")]
 AS_DATA = OutputFormat("json_schema", SCHEMA)
 BY_TOOL = OutputFormat("tool_call", SCHEMA)
+LARGE, PAUSE, LIMIT = 20, 0.03, 1.5
+"""Megabytes of a file, seconds before each quarter of one, and those that a request may take."""
 
 
 def config(url: str, **fields: Any) -> ModelConfig:
@@ -85,7 +89,7 @@ def echo(request: ServedRequest) -> str:
 def test_calls_are_sent_as_a_file_and_their_replies_come_back_by_their_ids() -> None:
     with ScriptedBatches(echo, polls=2) as server:
         state, found = together(server)
-        assert (state.status, state.total, state.completed, state.failed) == ("ended", 3, 3, 0)
+        assert (state.status, state.completed, state.failed) == ("ended", 3, 0)
         port = OpenAIBatches(config(server.url))
         assert {name: port.decode(reply).content for name, reply in found.items()} == {
             f"call-{n}": f"To Question {n} — é?" for n in range(3)
@@ -370,3 +374,79 @@ def test_the_key_and_the_place_are_those_of_the_model() -> None:
         url = f"{server.url.removesuffix('/v1')}/v1/chat/completions"
         assert use(url, lambda port: port.submit("name", calls(port, 1))) == "batch_0"
         assert [path for _, path in server.asked] == ["/files", "/batches"]
+
+
+class SlowReader(BaseHTTPRequestHandler):
+    """Takes what is sent in pieces, with a pause before each, up to a number of bytes."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, SlowServer)
+        left = int(self.headers["Content-Length"])
+        while left and server.taken < server.most:
+            time.sleep(PAUSE)
+            left -= (count := len(self.rfile.read(min(left, 256 * 1024))))
+            server.taken += count
+        if left:
+            server.over.wait(60.0)
+            return
+        told = json.dumps({"id": "slow"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    def log_message(self, *arguments: Any) -> None: ...
+
+
+class SlowServer(ThreadingHTTPServer):
+    def __init__(self, most: int) -> None:
+        super().__init__(("127.0.0.1", 0), SlowReader, bind_and_activate=False)
+        self.most, self.taken, self.over, self.hung_up = most, 0, threading.Event(), threading.Event()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # what nobody takes is not sent either
+        self.server_bind()
+        self.server_activate()
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.hung_up.set()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def sent_to(self, request_timeout: float) -> str:
+        """Send a large batch there."""
+        large = [BatchCall(f"call-{n}", json.dumps("x" * 1_000_000)) for n in range(LARGE)]
+
+        async def work(port: OpenAIBatches) -> str:
+            try:
+                return await port.submit("name", large)
+            except PortError:  # let the connection end before its loop does
+                self.over.set()
+                await asyncio.to_thread(self.hung_up.wait, 60.0)
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                raise
+
+        return use(f"http://127.0.0.1:{self.server_port}/v1", work, request_timeout=request_timeout)
+
+
+def test_a_large_file_may_take_longer_than_a_request_as_long_as_it_moves() -> None:
+    assert LARGE * 1_000_000 / (256 * 1024) * PAUSE > 1.5 * LIMIT, "it takes longer than the limit"
+    with SlowServer(most=10**12) as server:
+        assert server.sent_to(LIMIT) == "slow"
+        assert server.taken > LARGE * 1_000_000
+
+
+def test_a_file_that_stands_still_is_given_up_after_the_time_limit_of_a_request() -> None:
+    with SlowServer(most=1_000_000) as server, pytest.raises(PortError) as caught:
+        server.sent_to(0.5)
+    assert caught.value.kind == "timeout"
+    assert "within 0.5 s (request_timeout)" in str(caught.value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core import ModelConfig, hookimpl
+from karenina_core import ModelConfig, hookimpl, neutral
 
 NAME = "opentelemetry"
 
@@ -44,6 +44,7 @@ def karenina_wrap_item(app: Any) -> Any | None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
     if not _is_on(app):
         return None
@@ -53,6 +54,7 @@ def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
     if not _is_on(app):
         return None
@@ -63,6 +65,7 @@ def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> Any | None:
     if not _is_on(app):
         return None
@@ -73,6 +76,7 @@ def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> An
 
 
 @hookimpl
+@neutral
 def karenina_wrap_agent(model: ModelConfig, app: Any) -> Any | None:
     if not _is_on(app):
         return None

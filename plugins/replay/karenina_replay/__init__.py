@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ModelConfig, hookimpl
+from karenina_core import ModelConfig, hookimpl, neutral
 
 NAME = "replay"
 
@@ -16,6 +16,7 @@ def karenina_register_settings(registry: Any) -> None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
     settings = app.settings(NAME)
     if settings is None or not (settings.record or settings.replay):
@@ -26,6 +27,7 @@ def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> Any | None:
     settings = app.settings(NAME)
     if settings is None or not (settings.record or settings.replay):
@@ -36,6 +38,7 @@ def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> An
 
 
 @hookimpl
+@neutral
 def karenina_wrap_search_tool(tool: Any, name: str, app: Any) -> Any | None:
     settings = app.settings(NAME)
     if settings is None or not (settings.record or settings.replay):
@@ -46,6 +49,7 @@ def karenina_wrap_search_tool(tool: Any, name: str, app: Any) -> Any | None:
 
 
 @hookimpl
+@neutral
 def karenina_wrap_tool_server(server: Any, name: str, app: Any) -> Any | None:
     settings = app.settings(NAME)
     if settings is None or not (settings.record or settings.replay):

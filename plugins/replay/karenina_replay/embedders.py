@@ -33,6 +33,14 @@ class RecordingEmbedder:
     model: str
     writer: Writer
 
+    @property
+    def needs_provider(self) -> bool:
+        return bool(getattr(self.inner, "needs_provider", True))
+
+    @property
+    def tells_cost(self) -> bool:
+        return bool(getattr(self.inner, "tells_cost", False))
+
     def problem(self) -> str | None:
         problem: str | None = self.inner.problem()
         return problem
@@ -56,6 +64,7 @@ class ReplayingEmbedder:
     model: str
     recording: Recording
     served: dict[str, int] = field(factory=dict)
+    needs_provider = False
 
     def problem(self) -> str | None:
         return None

@@ -175,6 +175,8 @@ class Brings:
         made = self.made
 
         class Letters(Scripted):
+            tells_cost = True
+
             def __init__(self, model: str) -> None:
                 made.append(model)
                 super().__init__([Embeddings(vectors=((1.0,),), model="really-used")])
@@ -185,14 +187,15 @@ class Brings:
 def test_an_application_records_and_replays_its_embedders(tmp_path: Path) -> None:
     file = str(tmp_path / "calls.jsonl")
     plain = application(Brings(), installed=["replay"]).embedder("letters", "m")
-    assert type(plain).__name__ == "Letters"
+    assert type(plain.inner).__name__ == "Letters"
     app = application(Brings(), installed=["replay"], settings={"replay": {"record": file}})
     embedder = app.embedder("letters", "m")
     assert app.embedder("letters", "m") is embedder
     assert embedder.problem() == "it is not installed", "what is recorded must work"
+    assert (embedder.needs_provider, embedder.tells_cost) == (True, True), "as the one behind it"
     assert not Path(file).exists()
     found = asyncio.run(embedder.aembed(["a"]))
-    embedder.writer.close()
+    embedder.inner.writer.close()
     replaying = application(Brings(), installed=["replay"], settings={"replay": {"replay": file}})
     player = replaying.embedder("letters", "m")
     assert player.problem() is None, "what is replayed need not"

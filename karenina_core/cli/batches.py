@@ -1,0 +1,38 @@
+"""`karenina batches`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import json_option, settings_options
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Show or cancel the batches of a run that are at providers.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--cancel", is_flag=True, help="Have the calls cancelled that are not made yet.")
+@settings_options(before="the beginning")
+@click.option(
+    "--manual-traces",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The recorded answers again: they were not written.",
+)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
+    """Ask the providers how far the batches of the run in DIR are whose replies are not here yet.
+
+    The run directory is only read. With --cancel, what is made already is paid for: `karenina resume` fetches it, and
+    may ask for the rest again. A process that works on the run has to be ended before.
+
+    \b
+    Exit codes: 0; 3 where a batch could not be asked for; 1 could not run.
+    """
+    from .provider_batches import show_batches
+
+    ctx.exit(show_batches(directory, options))
