@@ -14,7 +14,7 @@ from .directory import RunDirectory, secrets_of_run
 from .extension_rows import Extension
 from .gateway import Gateway
 from .keeping import Keeper, unread
-from .prepare import Generation, Prepared
+from .prepare import Prepared
 from .repairs import Repair
 from .reuse import Sources
 from .schedule import Schedule
@@ -81,9 +81,7 @@ def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, des
 
 
 def schedule_of(prepared: Prepared, keeper: Keeper | None, gateway: Gateway) -> Schedule:
-    def is_done(generation: Generation) -> bool:
-        return keeper is not None and keeper.is_done(generation)
-
+    is_done = keeper.is_done if keeper is not None else lambda generation: False
     return Schedule(prepared, prepared.config.task_ordering, is_done, lambda: not gateway.exhausted)
 
 

@@ -22,8 +22,8 @@ class Schedule:
 
     prepared: Prepared
     ordering: TaskOrdering = "auto"
-    is_passed_over: Callable[[Generation], bool] = lambda generation: False
-    """Such as those with all their results from before: they are not given out."""
+    is_done: Callable[[Generation], bool] = lambda generation: False
+    """Those with all their results from before are not given out."""
     may_go_on: Callable[[], bool] = lambda: True
     """When it says no, nothing more is given out."""
     _waiting: dict[int, Iterator[Generation]] = field(factory=dict)
@@ -54,7 +54,7 @@ class Schedule:
         while self._waiting and self.may_go_on():
             place = min(self._waiting, key=lambda place: (self._under_way[place], place))
             for generation in self._waiting[place]:
-                if not self.is_passed_over(generation):
+                if not self.is_done(generation):
                     self._under_way[place] += 1
                     return generation
             del self._waiting[place]

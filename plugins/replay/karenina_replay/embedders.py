@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from karenina_core.errors import KareninaError
 from karenina_core.ports.calls import EmbeddingRequest, embeddings_from, embeddings_to, error_from, error_to
-from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.embedding import Embeddings, NamedEmbedder
 
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings
@@ -24,26 +24,11 @@ def wrapped(embedder: Any, name: str, model: str, settings: ReplaySettings) -> A
     return ReplayingEmbedder(name, model, recording_of(settings))
 
 
-@define(eq=False)
-class RecordingEmbedder:
+@frozen(eq=False)
+class RecordingEmbedder(NamedEmbedder):
     """Passes every call on and writes it down, with its vectors or its failure."""
 
-    inner: Any
-    name: str
-    model: str
     writer: Writer
-
-    @property
-    def needs_provider(self) -> bool:
-        return bool(getattr(self.inner, "needs_provider", True))
-
-    @property
-    def tells_cost(self) -> bool:
-        return bool(getattr(self.inner, "tells_cost", False))
-
-    def problem(self) -> str | None:
-        problem: str | None = self.inner.problem()
-        return problem
 
     async def aembed(self, texts: Sequence[str]) -> Embeddings:
         request = EmbeddingRequest(self.name, self.model, tuple(texts))
