@@ -26,7 +26,7 @@ from .owner import LOCK, RunLock, owner_of
 from .places import check_place
 from .prepare import Prepared
 from .recorded import recorded
-from .whole_files import replacing, write_atomically
+from .whole_files import replacing, write_atomically, write_json
 
 __all__ = [
     "ANSWERS",
@@ -122,7 +122,7 @@ class RunDirectory:
     ) -> None:
         if prepared.answers is not None:
             self._answers(prepared.answers)
-        self._write(FINGERPRINT, json.dumps(self.fingerprint(prepared), ensure_ascii=False))
+        self._write(FINGERPRINT, self.fingerprint(prepared))
         told = recorded(prepared, sinks, self._redact)
         self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
 
@@ -168,7 +168,7 @@ class RunDirectory:
     def update(self, **facts: Any) -> None:
         """Change the manifest on disk. Raises RunDirectoryError."""
         self._manifest |= {**_redacted(facts, self._redact), "updated_at": _now()}
-        self._write(MANIFEST, json.dumps(self._manifest, indent=2, ensure_ascii=False))
+        self._write(MANIFEST, self._manifest, indent=2)
 
     def _answers(self, answers: ReplayStore) -> None:
         try:
@@ -176,10 +176,10 @@ class RunDirectory:
         except OSError as error:
             raise RunDirectoryError(f"{self.path / ANSWERS} cannot be written: {error.strerror}") from error
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, document: Mapping[str, Any], indent: int | None = None) -> None:
         try:
             self.lock.check()
-            write_atomically(self.path / name, text.encode("utf-8", "replace"))
+            write_json(self.path / name, document, indent)
         except OSError as error:
             line = f"karenina resume {shlex.quote(str(self.path))}"
             raise RunDirectoryError(

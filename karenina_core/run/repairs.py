@@ -28,7 +28,7 @@ from .journal_connection import opened
 from .journal_reader import JOURNAL, JournalReader
 from .owner import LOCK, RunLock
 from .passing import PASSING, stands
-from .whole_files import write_atomically
+from .whole_files import write_json
 
 __all__ = [
     "REPAIR",
@@ -200,7 +200,7 @@ def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
             "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
             "result_sha256": digest_of(folder / RESULTS),
         }
-        _write(repair.folder / REPAIR, document)
+        write_json(repair.folder / REPAIR, document)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{repair.folder / REPAIR} cannot be written: {error}") from error
     name = named(repair)
@@ -222,7 +222,7 @@ def _keep(folder: Path, own: Path, document: Mapping[str, Any]) -> None:
                 source.connection.backup(target)
         finally:
             source.close()
-        _write(made / REPAIR, document)
+        write_json(made / REPAIR, document)
         made.rename(own)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
@@ -247,17 +247,13 @@ def tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) 
     manifest = read_manifest(folder)
     now = datetime.now(UTC).astimezone().isoformat()
     try:
-        _write(folder / MANIFEST, {**manifest, **facts(manifest), "updated_at": now}, indent=2)
+        write_json(folder / MANIFEST, {**manifest, **facts(manifest), "updated_at": now}, indent=2)
     except OSError as error:
         raise RunDirectoryError(f"{folder / MANIFEST} cannot be written: {error.strerror}") from error
 
 
 def _listed(manifest: Mapping[str, Any], without: str) -> list[str]:
     return [name for name in manifest.get("repairs", ()) if name != without]
-
-
-def _write(path: Path, document: Mapping[str, Any], indent: int | None = None) -> None:
-    write_atomically(path, json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "replace"))
 
 
 def _outcomes(names: Any) -> dict[str, int]:

@@ -17,7 +17,7 @@ from .journal_log import log_of
 from .journal_reader import JOURNAL, JournalReader
 from .owner import RunLock, marked
 from .repairs import REPAIR, UNDONE, Repair, named, tell, undo_line
-from .whole_files import replacing, write_atomically
+from .whole_files import replacing, write_atomically, write_json
 
 __all__ = ["forget_repair", "undo_repair"]
 
@@ -104,7 +104,7 @@ def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) 
     """In an order in which everything between says that the repair is being taken back, until all of it is."""
     own, now = folder / name, datetime.now(UTC).isoformat()
     listed = [other for other in read_manifest(folder).get("repairs", ()) if other != name]
-    _write(own / REPAIR, {**_record(own), "status": UNDONE, "undone_at": now})
+    write_json(own / REPAIR, {**_record(own), "status": UNDONE, "undone_at": now})
     tell(folder, lambda manifest: {"repair": name, "status": "interrupted"})
     lock.mark(marked(own))  # the journal is to hold less than it did
     _end_log(folder / JOURNAL)
@@ -112,7 +112,7 @@ def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) 
         with replacing(folder / file) as target, (own / file).open("rb") as source:
             shutil.copyfileobj(source, target)
     manifest = {**before, "repair": None, "repairs": [*listed, name], "updated_at": now}
-    _write(folder / MANIFEST, manifest, indent=2)
+    write_json(folder / MANIFEST, manifest, indent=2)
 
 
 def _end_log(journal: Path) -> None:
@@ -130,7 +130,3 @@ def _size(folder: Path) -> tuple[Any, ...]:
         tables = ("calls", "failures", "results")
         rows = [reader.query(f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables]
         return *rows, reader.batches()
-
-
-def _write(path: Path, document: Mapping[str, Any], indent: int | None = None) -> None:
-    write_atomically(path, json.dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "replace"))

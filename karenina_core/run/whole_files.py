@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["flush_folder", "replacing", "write_atomically"]
+__all__ = ["flush_folder", "replacing", "write_atomically", "write_json"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file as a whole: after a crash there is the old content or the new, never a part."""
     with replacing(path) as file:
         file.write(data)
+
+
+def write_json(path: Path, document: Any, indent: int | None = None) -> None:
+    """Replace a file by a JSON document, as a whole. Its text is never in memory as a whole. Raises OSError."""
+    pieces = json.JSONEncoder(ensure_ascii=False, indent=indent).iterencode(document)
+    with replacing(path) as file:
+        for piece in pieces:
+            file.write(piece.encode("utf-8", "replace"))
 
 
 @contextlib.contextmanager

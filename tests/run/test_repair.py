@@ -300,7 +300,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(
     here, run = world(), tmp_path / "run"
     finished(here, run)
     before, asked = manifest(run), len(here.judge.calls)
-    monkeypatch.setattr(repairs, "_write", full)
+    monkeypatch.setattr(repairs, "write_json", full)
     with pytest.raises(RunDirectoryError, match="nothing was changed"):
         repaired(here, run)
     assert (manifest(run), len(here.judge.calls)) == (before, asked)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from karenina_core import ModelConfig, VerificationResultSet, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError
 from karenina_core.run.directory import MANIFEST, default_directory, write_atomically
 from karenina_core.run.runner import Destination, execute
+from karenina_core.run.whole_files import write_json
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
@@ -83,6 +87,35 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
         write_atomically(path, "not bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"second"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+TEXT = st.text(st.characters(codec=None), max_size=5)
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.recursive(SCALAR, lambda of: st.lists(of, max_size=3) | st.dictionaries(TEXT, of, max_size=3)),
+    st.sampled_from([None, 2]),
+)
+def test_a_document_is_written_as_it_would_be_in_one_go(tmp_path: Path, document: Any, indent: int | None) -> None:
+    """Half of a character that no file can hold is replaced, wherever it is."""
+    write_json(tmp_path / "file", document, indent)
+    whole = json.dumps(document, ensure_ascii=False, indent=indent)
+    assert (tmp_path / "file").read_bytes() == whole.encode("utf-8", "replace")
+
+
+def test_the_text_of_a_document_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    """The manifest names every question, and is written once more at the end of a run."""
+    document = {"questions": [f"question {number}" for number in range(100_000)]}
+    tracemalloc.start()
+    try:
+        write_json(tmp_path / "file", document, indent=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "file").stat().st_size > 2_000_000
+    assert peak < 500_000
 
 
 # What the manifest says
