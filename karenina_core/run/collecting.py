@@ -1,12 +1,14 @@
-"""Garbage collection while a run goes on: less often than Python does by itself."""
+"""Garbage collection while a run goes on: less often than Python does by itself, and not where it would lock up."""
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
-__all__ = ["fewer_collections"]
+__all__ = ["fewer_collections", "frame_of"]
 
 OBJECTS = (100_000, 10, 10)
 """New objects between two collections, and after how many of those older ones are looked at; Python's own: 700, 10, 10.
@@ -39,3 +41,18 @@ def fewer_collections() -> Iterator[None]:
             gc.unfreeze()
         if not _runs:
             gc.set_threshold(*first)
+
+
+def frame_of(thread: int) -> FrameType | None:
+    """Where a thread is, by its identifier; None where there is no such thread.
+
+    Before CPython 3.11.9, a collection that begins while the interpreter makes its list of threads stops the process
+    for good where another thread begins or ends at that moment (python/cpython#106883): here none begins.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(thread)
+    finally:
+        if collects:
+            gc.enable()

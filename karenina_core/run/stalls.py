@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from types import FrameType
 from attrs import define, field
 
 from ..log import get_logger
+from .collecting import frame_of
 
 __all__ = ["LONGEST_TURN", "Lags", "Stalls", "stalls_told"]
 
@@ -117,7 +117,7 @@ class Stalls:
                 continue
             looks += 1
             if not where and looks * LOOKS_EVERY - (self.kept_waiting - waited) >= LONGEST_TURN:
-                where = _place(sys._current_frames().get(self._loop_thread))
+                where = _place(frame_of(self._loop_thread))
         if where:
             self._tell(looks, where)
 

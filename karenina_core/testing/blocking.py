@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Awaitable
 from typing import TypeVar
 
 from attrs import frozen
 
+from ..run.collecting import frame_of
 from .lines import line_of_frame
 
 __all__ = ["LONGEST_TURN", "Held", "watched_loop"]
@@ -64,4 +64,4 @@ class _Watch:
             times = times + 1 if self._turns == seen else 0
             seen = self._turns
             if self.held is None and times * PERIOD >= LONGEST_TURN:
-                self.held = Held(line_of_frame(sys._current_frames().get(self._loop_thread)))
+                self.held = Held(line_of_frame(frame_of(self._loop_thread)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -119,3 +121,44 @@ def test_a_model_that_holds_up_a_run_is_named(
     made = world(answerer=ScriptedLLM(busy), questions=2)
     made.run(destination=Destination(run_dir=tmp_path / "run") if where == "run directory" else None)
     assert any("hold_up (run/test_stalls.py:" in line for line in lines())
+
+
+COLLECTED = """\
+import gc, threading, time
+from karenina_core.run.collecting import frame_of
+
+class Slow:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        time.sleep(0.001)  # other threads have their turn in the middle of a collection
+
+def others():
+    while not ended.is_set():
+        thread = threading.Thread(target=ended.is_set)
+        thread.start()
+        thread.join()
+
+ended, found = threading.Event(), 0
+for _ in range(3):
+    threading.Thread(target=others, daemon=True).start()
+for _ in range(100):
+    gc.collect()
+    Slow(), Slow(), Slow()
+    gc.set_threshold(1)
+    found += frame_of(threading.get_ident()) is not None
+    gc.set_threshold(700)
+    assert gc.isenabled()
+ended.set()
+gc.disable()
+assert frame_of(threading.get_ident()) is not None and not gc.isenabled()
+print(found, frame_of(1))
+"""
+
+
+def test_to_look_where_a_thread_is_never_locks_the_process_up() -> None:
+    """A collection in the middle of it would wait for a thread that waits for the end of it."""
+    command = [sys.executable, "-c", COLLECTED]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout.split(), ran.returncode) == (["100", "None"], 0), ran.stderr
