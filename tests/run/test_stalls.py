@@ -124,7 +124,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
 
 COLLECTED = """\
-import gc, threading, time
+import gc, sys, threading, time
 from karenina_core.run.collecting import frame_of
 
 class Slow:
@@ -140,6 +140,7 @@ def others():
         thread.start()
         thread.join()
 
+sys.setswitchinterval(1e-4)
 ended, found = threading.Event(), 0
 for _ in range(3):
     threading.Thread(target=others, daemon=True).start()
