@@ -27,8 +27,8 @@ __all__ = ["command"]
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Ask the providers how far the batches of the run in DIR are whose replies are not here yet.
 
-    The run directory is only read. With --cancel, what is made already is paid for: `karenina resume` fetches it, and
-    may ask for the rest again. A process that works on the run has to be ended before.
+    With --cancel, what is made already is paid for: `karenina resume` fetches it, and may ask for the rest again. A
+    process that works on the run has to be ended before. Without it, the run directory is only read.
 
     \b
     Exit codes: 0; 3 where a batch could not be asked for; 1 could not run.

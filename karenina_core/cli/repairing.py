@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import plural
+from ..errors import ConfigError, Problem, plural
 from ..log import configure
 from ..run.directory import read_manifest
 from ..run.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
@@ -26,14 +26,22 @@ from .verification import ended, told_failures
 
 __all__ = ["repair", "take_back"]
 
-CHOSEN = ("answering_models", "parsing_models", "replicates", "outcomes", "details", "stages")
+CHOSEN = {
+    "answering_models": "--answering-model",
+    "parsing_models": "--parsing-model",
+    "replicates": "--replicate",
+    "outcomes": "--outcome",
+    "details": "--kind",
+    "stages": "--stage",
+}
+"""Conditions, and what they are called on the command line."""
 
 
 def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Repair the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
-        plan = planned_repair(folder, _selection(folder, options), options["mode"])
+        plan = _planned(folder, options)
         if options["dry_run"]:
             _print_plan(plan, folder, out, as_json=options["as_json"])
             return OK
@@ -53,7 +61,7 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             print_json({**results.get_summary(), "repair": told}, out)
         else:
             print_parts([*run_parts(results, folder, warnings), _changes(told)], out)
-    return ended(results, found.items, folder)
+    return ended(results, found.items, folder, repaired=True)
 
 
 def take_back(folder: Path, *, as_json: bool) -> int:
@@ -66,6 +74,15 @@ def take_back(folder: Path, *, as_json: bool) -> int:
         else:
             print_parts([f"{folder} is as it was before the repair whose record is in {own}"], out)
     return OK
+
+
+def _planned(folder: Path, options: Mapping[str, Any]) -> RepairPlan:
+    """Raises ConfigError, with the options that choose nothing."""
+    selection = _selection(folder, options)
+    try:
+        return planned_repair(folder, selection, options["mode"])
+    except ConfigError as error:
+        raise ConfigError([Problem(CHOSEN.get(path, path), what) for path, what in error.problems]) from None
 
 
 def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:

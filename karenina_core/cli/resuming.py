@@ -42,7 +42,7 @@ def resume(folder: Path, options: Mapping[str, Any]) -> int:
         warnings, extended = found.prepared.benchmark.warnings, found.destination.extends
         extends = None if extended is None else extended.folder
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
-    return ended(results, found.items, found.directory)
+    return ended(results, found.items, found.directory, repaired=found.destination.repair is not None)
 
 
 def checked(

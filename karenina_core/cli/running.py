@@ -13,10 +13,11 @@ from typing import Any
 
 from ..run.control import RunControl
 from ..run.results import VerificationResultSet
+from ..run.standing import Standing
 from .exits import Interrupted
 from .progress import Progress
 
-__all__ = ["carried_out", "resume_line"]
+__all__ = ["carried_out", "line_to_go_on", "resume_line"]
 
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
 Work = Callable[[RunControl], Coroutine[Any, Any, VerificationResultSet]]
@@ -42,6 +43,11 @@ def resume_line(directory: Path, used_up: str = "") -> str:
     """What to type to go on with a run. `used_up` is the setting of a budget that has to be higher."""
     more = f" --{used_up.replace('_', '-')} MORE" if used_up else ""
     return f"karenina resume {shlex.quote(str(directory))}{more}"
+
+
+def line_to_go_on(found: Standing, directory: Path) -> str:
+    """The same, for a run that is so far."""
+    return resume_line(directory, found.used_up) + (" --trust" if found.trusted else "")
 
 
 async def _attended(work: Work) -> VerificationResultSet:

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import plural
 from ..run.standing import Standing, standing
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
-from .running import resume_line
+from .running import line_to_go_on
 from .summary import shown_cost
 
 __all__ = ["show_status"]
@@ -40,6 +40,7 @@ def _document(found: Standing, folder: Path) -> dict[str, Any]:
         "outcomes": dict(found.outcomes),
         "errors": dict(found.errors),
         "tried_again": found.waiting,
+        "repair": _repair(found),
         "ledger": dict(found.ledger),
         "written_at": found.written_at.isoformat() if found.written_at else None,
         "batches": [dict(batch) for batch in found.batches],
@@ -58,6 +59,7 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         *([("outcomes", _counts(found.outcomes))] if found.outcomes else []),
         *([("errors", _counts(found.errors))] if found.errors else []),
         *([("tried again on resume", str(found.waiting))] if found.waiting else []),
+        *([("repair", _repaired(found))] if found.repair else []),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),
         ("cost", shown_cost(total["cost_usd"])),
@@ -72,6 +74,17 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         parts.append(f"{plural(found.damaged, 'row')} of the journal cannot be read: karenina doctor {where}")
     what = "To stop it, so that it can be gone on with" if found.pid else "Next"
     return [*parts, f"{what}: {_next(found, folder)}"]
+
+
+def _repair(found: Standing) -> dict[str, Any] | None:
+    if found.repair is None:
+        return None
+    return {"mode": found.repair.mode, "rows": len(found.repair.rows), "remaining": found.unrepaired}
+
+
+def _repaired(found: Standing) -> str:
+    assert found.repair is not None
+    return f"{found.unrepaired} of {plural(len(found.repair.rows), 'result')} still to be made anew"
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
@@ -92,7 +105,7 @@ def _next(found: Standing, folder: Path) -> str:
         return f"karenina status {shlex.quote(str(folder))}"
     if not found.is_resumable:
         return f"karenina show {shlex.quote(str(folder))}"
-    return resume_line(folder, found.used_up) + (" --trust" if found.trusted else "")
+    return line_to_go_on(found, folder)
 
 
 def _ago(moment: datetime | None) -> str:

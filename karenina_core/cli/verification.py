@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import TemplateRefused, one_line
+from ..errors import TemplateRefused, one_line, plural
 from ..log import configure
 from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
@@ -21,7 +21,7 @@ from .exits import OK, SOME_FAILED
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
 from .progress import Progress
-from .running import carried_out, resume_line
+from .running import carried_out, line_to_go_on
 from .selection import select_questions
 from .summary import run_parts
 
@@ -57,13 +57,19 @@ def told_failures(results: VerificationResultSet) -> None:
         note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
 
 
-def ended(results: VerificationResultSet, items: int, directory: Path) -> int:
-    """The exit code of a run of so many items that was not interrupted."""
+def ended(results: VerificationResultSet, items: int, directory: Path, *, repaired: bool = False) -> int:
+    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made anew."""
     counted = results.tally.outcomes
-    if missing := items - counted.total():  # a budget was used up
-        line = resume_line(directory, standing(directory).used_up)
-        note(f"{missing} of {items} items have no result; to go on, type: {line}")
-    return SOME_FAILED if missing or counted["error"] or results.sink_failures else OK
+    missing = items - counted.total()
+    unrepaired = 0
+    if missing or repaired:  # a budget was used up, or a model is asked no more
+        found = standing(directory)
+        unrepaired, line = found.unrepaired, line_to_go_on(found, directory)
+        if missing:
+            note(f"{missing} of {items} items have no result; to go on, type: {line}")
+        if unrepaired:
+            note(f"{plural(unrepaired, 'result')} still to be made anew; to go on with the repair, type: {line}")
+    return SOME_FAILED if missing or unrepaired or counted["error"] or results.sink_failures else OK
 
 
 def print_results(

@@ -12,7 +12,8 @@ from attrs import define, evolve, field, frozen
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
-from ..model.message import Message, UsageMetadata
+from ..model.message import Message
+from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply
 from .calls import (
     EmbeddingRequest,
     KeptRequest,
@@ -33,13 +34,15 @@ from .calls import (
 )
 from .clocks import standing_still
 from .embedding import Embeddings, NamedEmbedder
-from .prices import price_error, priced
+from .prices import priced
+from .refusals import Refusals
 from .retry import Attempts, this_call
 from .search import NamedSearch, SearchResult
 from .values import (
     AgentConfig,
     AgentResult,
     CallContext,
+    Channel,
     LLMResponse,
     OutputFormat,
     ParsePortResult,
@@ -113,24 +116,8 @@ class StoredCall:
     stage_version: str = field(default="1", eq=False)
     inside: bool = field(default=False, eq=False)
     """Whether it is made from within the work of another call, such as by a tool of an agent."""
-
-
-@frozen(kw_only=True)
-class CallFacts:
-    """What a call took."""
-
-    usage: UsageMetadata = UsageMetadata()
-    usage_unavailable: bool = False
-    seconds: float = 0.0
-    attempts: int = 1
-    """With those that failed before, in this run of the program."""
-    retries: Mapping[str, int] = field(factory=dict)
-    made: bool = True
-    """Whether the provider was asked at all: without a place for it, a call is not made."""
-    estimated_tokens: int | None = None
-    """What it counts as against a budget where nobody said how many tokens it took; None: that is known, or nothing."""
-    estimated_usd: float | None = None
-    """The same where nobody said what it cost."""
+    refused: tuple[Channel, ...] = field(default=(), eq=False)
+    """Stronger channels on which the model refuses the call's schema; see `OutputFormat`."""
 
 
 @frozen
@@ -143,6 +130,12 @@ class StoredReply:
 
 class CallStore(Protocol):
     """Replies that are paid for, by what was asked."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """What models refuse. A reply is kept together with the channels on which its schema was refused: without them
+        the next who wants it begins with a channel for which there is none."""
+        ...
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         """The reply that is there. None: it is the caller's to ask; others who want the same wait for `put` or
@@ -219,7 +212,13 @@ class MeteredPort:
         if tools:  # a port without tools need not know the argument
             asked["tools"] = tools
         request = Request.of_llm(self.model, messages, output, temperature, call, tools)
-        return await self._once(request, lambda: self.inner.ainvoke(messages, **asked), llm_to, llm_from)
+        return await self._once(request, lambda: self.inner.ainvoke(messages, **asked), llm_to, llm_from, output=output)
+
+    @property
+    def knows_refusals(self) -> bool:
+        """Whether a schema is refused here on channels on which the model is known to refuse it. What it replied there
+        all the same is served."""
+        return self.store is not None
 
     async def aparse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
@@ -274,6 +273,7 @@ class MeteredPort:
         come_back: Callable[[Mapping[str, Any]], T],
         *,
         again: bool = True,
+        output: OutputFormat | None = None,
     ) -> T:
         item = current_item.get() or ItemCalls()
         # Only a store asks which call it is, and to know that takes as long as half of the rest.
@@ -289,10 +289,13 @@ class MeteredPort:
             item.result_id,
             item.stage_version,
             _inside.get(),
+            () if output is None else output.refused,
         )
         try:
             found = await self._found(call) if again else None
             if found is None:
+                if output is not None and (refusal := self._refusal(call, output)) is not None:
+                    raise refusal
                 return await self._asked(call, item, ask, to)
         except ParseError:
             raise  # a reply, though no proper one
@@ -300,10 +303,22 @@ class MeteredPort:
             if self.store is not None:
                 item.give_back(key, number)
             raise
-        _attempts().served(found.facts.attempts, found.facts.retries, found.facts.seconds)
+        attempts_so_far().served(found.facts.attempts, found.facts.retries, found.facts.seconds)
         if "error" in found.outcome:
             raise error_from(found.outcome["error"])
         return come_back(found.outcome["reply"])
+
+    def _refusal(self, call: StoredCall, output: OutputFormat) -> PortError | None:
+        """That of a schema which the model is known to refuse on this channel. The weakest channel is always asked."""
+        if self.store is None or not self.store.refusals.known:
+            return None
+        known = self.store.refusals.of(self.model.identity.to_dict(), output.schema)
+        if output.channel not in known or output.channel in self.capabilities.output_channels[-1:]:
+            return None
+        said = f"{self.model.identity} has refused this schema as {output.channel} before"
+        error = PortError(said, kind="invalid_request", status=400, final=True)
+        self.store.failed(call, error, evolve(facts_of_reply(), made=False))
+        return error
 
     async def _found(self, call: StoredCall) -> StoredReply | None:
         if self.store is None:
@@ -320,7 +335,7 @@ class MeteredPort:
             answer = priced(await _inside_call(ask), self.model)
             outcome = {"reply": to(answer)} if self.store is not None else {}
         except BaseException as error:
-            told = _facts_of_failure(error, self.model, time.monotonic() - begun)
+            told = facts_of_failure(error, self.model, time.monotonic() - begun)
             facts = _left(place, told, error)
             if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
                 if self.store is not None:
@@ -328,7 +343,7 @@ class MeteredPort:
             elif self.store is not None:
                 self.store.failed(call, error, facts)
             raise
-        facts = _left(place, _facts(answer, time.monotonic() - begun), None)
+        facts = _left(place, facts_of_reply(answer, time.monotonic() - begun), None)
         if self.store is not None:
             await self.store.put(call, outcome, facts)
         return answer
@@ -340,10 +355,10 @@ class MeteredPort:
             with standing_still():
                 return await self.lane.enter(call)
         except BaseException as error:
-            _attempts().not_made()
+            attempts_so_far().not_made()
             item.kept_out |= isinstance(error, PortError)
             if self.store is not None:
-                self.store.failed(call, error, evolve(_facts(), made=False))
+                self.store.failed(call, error, evolve(facts_of_reply(), made=False))
             raise
 
 
@@ -357,38 +372,10 @@ async def _inside_call(ask: Callable[[], Awaitable[T]]) -> T:
         this_call.reset(attempts)
 
 
-def _attempts() -> Attempts:
-    return this_call.get() or Attempts(count=1)
-
-
 def _left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:
     """What the call took, once its place is free."""
     counted = facts if place is None else place.leave(facts, error)
     if counted is None or facts is None:
         tokens, usd = (counted.estimated_tokens, counted.estimated_usd) if counted is not None else (None, None)
-        return evolve(facts or _facts(), estimated_tokens=tokens, estimated_usd=usd)
+        return evolve(facts or facts_of_reply(), estimated_tokens=tokens, estimated_usd=usd)
     return counted
-
-
-def _facts_of_failure(error: BaseException, model: ModelConfig, seconds: float) -> CallFacts | None:
-    """What a call took that ended in an error, where the error tells it: a judge's useless reply, or what an agent had
-    done until then. None: nobody says."""
-    if isinstance(error, ParseError):
-        price_error(error, model)
-        return _facts(error, seconds)
-    done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
-    if not isinstance(done, AgentResult):
-        return None
-    facts = _facts(priced(done, model), seconds)
-    return facts if facts.usage.total_tokens or facts.usage.cost_usd is not None else None
-
-
-def _facts(reply: Any = None, seconds: float = 0.0) -> CallFacts:
-    usage, attempts = getattr(reply, "usage", None), _attempts()
-    return CallFacts(
-        usage=usage if isinstance(usage, UsageMetadata) else UsageMetadata(),
-        usage_unavailable=bool(getattr(reply, "usage_unavailable", False)),
-        seconds=seconds,
-        attempts=attempts.count,
-        retries=dict(attempts.retries),
-    )

@@ -12,6 +12,7 @@ from attrs import evolve
 from ..errors import FillError, ParseError, PortError
 from ..model.message import Message, UsageMetadata
 from .protocols import LLMPort, ParserPort
+from .refusals import Refusals
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
@@ -33,13 +34,15 @@ class StructuredParser:
     """A `ParserPort` on top of any `LLMPort`.
 
     Begins with the strongest channel that the model claims. A channel that the server refuses (HTTP 400 and the like)
-    is given up for the next one; what worked is remembered.
+    is given up for the next one. Where that works, it is remembered for this schema, and for no other: the channel of a
+    call depends on what is refused, and not on what was asked before it. Where every channel is refused, the refusal of
+    the weakest is told: it is the one that is always asked.
     """
 
     def __init__(self, llm: LLMPort) -> None:
         self._llm = llm
         self._channels: tuple[Channel, ...] = tuple(llm.capabilities.output_channels) or ("text",)
-        self._first = 0
+        self._refusals = Refusals()
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -49,22 +52,27 @@ class StructuredParser:
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
     ) -> ParsePortResult:
         """Ask once. Raises ParseError where the reply holds no JSON object, PortError where the call failed."""
+        known = self._refusals.of({}, schema) if self._refusals.known else ()
+        refused: tuple[Channel, ...] = ()
         refusal: PortError | None = None
-        for position in range(self._first, len(self._channels)):
-            channel = self._channels[position]
+        for channel in self._channels:
+            if channel in known:
+                refused = (*refused, channel)
+                continue
             try:
                 response = await self._llm.ainvoke(
                     _with_schema(messages, schema),
-                    output=OutputFormat(channel, schema),
+                    output=OutputFormat(channel, schema, refused=refused),
                     temperature=call.temperature if call else None,
                     call=call,
                 )
             except PortError as error:
                 if error.kind != "invalid_request" or error.status not in REFUSED_STATUS:
                     raise
-                refusal = refusal or error
+                refused, refusal = (*refused, channel), error
                 continue
-            self._first = position
+            if refusal is not None and not getattr(self._llm, "knows_refusals", False):
+                self._refusals.learn(Refusals.key({}, schema), refused)
             return _result(response, channel)
         raise refusal or ParseError("the model offers no channel for structured output")
 

@@ -59,6 +59,8 @@ class OutputFormat:
     channel: Channel
     schema: Mapping[str, Any]
     name: str = "answer"
+    refused: tuple[Channel, ...] = field(default=(), eq=False)
+    """Stronger channels on which the model has refused this schema, and in place of which this one is tried."""
 
 
 @frozen

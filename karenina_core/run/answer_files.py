@@ -1,4 +1,5 @@
-"""Files of answers that runs are given in place of asking models: `ReplayStore.save` and `load`.
+"""Files of answers that runs are given in place of asking models: `ReplayStore.save` and `load`, and traces recorded by
+hand.
 
 One JSON object: `{"version": 1, "miss_policy", "entries": [{"key": {"question_id", "answering_model", "replicate"},
 "entry": {"answer": {...}, "answering_model", "replicate", "run_name", "timestamp", "fields"}}]}`, an entry a line.
@@ -6,27 +7,37 @@ One JSON object: `{"version": 1, "miss_policy", "entries": [{"key": {"question_i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from attrs import fields
 
 from ..errors import ConfigError, Problem
+from ..log import get_logger
 from ..model.convert import structure
+from ..model.manual import load_manual_traces
+from ..model.message import Message, TextBlock, trace_dicts
+from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
+from ..model.question import Question
+from ..model.trace_text import render_trace
 from ..pipeline.cached_answer import CachedAnswer
 from ..plugin.application import Karenina
+from ..ports.text import sanitize
 from .answers import MissPolicy, ReplayEntry, ReplayKey, ReplayStore
 from .stored import stored_results
 from .whole_files import replacing
 
-__all__ = ["as_store", "is_store", "load", "save"]
+__all__ = ["as_store", "is_store", "load", "of_manual_traces", "save"]
 
 VERSION = 1
 OF_ITEMS = ("workspace", "replayed_from", "fields", "fields_must_fit")
 """What an answer only has while an item is given it."""
+MOST_SHOWN = 80
+log = get_logger("karenina.run")
 BEGINNING = re.compile(rb'\s*\{\s*"(?:version|miss_policy|entries)"\s*:')
 ENCODE = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """ASCII: lone surrogates stay what they are."""
@@ -89,6 +100,43 @@ def load(path: Path) -> ReplayStore:
     for number, row in enumerate(data["entries"], 1):
         store.register(*_read(row, f"{path}: entry {number}"))
     return store
+
+
+def of_manual_traces(
+    store: ReplayStore,
+    traces: Mapping[str, Any] | str | Path,
+    questions: Iterable[Question],
+    answering_model: str | None,
+    parsing_model: str | None,
+) -> ReplayStore:
+    """Fill the store, see `ReplayStore.from_manual_traces`."""
+    recorded = load_manual_traces(traces) if isinstance(traces, str | Path) else traces
+    answers = ModelConfig(interface=MANUAL, manual_traces=recorded).manual_traces or {}
+    left = dict.fromkeys(answers)
+    for question in questions:
+        text = question.question
+        digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+        if found := [key for key in (question.id, text, digest) if key in answers]:
+            store.register(
+                ReplayKey(question.id, answering_model), _by_hand(answers[found[0]], answering_model, parsing_model)
+            )
+        for key in found:
+            left.pop(key, None)
+    if left:
+        log.warning(
+            "recorded answers are to none of the questions", answers=len(left), first=next(iter(left))[:MOST_SHOWN]
+        )
+    return store
+
+
+def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model: str | None) -> ReplayEntry:
+    """As a run with the interface `manual` takes it."""
+    said, flags = sanitize(recorded.answer)
+    trace = recorded.messages or (Message("assistant", (TextBlock(said),)),)
+    text = said if len(trace) == 1 and not trace[0].tool_calls else render_trace(trace)
+    answer = CachedAnswer(raw_llm_response=text, trace_messages=tuple(trace_dicts(trace)), text_flags=tuple(flags))
+    fields = {} if recorded.fields is None or parsing_model is None else {parsing_model: recorded.fields}
+    return ReplayEntry(answer=answer, answering_model=answering_model, fields=fields)
 
 
 def _write(store: ReplayStore, file: IO[bytes], redact: Callable[[str], str] | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from attrs import evolve, field, frozen
 
 from ..log import get_logger
+from ..model.question import Question
 from ..model.result import VerificationResult
 from ..pipeline.cached_answer import CachedAnswer
 from ..prompts.tasks import PromptTask
@@ -63,6 +64,9 @@ class ReplayStore:
         self.miss_policy: MissPolicy = miss_policy
         self.overwritten = 0
         """How often another answer took the place of one with the same key."""
+        self.asked_anew: frozenset[tuple[str, str, int]] = frozenset()
+        """Question, answering model and replicate of answers that a repair asks for in spite of those that are here,
+        whatever the `miss_policy`. Not saved: the manifest of the run says it."""
         self._entries: dict[ReplayKey, ReplayEntry] = {}
         self._questions: set[str] = set()
 
@@ -159,6 +163,27 @@ class ReplayStore:
             else:
                 store._choose(ReplayKey(about.question_id, about.answering_model), entry, replicates)
         return store
+
+    @classmethod
+    def from_manual_traces(
+        cls,
+        traces: Mapping[str, Any] | str | Path,
+        questions: Iterable[Question],
+        *,
+        answering_model: str | None = None,
+        parsing_model: str | None = None,
+        miss_policy: MissPolicy = "strict",
+    ) -> ReplayStore:
+        """Answers that were recorded by hand, as `ModelConfig.manual_traces` takes them, or in a file of them.
+
+        `questions` are those of the benchmark: an answer is found by a question's id, else its text, else the MD5 of
+        its text. It stands for every replicate of `answering_model`, named as `result.metadata.answering_model` has
+        it; None means any model. Fields that were recorded with it are used in place of asking `parsing_model`; without
+        one nobody's. The log warns of answers to none of the questions. Raises ConfigError for traces that are none.
+        """
+        from .answer_files import of_manual_traces
+
+        return of_manual_traces(cls(miss_policy), traces, questions, answering_model, parsing_model)
 
     def _choose(self, key: ReplayKey, entry: ReplayEntry, which: Replicates) -> None:
         before = self._entries.get(key)

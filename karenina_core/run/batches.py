@@ -18,7 +18,7 @@ from .journal_reader import Batch
 if TYPE_CHECKING:
     from .batching import Batching
 
-__all__ = ["DONE", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch", "proper"]
+__all__ = ["DONE", "ENDING", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch", "proper"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -28,8 +28,10 @@ NOT_SENT: Final = object()
 PREFIX = "call-"
 DONE = "fetched"
 """The status of a batch whose replies are all in the journal."""
-OPEN = ("sending", "sent")
-"""Those of batches whose replies are still to come."""
+ENDING = "ending"
+"""That of a batch of which nothing more is made: its provider was asked to end it, or does not have it."""
+OPEN = ("sending", "sent", ENDING)
+"""Those of batches whose replies are still to come, as far as they are made."""
 GROWTH = 1.5
 REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
 """Kinds of errors after which it is certain that the provider has not taken a batch."""

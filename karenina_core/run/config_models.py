@@ -156,9 +156,11 @@ def _listed(role: str, tables: Tables, problems: list[Problem]) -> list[_Entry]:
 
 
 def _named(name: str, tables: Tables, path: str) -> _Entry:
+    """`path`: the flag that names the model; then that is its name, if its table has none."""
     table = tables.models.get(name)
     if isinstance(table, Mapping):
-        return _Entry(f"models.{name}", {"id": name, **table}, tables.origins.get(name, {}))
+        called = {"model_name": name} if path and table.get("interface") != MANUAL else {}
+        return _Entry(f"models.{name}", {"id": name, **called, **table}, tables.origins.get(name, {}))
     return _Entry(path or f"models.{name}", {"model_name": name})
 
 

@@ -30,10 +30,12 @@ from .whole_files import replacing, write_atomically, write_json
 
 __all__ = [
     "ANSWERS",
+    "ASKED_ANEW",
     "FINGERPRINT",
     "MANIFEST",
     "RESULTS",
     "RunDirectory",
+    "answers_of_run",
     "default_directory",
     "read_fingerprint",
     "read_manifest",
@@ -46,6 +48,8 @@ MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"
+ASKED_ANEW = "answers_asked_anew"
+"""What the manifest says of answers that the run was given and that a repair has asked for; see `ReplayStore`."""
 FORMAT_VERSION = "1.0"
 ANOTHER = "choose another (--out DIR, or --fork DIR)"
 PARTS: dict[str, Callable[[Any], bool]] = {
@@ -124,6 +128,8 @@ class RunDirectory:
             self._answers(prepared.answers)
         self._write(FINGERPRINT, self.fingerprint(prepared))
         told = recorded(prepared, sinks, self._redact)
+        if prepared.answers is not None and prepared.answers.asked_anew:
+            told[ASKED_ANEW] = sorted(prepared.answers.asked_anew)
         self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
 
     @classmethod
@@ -159,7 +165,8 @@ class RunDirectory:
 
     def configured(self, prepared: Prepared) -> dict[str, Any]:
         """The configuration with which a run goes on, for the manifest: such as what it may spend now."""
-        return {"config": recorded(prepared, (), self._redact)["config"]}
+        told: dict[str, Any] = _redacted(recorded(prepared, (), self._redact)["config"], self._redact)
+        return {"config": told}
 
     @property
     def run_id(self) -> str:
@@ -205,6 +212,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
             what = "is not there" if name not in found else "cannot be what it says"
             raise ConfigError(f"{path / MANIFEST} is damaged: {name!r} {what}; {_put_back(path, MANIFEST)}")
     return found
+
+
+def answers_of_run(path: Path, manifest: Mapping[str, Any]) -> ReplayStore | None:
+    """The answers that a run was given, but for those that a repair has asked for anew. Raises ConfigError."""
+    if not (path / ANSWERS).is_file():
+        return None
+    store = ReplayStore.load(path / ANSWERS)
+    store.asked_anew = frozenset((name, model, number) for name, model, number in manifest.get(ASKED_ANEW, ()))
+    return store
 
 
 def read_fingerprint(path: Path) -> dict[str, Any]:

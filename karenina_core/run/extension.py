@@ -17,17 +17,19 @@ from ..plugin.application import Karenina, current
 from .answers import ReplayStore
 from .config_file import RunConfig
 from .control import RunControl
-from .directory import ANSWERS, read_manifest
+from .directory import answers_of_run, read_manifest
 from .extension_checks import added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior
 from .extension_scan import Found, scan
 from .journal_reader import journal_of
+from .owner import owner_of
 from .prepare import Prepared, prepare
 from .results import VerificationResultSet
 from .resume import Changed, benchmark_of, configured_by, source_of
 from .reuse import reused_by, without
 from .runner import Destination, execute
+from .standing import state_of
 
 __all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
 
@@ -120,7 +122,8 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
 def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         line = f"karenina resume {shlex.quote(str(folder))}"
-        raise ConfigError(f"the run in {folder} is not finished ({manifest.get('status')}); finish it first: {line}")
+        state = state_of(manifest, owner_of(folder))
+        raise ConfigError(f"the run in {folder} is not finished ({state}); finish it first: {line}")
 
 
 def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted) -> Prepared:
@@ -138,18 +141,18 @@ def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted
         question_ids=list(dict.fromkeys((*there, *wanted.questions(ids)))),
         run_name=manifest["run_name"],
         workspace_root=Path(root) if root else None,
-        answers=_answers(folder / ANSWERS, wanted),
+        answers=_answers(folder, manifest, wanted),
     )
 
 
-def _answers(given: Path, wanted: Wanted) -> ReplayStore | None:
+def _answers(folder: Path, manifest: Mapping[str, Any], wanted: Wanted) -> ReplayStore | None:
     """Those that the finished run was given. Raises ConfigError."""
-    if not given.is_file():
+    answers = answers_of_run(folder, manifest)
+    if answers is None:
         if wanted.ask_missing:
             what = "says how answers are used that a run was given, and this one was given none; leave it out"
             raise ConfigError([Problem("--ask-missing", what)])
         return None
-    answers = ReplayStore.load(given)
     if wanted.ask_missing:
         answers.miss_policy = "fall_through"
     return answers

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from ..errors import ConfigError, Problem
+from ..model.model_config import MANUAL
 from .config_file import Flags, RunConfig
 from .config_layers import merged, read_layer, settings_layer
 from .config_models import ModelFlags
@@ -31,7 +32,7 @@ def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[
     found: dict[str, Any] = {}
     for added in (flags.answering, flags.parsing):
         listed = given.get("run", {}).get(f"{added.role}_models", tables[added.role])
-        more = _more(added, _tables(config, tables, given), listed, problems)
+        more = _more(added, _tables(config, tables), _told(given), listed, problems)
         new = {name: table for name, table in more if table is not None}
         config[f"{added.role}_models"] = [*config[f"{added.role}_models"], *new.values()]
         tables[added.role] = [*tables[added.role], *new]
@@ -42,31 +43,44 @@ def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[
     return rebuilt({**manifest, "config": config, "tables": tables}, path, sets, evolve(flags, **found))
 
 
-def _tables(config: Mapping[str, Any], tables: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of all models that are known, by name."""
-    there = [pair for role in tables for pair in zip(tables[role], config[f"{role}_models"], strict=True)]
-    told = given.get("models", {})
-    return {**dict(there), **{name: {**dict(there).get(name, {}), **table} for name, table in told.items()}}
+def _tables(config: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of the run's models, by name."""
+    return dict(pair for role in tables for pair in zip(tables[role], config[f"{role}_models"], strict=True))
+
+
+def _told(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file and `--set` say of models, by the names of their tables."""
+    return {name: table for name, table in given.get("models", {}).items() if isinstance(table, Mapping)}
 
 
 def _more(
-    added: ModelFlags, known: Mapping[str, Any], listed: Sequence[str], problems: list[Problem]
+    added: ModelFlags,
+    there: Mapping[str, Any],
+    told: Mapping[str, Any],
+    listed: Sequence[str],
+    problems: list[Problem],
 ) -> list[tuple[str, dict[str, Any] | None]]:
-    """The names of the models' tables, and those tables that there are not yet."""
+    """The names of the models' tables, and those tables that there are not yet.
+
+    `there` are the tables that there are. A flag wins over what is `told`: where both say the same of a model, it gets
+    a table of another name.
+    """
     fields, option = added.fields(), f"--{added.role}"
     if fields and not added.models:
         problems.append(Problem(f"{option}-*", f"there is no model to apply it to; name one with {option}-model"))
     if "api_key_env" in fields:  # the flag wins over a key that is there
         fields["endpoint_api_key"] = None
+    taken = {*there, *(name for name, table in told.items() if fields.keys() & table.keys())}
     more: list[tuple[str, dict[str, Any] | None]] = []
     for name in added.models:
         if name in listed:
             problems.append(Problem(f"{option}-model", f"{name} is there already"))
-        elif name in known and not fields:
+        elif not fields and (name in there or name in told):
             more.append((name, None))
         else:
-            table = known.get(name, {"model_name": name})
-            more.append((_free(name, {*known, *dict(more)}), {"id": name, **table, **fields}))
+            table = {**there.get(name, {}), **told.get(name, {})}
+            called = {} if table.get("interface") == MANUAL else {"model_name": name}
+            more.append((_free(name, {*taken, *dict(more)}), {"id": name, **called, **table, **fields}))
     return more
 
 

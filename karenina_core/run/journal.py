@@ -23,6 +23,7 @@ from .journal_ledger import Ledger
 from .journal_opening import Found, make, taken_up
 from .journal_places import prefix
 from .journal_reader import JOURNAL, Batch, Done, JournalReader, run_number
+from .journal_refusals import KeptRefusals
 from .journal_rows import (
     BATCHES,
     CALLS,
@@ -68,6 +69,7 @@ class Journal:
     """What was found to be damaged when it was opened."""
     reader: JournalReader
     """For everything that is only read."""
+    refusals: KeptRefusals
     _lock: RunLock = field(kw_only=True)
     _owns_lock: bool = field(kw_only=True)
     _commits: Commits = field(kw_only=True)
@@ -141,6 +143,7 @@ class Journal:
             found.ledger,
             found.notes,
             reader,
+            KeptRefusals.told_by(reader.meta, [source.meta for source in sources]),
             lock=lock[0],
             owns_lock=lock[1],
             commits=Commits(
@@ -199,6 +202,7 @@ class Journal:
         if row is not None and not (afresh and int(row.id) <= self._afresh_upto):
             reply = _reply(row, self.reader.bodies)
             if int(row.id) > self._again_upto or not self._is_asked_again(row, reply, self.run_id):
+                self._refused(call)
                 return reply
         if row is None and not afresh and (found := self._of_others(call)) is not None:
             return await self._taken_over(call, *found)
@@ -251,6 +255,7 @@ class Journal:
 
     async def _call(self, call: StoredCall, facts: Sequence[Any], line: str) -> None:
         name, text = (call.key, call.nth), (self._clean(call.request.task), line)
+        self._refused(call)  # the writer keeps the order: no reply is there without it
         row = self._numbered(CALLS, facts)  # after all that can fail: a number that no row has is one that is missing
 
         def settled(failure: BaseException | None) -> None:
@@ -261,6 +266,12 @@ class Journal:
             self._flights.landed(name)
 
         await self._commits.committed("calls", row, settled, text=text)
+
+    def _refused(self, call: StoredCall) -> None:
+        """Keep on which channels the call's schema is refused."""
+        for name in self.refusals.rows(call):
+            row = sealed(META, name, self._run, (self._clean(call.request.whom),))
+            self._commits.submit(Entry("meta", row, _nothing))
 
     # Results
 

@@ -169,7 +169,7 @@ def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
             bodies.learn(name.removeprefix(DICTIONARY), value)
     for name in MARKED:
         rows = connection.execute(f"SELECT id, substr(body, 1, 6) FROM {name}").fetchall()
-        lost = [(id_,) for id_, beginning in rows if not bodies.can_unpack(beginning)]
+        lost = [(id_,) for id_, beginning in rows if not bodies.can_unpack(beginning or b"")]
         connection.executemany(f"DELETE FROM {name} WHERE id = ?", lost)
     return run
 

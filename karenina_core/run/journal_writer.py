@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import sqlite3
@@ -30,6 +31,11 @@ ROWS_A_STATEMENT = 64
 """A statement lets other threads run, and may wait long until it may go on: rows are not written one by one."""
 WAL_PAGES = 4000
 """Pages after which the write-ahead log is copied into the database."""
+
+GONE = (
+    "it was deleted, or its folder was renamed, while the run went on. A folder that was renamed has everything that "
+    "was acknowledged; type its new name: karenina resume NEW-NAME. What was deleted is lost, and the run is begun anew"
+)
 
 
 @define(eq=False)
@@ -188,9 +194,9 @@ class Writer:
                 execute(_fill(PLACES[entry.table]), (entry.places,))
 
     def _check_file(self) -> None:
-        """SQLite would go on writing to a file that was deleted, and nobody would ever find it."""
+        """SQLite would go on writing to a file that was deleted, and nobody would ever find it. Raises OSError."""
         if os.stat(self.path).st_ino != self._inode:
-            raise OSError(0, "another file is in its place")
+            raise FileNotFoundError(errno.ENOENT, "another file is in its place")
 
     def _close(self) -> None:
         assert self._connection is not None
@@ -226,6 +232,8 @@ def connected(path: Path) -> sqlite3.Connection:
 def no_longer(path: Path, error: BaseException) -> RunDirectoryError:
     """What a failure to write means for the user."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return RunDirectoryError(f"{path} is gone ({said}): {GONE}")
     of_disk = isinstance(error, sqlite3.OperationalError | OSError)
     when = "When there is room and the folder can be written again" if of_disk else "To go on"
     return RunDirectoryError(

@@ -74,7 +74,7 @@ class Keeper:
         if not self.unrepaired:
             return ()
         left, line = plural(len(self.unrepaired), "result"), f"karenina resume {shlex.quote(str(self.folder))}"
-        return (f"the repair has not ended: {left} still to be made anew; to go on with it, type: {line}",)
+        return (f"the repair has not ended: {left} still to be made anew; {line} goes on with it",)
 
     async def keep(self, item: Item, result: VerificationResult) -> None:
         """Returns when the result is on the disk. Raises RunDirectoryError."""

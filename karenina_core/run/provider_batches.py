@@ -15,9 +15,10 @@ from ..model.config import ModelConfig, RetryPolicy
 from ..plugin.known_secrets import secrets_of
 from ..ports.batch import BatchPort, BatchState
 from ..ports.retry import with_retries
-from .batches import OPEN, proper
+from .batches import ENDING, OPEN, proper
 from .config_file import RunConfig
 from .directory import read_manifest
+from .journal import Journal
 from .journal_reader import Batch, JournalReader, journal_of
 from .owner import owner_of
 
@@ -40,16 +41,19 @@ class BatchThere:
     problem: str = ""
     cancelling: bool = False
     """Whether it was asked to end, and has not ended yet."""
+    gone: bool = False
+    """Whether the provider does not have it."""
 
 
 async def batches_there(
     folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig], *, cancel: bool = False
 ) -> list[BatchThere]:
-    """Ask the providers how far the batches of a run are. The run directory is only read; `configured` gets the
-    manifest, and is not called where there is no batch.
+    """Ask the providers how far the batches of a run are. `configured` gets the manifest, and is not called where there
+    is no batch.
 
-    With `cancel` they are asked not to make what they have not made yet. Raises ConfigError, also where a process works
-    on the run that would send more, and RunDirectoryError.
+    With `cancel` they are asked not to make what they have not made yet, and the journal says of which batches nothing
+    more is made; else the run directory is only read. Raises ConfigError, also where a process works on the run that
+    would send more, and RunDirectoryError.
     """
     manifest = read_manifest(folder)
     if cancel and (pid := owner_of(folder)) is not None:
@@ -60,7 +64,13 @@ async def batches_there(
         with JournalReader.open(folder) as reader:
             rows = [row for row in reader.batches() if row.status in OPEN]
     made = configured(manifest) if rows else None
-    return [await _there(made, row, cancel=cancel) for row in rows if made is not None]
+    found = [await _there(made, row, cancel=cancel) for row in rows if made is not None]
+    if cancel and (ending := [row for row, batch in zip(rows, found, strict=True) if batch.state or batch.gone]):
+        journal = Journal.open(folder, run_id=manifest["run_id"])
+        for row in ending:
+            await journal.put_batch(evolve(row, status=ENDING))
+        await journal.aclose()
+    return found
 
 
 async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
@@ -76,13 +86,13 @@ async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
         try:
             async with _port(made, model, config.retry_max_elapsed_seconds) as port:
                 if (batch_id := row.provider_id or await port.find(row.id)) is None:
-                    found = evolve(found, problem="the provider does not list it; maybe it was never sent")
+                    found = evolve(found, problem="the provider does not list it; maybe it was never sent", gone=True)
                 else:
                     found = evolve(found, provider_id=batch_id)
                     state = await _state(port, batch_id, cancel=cancel)
                     return evolve(found, state=state, problem="", cancelling=cancel and state.status == "running")
         except PortError as error:
-            found = evolve(found, problem=one_line(error))
+            found = evolve(found, problem=one_line(error), gone=bool(row.provider_id) and error.status == GONE)
             if error.status != GONE:  # else another model of this name may have another server
                 break
     return found

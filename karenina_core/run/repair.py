@@ -10,20 +10,22 @@ from typing import Any, get_args
 from attrs import evolve
 
 from ..errors import ConfigError, Problem, plural
+from ..log import redactor
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina, current
 from .config_file import RunConfig
 from .control import RunControl
-from .directory import read_manifest
+from .directory import RunDirectory, read_manifest, secrets_of_run
 from .keeping import write_missing_results
-from .owner import RunLock
+from .owner import RunLock, owner_of
 from .prepare import Prepared
 from .repair_selection import RepairPlan, RepairSelection, plan_repair
 from .repairs import Mode, Row, begin_repair, pending
 from .replaying import judged_by_folder
 from .results import VerificationResultSet
 from .resume import Resumption, Wanted, configured_by, resumption
+from .standing import state_of
 
 __all__ = ["RepairPlan", "RepairSelection", "arepair_run", "begun_repair", "planned_repair", "repair_run"]
 
@@ -54,12 +56,14 @@ def begun_repair(
     From then on `resumption` goes on with it. Raises what `resumption` and `planned_repair` raise, and ConfigError
     where an answer that is to be judged again is not there.
     """
-    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False))
+    anew = frozenset(row.answer for row in plan.rows) if plan.mode == "live" else frozenset()
+    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False, asked_anew=anew))
     _check_answers(found.prepared, plan)
     write_missing_results(folder)  # what is kept beside the run is what there is
     with RunLock(folder):
         _check_ended(folder, read_manifest(folder))  # nobody else has begun meanwhile
-        repair = begin_repair(folder, plan.rows, plan.mode, {"selected": plan.selected})
+        config = RunDirectory(folder, redactor(secrets_of_run(found.prepared))).configured(found.prepared)["config"]
+        repair = begin_repair(folder, plan.rows, plan.mode, config, {"selected": plan.selected})
     destination = evolve(found.destination, again=frozenset(), reuse=(), repair=repair)
     done = found.items - len(plan.rows)
     return evolve(found, destination=destination, done=done, errors=0, completed=False, begins=True)
@@ -71,8 +75,8 @@ def _check_ended(folder: Path, manifest: Mapping[str, Any]) -> None:
         raise ConfigError(f"a repair of {folder} has not ended; go on with it: {line}")
     if manifest.get("status") != "completed":
         raise ConfigError(
-            f"the run in {folder} has not ended ({manifest.get('status')}), and only results of a finished run are "
-            f"repaired; go on with it: {line}"
+            f"the run in {folder} has not ended ({state_of(manifest, owner_of(folder))}), and only results of a "
+            f"finished run are repaired; go on with it: {line}"
         )
 
 

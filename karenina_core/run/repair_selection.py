@@ -100,11 +100,6 @@ class _Found:
     """By the names of the conditions."""
     has_answer: bool
 
-    @property
-    def answer(self) -> tuple[str, str, int]:
-        """What results of one answer have in common."""
-        return self.row.question_id, self.row.answering_model, self.row.replicate
-
 
 def plan_repair(folder: Path, selection: RepairSelection, mode: Mode = "replay") -> RepairPlan:
     """The results of a run that a selection chooses; in the mode `live` with all that share an answer with them: no two
@@ -130,8 +125,8 @@ def plan_repair(folder: Path, selection: RepairSelection, mode: Mode = "replay")
         raise ConfigError(problems)
     if not chosen:
         raise ConfigError("no result of the run fits all of that; leave a condition out")
-    shared = {found.answer for found in chosen.values()} if mode == "live" else set()
-    rows = [found for found in every if found.row.result_id in chosen or found.answer in shared]
+    shared = {found.row.answer for found in chosen.values()} if mode == "live" else set()
+    rows = [found for found in every if found.row.result_id in chosen or found.row.answer in shared]
     return RepairPlan(
         mode=mode,
         rows=tuple(found.row for found in rows),

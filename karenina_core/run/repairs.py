@@ -22,7 +22,7 @@ from typing import Any, Literal
 from attrs import asdict, field, frozen
 
 from ..errors import RunDirectoryError
-from .directory import MANIFEST, RESULTS, read_manifest
+from .directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest
 from .fingerprint import digest_of
 from .journal_connection import opened
 from .journal_reader import JOURNAL, JournalReader
@@ -38,9 +38,11 @@ __all__ = [
     "Row",
     "begin_repair",
     "end_repair",
+    "keep_config",
     "named",
     "pending",
     "remaining",
+    "settings_of",
     "tell",
     "undo_line",
 ]
@@ -65,6 +67,11 @@ class Row:
     outcome: str
     detail: str | None = None
 
+    @property
+    def answer(self) -> tuple[str, str, int]:
+        """What results of one answer have in common."""
+        return self.question_id, self.answering_model, self.replicate
+
 
 def _ids(rows: Sequence[Row]) -> frozenset[str]:
     return frozenset(row.result_id for row in rows)
@@ -83,16 +90,21 @@ class Repair:
     """The journal's last reply from before the repair: such a reply is not taken for an item that is repaired."""
     results_before: int
     """The journal's last result from before the repair."""
+    config: Mapping[str, Any] = field(factory=dict, repr=False)
+    """Its settings, such as what may be spent: those of the run stay as they are."""
     tasks: frozenset[str] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "tasks", _ids(self.rows))
 
 
-def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[str, Any]) -> Repair:
+def begin_repair(
+    folder: Path, rows: Sequence[Row], mode: Mode, config: Mapping[str, Any], about: Mapping[str, Any]
+) -> Repair:
     """Keep what is there, and have the manifest say that the repair goes on. The caller holds the run's lock.
 
-    `about` is told in `repair.json` too. Raises RunDirectoryError; nothing is changed then.
+    `config` is as `RunDirectory.configured` gives it, and `about` is told in `repair.json` too. Raises
+    RunDirectoryError; nothing is changed then.
     """
     manifest = read_manifest(folder)
     _clear(folder, manifest)
@@ -100,7 +112,8 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
     own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
     with JournalReader.open(folder) as reader:
         last = {name: _last(reader, name) for name in ("calls", "results")}
-    repair = Repair(folder=own, mode=mode, rows=tuple(rows), calls_before=last["calls"], results_before=last["results"])
+    before = {"calls_before": last["calls"], "results_before": last["results"]}
+    repair = Repair(folder=own, mode=mode, rows=tuple(rows), config=config, **before)
     document = {
         "schema_version": SCHEMA_VERSION,
         "timestamp": now.isoformat(),
@@ -112,8 +125,8 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
         "source": RESULTS,
         "source_sha256": digest_of(folder / RESULTS),
         "outcomes_before": _outcomes(row.outcome for row in rows),
-        "calls_before": repair.calls_before,
-        "results_before": repair.results_before,
+        **before,
+        "config": config,
         "selected_keys": [asdict(row) for row in rows],
     }
     try:
@@ -123,8 +136,17 @@ def begin_repair(folder: Path, rows: Sequence[Row], mode: Mode, about: Mapping[s
             f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
             "again"
         ) from error
-    tell(folder, lambda manifest: {"repair": named(repair), "status": "running"})
+    begun = {"repair": named(repair), "status": "running"}
+    tell(folder, lambda manifest: {**begun, **_asked_anew(folder, manifest, repair)})
     return repair
+
+
+def _asked_anew(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> dict[str, Any]:
+    """From now on no answer that the run was given stands for one that it asks for itself."""
+    if repair.mode != "live" or not (folder / ANSWERS).is_file():
+        return {}
+    before = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
+    return {ASKED_ANEW: sorted({*before, *(row.answer for row in repair.rows)})}
 
 
 def named(repair: Repair) -> str:
@@ -156,6 +178,7 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
             rows=tuple(Row(**row) for row in told["selected_keys"]),
             calls_before=told["calls_before"],
             results_before=told["results_before"],
+            config=dict(told.get("config", {})),
         )
     except RunDirectoryError:
         raise
@@ -164,6 +187,18 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
             f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or take the "
             f"repair back: {undo_line(folder)}"
         ) from error
+
+
+def settings_of(manifest: Mapping[str, Any], repair: Repair | None) -> Mapping[str, Any]:
+    """The manifest with the settings with which the run goes on: those of the repair that has not ended, else its
+    own."""
+    return manifest if repair is None else {**manifest, "config": {**manifest["config"], **repair.config}}
+
+
+def keep_config(repair: Repair, config: Mapping[str, Any]) -> None:
+    """Write down with which settings a repair is gone on with. The caller holds the run's lock. Raises
+    RunDirectoryError."""
+    _note(repair, lambda: {"config": config})
 
 
 def remaining(repair: Repair, reader: JournalReader) -> set[str]:
@@ -191,20 +226,29 @@ def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
             return None
         ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
     before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
-    try:
-        document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
-        document |= {
+    document = _note(
+        repair,
+        lambda: {
             "status": "completed",
             "completed_at": datetime.now(UTC).isoformat(),
             "outcomes_after": _outcomes(done.outcome for done in ends.values()),
             "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
             "result_sha256": digest_of(folder / RESULTS),
-        }
+        },
+    )
+    name = named(repair)
+    tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
+    return document
+
+
+def _note(repair: Repair, facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Write these facts into `repair.json`, and give all of it. Raises RunDirectoryError."""
+    try:
+        document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
+        document |= facts()
         write_json(repair.folder / REPAIR, document)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{repair.folder / REPAIR} cannot be written: {error}") from error
-    name = named(repair)
-    tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
     return document
 
 

@@ -9,6 +9,7 @@ from ..pipeline.cached_answer import CachedAnswer
 from .workspace_sources import investigated_modes
 
 if TYPE_CHECKING:
+    from .answers import ReplayStore
     from .prepare import Generation, Item, Prepared
 
 __all__ = ["check_answers", "judged_by_folder", "replayed"]
@@ -23,10 +24,11 @@ ASK = (
 def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
     """The answer that was captured for these items; None where their answering model is to be asked.
 
-    Not where agents look into the folder that an answer was worked out in: it is gone.
+    Not where a repair has it asked for anew, nor where agents look into the folder that an answer was worked out in: it
+    is gone.
     """
     store, item = prepared.answers, generation.items[0]
-    if store is None or judged_by_folder(prepared, item):
+    if store is None or _asked_anew(store, item) or judged_by_folder(prepared, item):
         return None
     found = store.lookup(item.question.id, str(item.answering.identity), item.replicate)
     return None if found is None else found.replayed(strict=store.miss_policy == "strict")
@@ -42,11 +44,13 @@ def check_answers(prepared: Prepared) -> list[str]:
     store = prepared.answers
     if store is None:
         return []
-    missing, total = 0, 0
+    missing, anew, total = 0, 0, 0
     named: list[str] = []
     for generation in prepared.generations():
         total += 1
-        if replayed(prepared, generation) is None:
+        if _asked_anew(store, generation.items[0]):
+            anew += 1
+        elif replayed(prepared, generation) is None:
             missing += 1
             if len(named) < MOST_NAMED:
                 named.append(_missing(prepared, generation))
@@ -55,11 +59,17 @@ def check_answers(prepared: Prepared) -> list[str]:
             named.append(f"and {missing - len(named)} more")
         what = f"{missing} of {plural(total, 'answer')} are not there; give them too, or {ASK}"
         raise ConfigError([Problem("answers", what), *(Problem("", f"  {line}") for line in named)])
-    notes = [f"{total - missing} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    notes = [f"{total - missing - anew} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    if anew:
+        notes.append(f"{plural(anew, 'answer')} not replayed, although given: a repair has them asked for anew")
     if store.overwritten:
         differing = plural(store.overwritten, "answer")
         notes.append(f"{differing} to be replayed: given twice and differ; the last one counts")
     return notes
+
+
+def _asked_anew(store: ReplayStore, item: Item) -> bool:
+    return (item.question.id, str(item.answering.identity), item.replicate) in store.asked_anew
 
 
 def _missing(prepared: Prepared, generation: Generation) -> str:

@@ -17,18 +17,17 @@ from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
-from .answers import ReplayStore
 from .benchmark import Benchmark
 from .config_file import Flags, RunConfig
 from .control import RunControl
-from .directory import ANSWERS, RunDirectory, read_fingerprint, read_manifest, secrets_of_run
+from .directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
 from .extension_checks import extension_of
 from .fingerprint import differences
 from .journal_reader import JournalReader, journal_of
 from .keeping import PASSING, stands, write_missing_results
 from .prepare import Prepared, prepare
 from .recorded import rebuilt
-from .repairs import Repair, end_repair, pending, remaining
+from .repairs import Repair, end_repair, pending, remaining, settings_of
 from .results import VerificationResultSet
 from .reuse import reused_by, without
 from .runner import Destination, execute
@@ -118,6 +117,8 @@ class Wanted:
     """None: those of the beginning."""
     reuses: bool = True
     """Whether the replies of other runs are taken that the run was given."""
+    asked_anew: frozenset[tuple[str, str, int]] = frozenset()
+    """Answers that are asked for although the run was given them; see `ReplayStore`."""
 
 
 @frozen(kw_only=True)
@@ -139,7 +140,8 @@ def resumption(
     """
     wanted = wanted or Wanted()
     manifest = read_manifest(folder)
-    made = configured if isinstance(configured, RunConfig) else configured(manifest)
+    repair = pending(folder, manifest) if wanted.fork is None else None
+    made = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, repair))
     again = EVERY if wanted.retry_failed else PASSING
     prepared = _prepared(manifest, made, wanted, folder)
     sinks = _sinks(manifest, wanted)
@@ -161,7 +163,6 @@ def resumption(
         return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=without(gone))
     if found := changes(folder, manifest, prepared):
         raise Changed([Problem("", line) for line in found])
-    repair = pending(folder, manifest)
     progress = _progress(folder, again, repair)
     completed = manifest.get("status") == "completed" and progress.done == len(prepared) and repair is None
     needs_others = wanted.reuses and not completed and repair is None
@@ -205,7 +206,9 @@ def _order(told: Mapping[str, Any]) -> list[list[str]]:
 
 def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, folder: Path) -> Prepared:
     """The run as it is now: the questions that were there, by another name where it is another run."""
-    root = manifest.get("workspace_root")
+    root, answers = manifest.get("workspace_root"), answers_of_run(folder, manifest)
+    if answers is not None:
+        answers.asked_anew |= wanted.asked_anew
     benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder)
     known = {question.id for question in benchmark.questions}
     listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
@@ -218,7 +221,7 @@ def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, fold
         question_ids=there,
         run_name=manifest["run_name"] if wanted.fork is None else None,
         workspace_root=Path(root) if root else None,
-        answers=ReplayStore.load(given) if (given := folder / ANSWERS).is_file() else None,
+        answers=answers,
     )
 
 

@@ -20,7 +20,7 @@ from ..ports.client import Model
 from .answers import answer_of
 from .batching import Batching, items_at_once, uncrowded
 from .collecting import fewer_collections
-from .continuing import UNFINISHED, count_stale, is_blocked, is_left, picked_up
+from .continuing import UNFINISHED, count_stale, going_on, is_blocked, is_left, picked_up
 from .control import RunControl
 from .destination import Destination, directory_of, keeper_of, notes_of, schedule_of, workspaces_of
 from .directory import RESULTS, RunDirectory, secrets_of_run
@@ -110,7 +110,7 @@ class _Running:
         in the folder that it has left."""
         waiting = [item for item in generation.items if self.keeper is None or not self.keeper.has_result(item)]
         waiting = await self._judged_again(waiting)
-        cached = self._answer_of_before(generation, waiting) or self._answer_of_others(generation, waiting)
+        cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
         async with AsyncExitStack() as opened:
             workspace: Workspace | None = None
             while waiting and (cached is None or workspace is not None):
@@ -143,12 +143,6 @@ class _Running:
             for item in again:
                 group.create_task(self._in_turn(item, keeper.own_answer(item), None))
         return [item for item in waiting if item not in again]
-
-    def _answer_of_others(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
-        """The answer that the run was given, unless it is to be asked for anew."""
-        if self.keeper is not None and any(self.keeper.is_repaired_by("live", item) for item in waiting):
-            return None
-        return replayed(self.prepared, generation)
 
     def _answer_of_before(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
         """The answer that judges have read before the run was interrupted: the others read it as they would have then.
@@ -307,8 +301,7 @@ async def _carry_out(
         continued = resumed or run.extends is not None
         await run.sinks.open(_info(prepared, run_dir, resumed=continued))
         if continued and directory is not None and run.keeper is not None:
-            told = {} if run.keeper.repair is not None else directory.configured(prepared)  # a repair has its own
-            directory.update(status="running", **told)
+            going_on(directory, run.keeper.repair, prepared)
             if prior is not None:
                 await prior.take_over(run.keeper, prepared)
             run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)

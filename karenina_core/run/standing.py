@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from ..errors import RunDirectoryError
 from ..model.outcome import OutcomeName
 from .batches import OPEN
 from .directory import MANIFEST, read_manifest
@@ -18,8 +19,9 @@ from .journal_ledger import Ledger, Sums
 from .journal_reader import Batch, JournalReader, journal_of
 from .keeping import PASSING, stands
 from .owner import owner_of
+from .repairs import Repair, pending, remaining, settings_of
 
-__all__ = ["Standing", "standing"]
+__all__ = ["Standing", "standing", "state_of"]
 
 
 @frozen(kw_only=True)
@@ -51,6 +53,10 @@ class Standing:
     """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when."""
     used_up: str = ""
     """The setting of the budget that allows no call any more; empty: none does not."""
+    repair: Repair | None = None
+    """That which has begun and not ended."""
+    unrepaired: int = 0
+    """Results that are still to be made anew in it."""
 
     @property
     def done(self) -> int:
@@ -60,7 +66,8 @@ class Standing:
     @property
     def is_resumable(self) -> bool:
         """Whether there is something left to do, and nobody who does it."""
-        return self.pid is None and (self.state != "completed" or self.done < self.items or self.waiting > 0)
+        left = self.done < self.items or self.waiting > 0 or self.repair is not None
+        return self.pid is None and (self.state != "completed" or left)
 
 
 def standing(folder: Path) -> Standing:
@@ -69,7 +76,8 @@ def standing(folder: Path) -> Standing:
     pid = owner_of(folder)
     outcomes: Counter[Any] = Counter()
     errors: Counter[str] = Counter()
-    waiting, damaged, ledger = 0, 0, Ledger()
+    waiting, damaged, unrepaired, ledger = 0, 0, 0, Ledger()
+    repair, unclear = _repair(folder, manifest)
     batches: list[Mapping[str, Any]] = []
     if journal_of(folder).is_file():
         with JournalReader.open(folder) as reader:
@@ -78,13 +86,12 @@ def standing(folder: Path) -> Standing:
                 errors[end.detail or "unknown"] += end.outcome == "error"
                 waiting += not stands(end, PASSING)
             batches += map(_told, (batch for batch in reader.batches() if batch.status in OPEN))
+            unrepaired = len(remaining(repair, reader)) if repair is not None else 0
             ledger, damaged = reader.ledger(), sum(reader.damaged.values())
-    state = manifest["status"]
-    if state == "running" and pid is None:
-        state = "killed"
+    config = settings_of(manifest, repair)["config"]
     return Standing(
         run_name=manifest["run_name"],
-        state="running" if pid is not None else state,
+        state=state_of(manifest, pid),
         items=manifest["items"],
         outcomes=dict(sorted(outcomes.items())),
         errors={kind: count for kind, count in sorted(errors.items()) if count},
@@ -94,10 +101,27 @@ def standing(folder: Path) -> Standing:
         written_at=_written_at(folder),
         batches=batches,
         damaged=damaged,
-        trusted=manifest["config"].get("code_policy") == "trusted",
-        notes=_notes(manifest) if pid is None else (),
-        used_up=_used_up(manifest["config"], ledger.total),
+        trusted=config.get("code_policy") == "trusted",
+        notes=(*_notes(manifest), *unclear) if pid is None else (),
+        used_up=_used_up(config, ledger.total),
+        repair=repair,
+        unrepaired=unrepaired,
     )
+
+
+def state_of(manifest: Mapping[str, Any], pid: int | None) -> str:
+    """See `Standing`; `pid` is as `owner_of` has it."""
+    if pid is not None:
+        return "running"
+    return "killed" if manifest["status"] == "running" else str(manifest["status"])
+
+
+def _repair(folder: Path, manifest: Mapping[str, Any]) -> tuple[Repair | None, Sequence[str]]:
+    """That which has not ended, or what nobody knows about it and what to type."""
+    try:
+        return pending(folder, manifest), ()
+    except RunDirectoryError as error:
+        return None, (str(error),)
 
 
 def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
@@ -107,7 +131,7 @@ def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _used_up(config: Mapping[str, Any], total: Sums) -> str:
-    """By the budgets of the beginning: they hold when the run is gone on with, unless others are given."""
+    """By the budgets that hold when the run is gone on with, unless others are given."""
     spent = {"budget_usd": total.counted_usd, "budget_tokens": total.counted_tokens}
     limits = {name: config.get(name) for name in spent}
     return next((name for name, most in limits.items() if most is not None and spent[name] >= most), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError, RunDirectoryError
+from ..errors import ConfigError, RunDirectoryError, plural
+from .batches import ENDING, OPEN
 from .directory import MANIFEST, RESULTS, read_manifest
 from .journal_log import log_of
 from .journal_reader import JOURNAL, JournalReader
@@ -28,8 +30,9 @@ def undo_repair(run_dir: str | Path) -> Path:
 
     Journal, results and manifest are those of before it; what was asked and made in the run since is gone from them.
     The folder stays, with the record of the repair. When this is interrupted, the same again ends it. Raises
-    ConfigError where there is no repair, and RunDirectoryError where somebody writes to the run or what was kept is
-    gone or cannot be read; nothing is changed then.
+    ConfigError where there is no repair, or a batch of it is at a provider that may still make more of it, and
+    RunDirectoryError where somebody writes to the run or what was kept is gone or cannot be read; nothing is changed
+    then.
     """
     folder = Path(run_dir)
     read_manifest(folder)  # before anything is made there
@@ -37,6 +40,7 @@ def undo_repair(run_dir: str | Path) -> Path:
         manifest = read_manifest(folder)
         name = _latest(folder, manifest)
         before = _kept(folder / name, manifest)
+        _check_batches(folder, folder / name)
         try:
             _restore(folder, name, before, lock)
         except (OSError, sqlite3.Error) as error:
@@ -98,6 +102,25 @@ def _kept(own: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
             "folder back, and type the same again"
         ) from error
     return before
+
+
+def _check_batches(folder: Path, own: Path) -> None:
+    """Raises ConfigError where batches of the repair may still cost something: nobody would know of them any more."""
+    known = _batches(own)
+    with suppress(RunDirectoryError):  # a journal that cannot be read tells of none
+        if calls := sum(count for batch, count in _batches(folder).items() if batch not in known):
+            where = shlex.quote(str(folder))
+            raise ConfigError(
+                f"{plural(calls, 'call')} of the repair may still be made, in batches at providers, and nobody would "
+                f"know of these any more; have them cancelled: karenina batches {where} --cancel (or go on with the "
+                f"repair: karenina resume {where}), then type the same again"
+            )
+
+
+def _batches(folder: Path) -> dict[str, int]:
+    """How many calls there are in each batch that may still be made. Raises RunDirectoryError."""
+    with JournalReader.open(folder) as reader:
+        return {row.id: len(row.keys) for row in reader.batches() if row.status in OPEN and row.status != ENDING}
 
 
 def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) -> None:

@@ -120,6 +120,31 @@ def test_a_configuration_file_lists_all_models_and_flags_add_to_it(run: Run, fin
     assert asked(finished, before) == {"second": 2, "3": 2}
 
 
+@pytest.mark.parametrize("named", [[], ["--set", "models.second.model_name=second"]])
+def test_what_has_no_flag_is_set_under_the_name_of_the_model_that_is_added(
+    run: Run, finished: ScriptedServer, judge: Any, named: list[str]
+) -> None:
+    prices = [f"models.second.{way}_cost_per_token=0.01" for way in ("input", "output")]
+    sets = [*named, *("--set", prices[0]), *("--set", prices[1])]
+    before = finished.count
+    result = run("extend", "out", "--out", "more", *judge("second"), *sets, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"second": 2}
+    manifest = json.loads(Path("more/manifest.json").read_text("utf-8"))
+    assert manifest["tables"]["parsing"] == ["the-parsing-model", "second"]
+    assert manifest["ledger"]["total"]["cost_usd"] > 0.0
+    assert manifest["config"]["parsing_models"][1]["endpoint_base_url"] == finished.url
+
+
+def test_a_flag_wins_over_what_is_set_of_a_model_that_is_added(run: Run, finished: ScriptedServer, judge: Any) -> None:
+    elsewhere = ["--set", "models.second.endpoint_base_url=http://127.0.0.1:1/v1"]
+    before = finished.count
+    named = ["--set", "models.second.model_name=other"]
+    result = run("extend", "out", "--out", "more", *judge("second"), *elsewhere, *named, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert asked(finished, before) == {"other": 2}
+
+
 def test_a_budget_is_that_of_the_extension_and_the_rest_is_resumed(
     run: Run, finished: ScriptedServer, judge: Any
 ) -> None:

@@ -202,6 +202,26 @@ def test_nothing_chosen_is_said(run: Run, done: Any) -> None:
     assert run("repair", "out", "--mode", "again", "--all").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--kind", "judge"),
+        ("--outcome", "eror"),
+        ("--stage", "Foo"),
+        ("--replicate", "3"),
+        ("--answering-model", "nobody"),
+        ("--parsing-model", "nobody"),
+    ],
+)
+def test_an_option_that_chooses_nothing_is_named_as_it_was_typed(run: Run, done: Any, option: str, value: str) -> None:
+    done()
+    result = run("repair", "out", option, value)
+    assert result.exit_code == 1
+    shown = value if value.isdigit() else repr(value)
+    assert f"Error: {option}: no result has {shown}" in result.stderr
+    assert "there is: " in result.stderr
+
+
 def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
     result = run("repair", tmp_path, "--all")
     assert result.exit_code == 1
@@ -269,6 +289,11 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         held.set()
         found = standing(Path("out"))
         assert (found.state, found.done) == ("killed", 6)
+        assert found.repair is not None
+        assert len(found.repair.rows) == 6
+        left = str(found.unrepaired)
+        assert int(left) > 0
+        assert f"{left} of 6 results still to be made anew" in run("status", "out").stdout
         refused = run("repair", "out", "--all")
         assert refused.exit_code == 1
         assert "karenina resume out" in refused.stderr
@@ -312,6 +337,59 @@ def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
         assert result.exit_code == 0, result.output
         assert set(outcomes().values()) == ({"failed"} if told.get("repair") else {"passed"})
         assert run("repair", "out", "--all", "--quiet").exit_code == 0
+    assert set(outcomes().values()) == {"failed"}
+
+
+# Budgets
+
+
+def told(run: Run) -> Any:
+    """What `status` says; `spent` is added: tokens."""
+    document = json.loads(run("status", "out", "--json").stdout)
+    total = document["ledger"]["total"]
+    return {**document, "spent": total["input_tokens"] + total["output_tokens"]}
+
+
+def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_higher_one(
+    run: Run, done: Any, said: Said
+) -> None:
+    done()
+    said.city, before = "Lyon", told(run)
+    assert (before["repair"], before["next"]) == (None, "karenina show out")
+    limit = str(before["spent"] + 1)
+    result = run("repair", "out", "--all", "--quiet", "--concurrency", "1", "--budget-tokens", limit)
+    assert result.exit_code == 3, result.output
+    assert "5 results still to be made anew" in result.stderr
+    assert "karenina resume out --budget-tokens MORE" in result.stderr
+    assert "The repair has not ended." in result.stdout
+    stopped = told(run)
+    assert stopped["repair"] == {"mode": "replay", "rows": 6, "remaining": 5}
+    assert (stopped["state"], stopped["done"]) == ("interrupted", 6)
+    assert stopped["next"] == "karenina resume out --budget-tokens MORE"
+    assert "5 of 6 results still to be made anew" in run("status", "out").stdout
+    result = run("resume", "out", "--quiet")  # as the line was before somebody gave it a higher budget
+    assert result.exit_code == 3, result.output
+    assert "karenina resume out --budget-tokens MORE" in result.stderr
+    assert (said.judged, told(run)["repair"]["remaining"]) == (1, 5)
+    result = run("resume", "out", "--quiet", "--budget-tokens", str(stopped["spent"] + 1))
+    assert result.exit_code == 3, result.output
+    assert told(run)["next"] == "karenina resume out --budget-tokens MORE"
+    own = Path("out") / json.loads(Path("out/manifest.json").read_text("utf-8"))["repair"]
+    settings = json.loads((own / "repair.json").read_text("utf-8"))["config"]
+    assert settings["budget_tokens"] == stopped["spent"] + 1  # from now on this one holds
+    assert (said.judged, told(run)["repair"]["remaining"]) == (2, 4)
+    result = run("resume", "out", "--quiet", "--budget-tokens", "100000")
+    assert result.exit_code == 0, result.output
+    assert (said.judged, told(run)["repair"]) == (6, None)
+    assert json.loads(Path("out/manifest.json").read_text("utf-8"))["config"]["budget_tokens"] is None
+
+
+def test_a_budget_of_the_beginning_holds_for_a_repair_that_has_none_of_its_own(run: Run, done: Any, said: Said) -> None:
+    done("--budget-tokens", "100000")
+    said.city, limit = "Lyon", str(told(run)["spent"] + 1)
+    assert run("repair", "out", "--all", "--quiet", "--concurrency", "1", "--budget-tokens", limit).exit_code == 3
+    assert run("repair", "out", "--undo").exit_code == 0
+    assert run("repair", "out", "--all", "--quiet").exit_code == 0
     assert set(outcomes().values()) == {"failed"}
 
 

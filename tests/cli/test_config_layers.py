@@ -389,6 +389,25 @@ def test_a_named_model_replaces_the_list_of_the_file(write: Callable[[str], Path
     assert names(config.parsing_models) == ["litellm:j (judge)"]
 
 
+def test_a_field_of_a_named_model_needs_no_table_with_its_name() -> None:
+    flags = Flags(answering=ModelFlags(role="answering", models=["openai/gpt-4.1"]))
+    config = load_config(None, ['models."openai/gpt-4.1".temperature=0.5'], flags).config
+    (model,) = config.answering_models
+    assert (model.model_name, model.interface, model.temperature) == ("openai/gpt-4.1", "litellm", 0.5)
+    mistaken = ["models.gtp.temperature=0.5"]
+    assert problems_of(lambda: load_config(None, mistaken, flags)) == [
+        "models.gtp.model_name: a model needs a name (from --set)"
+    ]
+
+
+def test_recorded_answers_that_are_named_keep_their_name(write: Callable[[str], Path], tmp_path: Path) -> None:
+    traces = tmp_path / "traces.json"
+    traces.write_text('{"q0": "Paris"}', "utf-8")
+    flags = Flags(answering=ModelFlags(role="answering", models=["recorded"]), manual_traces=traces)
+    config = load_config(write('[models.recorded]\ninterface = "manual"\n'), (), flags).config
+    assert config.answering_models[0].model_name == "manual"
+
+
 def test_other_flags_apply_to_every_model_of_their_role(write: Callable[[str], Path]) -> None:
     flags = Flags(
         answering=ModelFlags(role="answering", interface="x", provider="p", base_url="http://u", api_key_env="KEY")

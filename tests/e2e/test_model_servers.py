@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import Benchmark, VerificationConfig, VerificationResultSet
+from karenina_core import Benchmark, ModelConfig, VerificationConfig, VerificationResultSet, extend_run
+from karenina_core.errors import ConfigError
 from karenina_core.testing import Reply, ScriptedServer
 
 INTERFACES = ("openai_endpoint", "litellm")
@@ -49,6 +50,25 @@ def test_the_interface_is_a_matter_of_configuration(interface: str, benchmark_of
     assert [result.metadata.outcome for result in results] == ["passed"] * 3
     assert {result.template.judge_channel for result in results if result.template} == {"json_schema"}
     assert server.count == 6
+
+
+def test_a_judge_that_nobody_provides_is_told_before_an_answer_is_paid_for(
+    tmp_path: Path, benchmark_of: Bench, config_for: Config
+) -> None:
+    with ScriptedServer(honest()) as server:
+        good = config_for("openai_endpoint", server.url)
+        lost = evolve(good, parsing_models=[ModelConfig(model_name="gpt-x")])
+        with pytest.raises(ConfigError, match="litellm knows no provider for 'gpt-x': write the name as PROVIDER/NAME"):
+            benchmark_of(2).run_verification(lost, run_dir=tmp_path / "run")
+        assert server.count == 0
+        assert not (tmp_path / "run").exists()
+        benchmark_of(2).run_verification(good, run_dir=tmp_path / "run")
+        asked = server.count
+        both = evolve(good, parsing_models=[*good.parsing_models, *lost.parsing_models])
+        with pytest.raises(ConfigError, match="litellm knows no provider for 'gpt-x'"):
+            extend_run(tmp_path / "run", run_dir=tmp_path / "more", benchmark=benchmark_of(2), config=both)
+        assert server.count == asked
+    assert not (tmp_path / "more").exists()
 
 
 @pytest.mark.parametrize("interface", INTERFACES)

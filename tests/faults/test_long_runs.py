@@ -68,7 +68,7 @@ config = VerificationConfig(
 )
 prepared = prepare(world.benchmark_of(questions), config, app=app)
 before, begun, wall = resident(), time.process_time(), time.monotonic()
-results = asyncio.run(execute(prepared, Destination(run_dir=Path(place))))
+results = asyncio.run(execute(prepared, Destination(run_dir=Path(place) if place else None)))
 cpu, wall = time.process_time() - begun, time.monotonic() - wall
 told = {"before": before, "seen": seen, "after": resident(), "cpu": cpu * 1000 / items, "wall": wall}
 print(json.dumps({**told, "outcomes": results.get_summary()["outcomes"]}))
@@ -126,7 +126,7 @@ print(json.dumps({**told, "busy": look.busy, "stalls": look.stalls.count}))
 )
 
 
-def child(script: str, place: Path, *given: object, timeout: float = 120.0) -> dict[str, Any]:
+def child(script: str, place: Path | str, *given: object, timeout: float = 120.0) -> dict[str, Any]:
     command = [sys.executable, "-c", script, Path(__file__).with_name("fault_world.py"), place, *given]
     ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -136,17 +136,25 @@ def child(script: str, place: Path, *given: object, timeout: float = 120.0) -> d
 
 def test_memory_does_not_grow_with_the_items_and_each_costs_little(tmp_path: Path, long: bool) -> None:
     """The time of an item depends on the machine: its bound finds only what is several times worse in the short form.
-    What an item costs is counted, without a clock, in `test_counted_work`."""
+    What an item costs is counted, without a clock, in `test_counted_work`.
+
+    In the full form an item may take a millisecond of the core: that is what it takes without a run directory (0.5 on a
+    quiet machine). With one it takes 1.1 to 1.6 in all, the thread that writes the journal included."""
     questions, replicates = (100_000, 3) if long else (400, 3)
     found = child(MANY, tmp_path / "run", questions, replicates, timeout=3600.0 if long else 300.0)
     print(found)
     assert found["outcomes"] == {"passed": questions * replicates}
     first, *_, last = found["seen"]
     assert len(found["seen"]) == 10
-    assert last <= (1.05 * first if long else first + 6), "in MB; of 1,080 items, each with a result of 10 KB"
-    assert found["after"] <= 1.05 * last + 5
-    assert found["cpu"] <= (3.0 if long else 10.0), "milliseconds of CPU an item; a quiet machine takes less than one"
+    assert last <= (1.05 * first if long else first + 4), "in MB: 3 are taken; 1,080 results have 10 KB each"
+    assert found["after"] <= (1.1 if long else 1.05) * last, "at the end of 300,000 items 10 MB more are taken"
+    assert found["cpu"] <= (2.0 if long else 10.0), "milliseconds of CPU an item; a quiet machine takes 1.2"
     world.invariants.assert_journal(tmp_path / "run")
+    if long:
+        found = child(MANY, "", 5000, replicates, timeout=300.0)
+        print("without a run directory:", found)
+        assert found["outcomes"] == {"passed": 5000 * replicates}
+        assert found["cpu"] <= 1.0, "milliseconds of CPU an item"
 
 
 def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, long: bool) -> None:

@@ -36,11 +36,14 @@ class Metered:
     retry_after: float | None
     burst: float = 30.0
     refused: int = 0
+    first: float | None = None
+    """When the first request came, on the clock of `time.monotonic`."""
     begun: float = field(factory=time.monotonic)
     _level: float = 30.0
     _at: float = 0.0
 
     def __call__(self, request: ServedRequest) -> Any:
+        self.first = self.first or time.monotonic()
         now = time.monotonic() - self.begun
         while self._at < now:
             step = min(0.01, now - self._at)
@@ -57,9 +60,14 @@ class Metered:
 def test_a_provider_that_refuses_and_then_takes_less_is_followed(
     tmp_path: Path, long: bool, retry_after: float | None
 ) -> None:
-    """That every wait is kept and nothing is lost. How much time and how many attempts it costs has narrow bounds only
-    where the machine plays no part: on the virtual clock (`test_gateway_simulated`), and in the full form."""
-    questions, rate, drop = (900, 60.0, (10.0, 15.0)) if long else (50, 60.0, (0.5, 1.0))
+    """That every wait is kept, nothing is lost, and few attempts are wasted. How long it takes is bounded where the
+    machine plays no part: on the virtual clock (`test_gateway_simulated`), and in the full form.
+
+    The ideal is that of somebody who knows the rate at every moment. Where no time to wait is asked for, the full form
+    takes 1.01 to 1.03 times as long on a quiet machine, and with `Retry-After` 1.07 to 1.10 times: for six seconds
+    after the provider takes more again, the run stays below what was too much, before it finds that out. What comes
+    before the first request is no part of it: up to a second."""
+    questions, rate, drop = (900, 60.0, (10.0, 15.0)) if long else (100, 60.0, (1.5, 2.0))
     here = world.World(tmp_path / "run", questions=questions)
     served = Metered(lambda at: rate / 3 if drop[0] <= at < drop[1] else rate, retry_after)
     with ScriptedServer(served) as server:
@@ -72,11 +80,11 @@ def test_a_provider_that_refuses_and_then_takes_less_is_followed(
             parsing_models=[evolve(model, temperature=0.0)],
             retry_policy=PATIENT,
             retry_max_elapsed_seconds=600.0,
-            concurrency=100,
+            concurrency=100 if long else 40,
         )
         served.begun = time.monotonic()
         here.run(config)
-        wall = time.monotonic() - served.begun
+        wall = time.monotonic() - (served.first or served.begun)
         attempts = server.count
         assert here.outcomes() == {"passed": questions}
         here.check(config, server)
@@ -86,8 +94,8 @@ def test_a_provider_that_refuses_and_then_takes_less_is_followed(
     assert here.watch.undercut == []
     assert attempts == 2 * questions + served.refused
     assert served.refused > 0
-    assert wasted <= (0.35 if long else 0.6)
-    assert wall <= (1.3 * ideal if long else 25.0), "the machine's own part included; see the simulated clock for ours"
+    assert wasted <= 0.35
+    assert wall <= (1.15 * ideal if long else 15.0), "the machine's own part included; see the simulated clock for ours"
 
 
 def costs(server: ScriptedServer) -> Counter[str]:

@@ -23,6 +23,7 @@ from karenina_core.ports.metered import (
     StoredReply,
     current_item,
 )
+from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import this_call
 from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities
@@ -41,6 +42,7 @@ class Store:
     kept: dict[Name, StoredReply] = field(factory=dict)
     failures: list[tuple[StoredCall, CallFacts]] = field(factory=list)
     taken: list[StoredCall] = field(factory=list)
+    refusals: Refusals = field(factory=Refusals)
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         self.taken.append(call)

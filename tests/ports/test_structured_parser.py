@@ -59,12 +59,61 @@ def test_only_what_the_model_claims_is_tried() -> None:
     assert channels(llm) == ["json_object", "text"]
 
 
-def test_when_every_channel_is_refused_the_first_refusal_is_told() -> None:
-    first, second = refused(), refused(422)
-    llm = ScriptedLLM(first, second, channels=["json_object", "text"])
+def test_when_every_channel_is_refused_the_refusal_of_the_weakest_is_told() -> None:
+    """Whichever others are known to be refused already, it is asked: so it does not depend on what was asked before."""
+    first, last = refused(), refused(422)
+    llm = ScriptedLLM(first, last, channels=["json_object", "text"])
     with pytest.raises(PortError) as caught:
         parse(StructuredParser(llm))
-    assert caught.value is first
+    assert caught.value is last
+
+
+def test_nothing_is_concluded_from_one_schema_for_another() -> None:
+    def script(call: ScriptedCall) -> Any:
+        assert call.output is not None
+        odd = "odd" in call.output.schema["properties"]
+        return refused() if odd and call.output.channel == "json_schema" else GOOD
+
+    llm = ScriptedLLM(script, channels=ALL)
+    parser = StructuredParser(llm)
+    odd = {"type": "object", "properties": {"odd": {"type": "string"}}}
+    for schema, channel in ((odd, "tool_call"), (SCHEMA, "json_schema"), (odd, "tool_call")):
+        assert asyncio.run(parser.aparse(ASKED, schema)).channel == channel
+    assert channels(llm) == ["json_schema", "tool_call", "json_schema", "tool_call"]
+    assert [call.output.refused for call in llm.calls if call.output] == [(), ("json_schema",), (), ("json_schema",)]
+
+
+REFUSING = st.sets(st.tuples(st.sampled_from(ALL), st.integers(0, 3)))
+ORDERS = st.lists(st.integers(0, 3), min_size=1, max_size=12)
+
+
+@given(REFUSING, ORDERS, ORDERS, st.booleans())
+@settings(deadline=None)
+def test_what_is_refused_decides_alone_on_which_channel_a_call_ends(
+    refusing: set[tuple[str, int]], one: list[int], other: list[int], at_once: bool
+) -> None:
+    """Whatever was asked before it, or is asked at the same time."""
+
+    def script(call: ScriptedCall) -> Any:
+        assert call.output is not None
+        number = call.output.schema["maxProperties"]
+        return refused() if (call.output.channel, number) in refusing else GOOD
+
+    async def ended(parser: StructuredParser, number: int) -> str | None:
+        try:
+            return (await parser.aparse(ASKED, {**SCHEMA, "maxProperties": number})).channel
+        except PortError:
+            return None
+
+    async def in_order(order: list[int]) -> list[str | None]:
+        parser = StructuredParser(ScriptedLLM(script, channels=ALL))
+        if at_once:
+            return await asyncio.gather(*(ended(parser, number) for number in order))
+        return [await ended(parser, number) for number in order]
+
+    for order in (one, other):
+        wanted = [next((c for c in ALL if (c, number) not in refusing), None) for number in order]
+        assert asyncio.run(in_order(order)) == wanted
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,18 @@ from karenina_core import (
     VerificationResultSet,
     arepair_run,
     aresume_run,
+    undo_repair,
 )
+from karenina_core.errors import ConfigError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.run.batches import SentBatch
 from karenina_core.run.batching import Batching
+from karenina_core.run.config_file import RunConfig
 from karenina_core.run.control import RunControl
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_reader import Batch, JournalReader
+from karenina_core.run.provider_batches import batches_there
 from karenina_core.testing import ScriptedBatches, ServedRequest, application
 
 COUNT = 3
@@ -83,6 +87,12 @@ class Judged:
         asyncio.run(begun())
         self.server.held = False
 
+    def cancelled(self) -> list[str]:
+        """Have the batches at the provider cancelled; what it says of them then."""
+        configured = RunConfig(app=self.app, config=self.config)
+        there = asyncio.run(batches_there(self.run_dir, lambda manifest: configured, cancel=True))
+        return [batch.state.status for batch in there if batch.state is not None]
+
     def statuses(self) -> list[str]:
         with JournalReader.open(self.run_dir) as reader:
             return [batch.status for batch in reader.batches()]
@@ -115,6 +125,36 @@ def test_a_repair_that_is_interrupted_pays_once_for_what_it_has_sent(judged: Jud
     assert judged.gone_on_with(aresume_run) == ["passed"] * COUNT
     assert [len(batch.calls) for batch in judged.server.batches] == [COUNT] * (2 + calls // COUNT)
     assert set(judged.statuses()) == {"fetched"}
+
+
+@pytest.mark.parametrize("mode", ["replay", "live"])
+def test_a_repair_is_not_taken_back_while_a_batch_of_it_may_still_be_made(judged: Judged, mode: str) -> None:
+    assert judged.verified() == ["passed"] * COUNT
+    judged.interrupted(arepair_run, RepairSelection(everything=True), mode=mode)
+    before = {path: path.read_bytes() for path in judged.run_dir.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match=rf"{COUNT} calls of the repair may still be made") as caught:
+        undo_repair(judged.run_dir)
+    assert f"karenina batches {judged.run_dir} --cancel" in str(caught.value)
+    assert f"karenina resume {judged.run_dir}" in str(caught.value)
+    after = {path: path.read_bytes() for path in judged.run_dir.rglob("*") if path.is_file()}
+    assert {path.name for path in after if after[path] != before[path]} <= {"run.lock"}
+    judged.server.held = True
+    assert judged.cancelled() == ["cancelled"]
+    assert judged.statuses()[-1] == "ending"
+    undo_repair(judged.run_dir)
+    assert judged.statuses() == ["fetched"] * 2
+    assert judged.gone_on_with(aresume_run) == ["passed"] * COUNT
+
+
+def test_a_batch_that_was_asked_to_end_is_still_fetched_when_the_repair_is_gone_on_with(judged: Judged) -> None:
+    assert judged.verified() == ["passed"] * COUNT
+    judged.interrupted(arepair_run, RepairSelection(everything=True))
+    batch = judged.server.batches[-1]
+    assert judged.cancelled() == ["ended"]  # before it could be cancelled
+    assert judged.gone_on_with(aresume_run) == ["passed"] * COUNT
+    assert judged.server.batches[-1] is batch
+    assert set(judged.statuses()) == {"fetched"}
+    undo_repair(judged.run_dir)
 
 
 def test_judges_that_are_asked_again_because_they_said_nothing_readable_are_paid_for_once(judged: Judged) -> None:

@@ -19,6 +19,7 @@ from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.metered import CallFacts, ItemCalls, StoredCall, StoredReply, current_item
+from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import Attempts, with_retries
 from karenina_core.ports.shared_services import SharedEmbedder
 from karenina_core.ports.values import LLMResponse, PortCapabilities
@@ -220,6 +221,7 @@ class Kept:
 
     flights: Flights = field(factory=Flights)
     replies: dict[tuple[str, int], StoredReply] = field(factory=dict)
+    refusals: Refusals = field(factory=Refusals)
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         name = (call.key, call.nth)

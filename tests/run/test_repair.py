@@ -174,6 +174,69 @@ def test_answers_that_a_run_was_given_are_asked_for(world: Make, tmp_path: Path)
     assert result.generation.replayed_from is None
 
 
+@pytest.fixture
+def given_anew(world: Make, tmp_path: Path) -> Path:
+    """A run that was given three answers, of which a live repair has asked for one."""
+    run = tmp_path / "run"
+    given_ = ReplayStore.from_results(world(questions=3).run())
+    world(questions=3).run(destination=Destination(run_dir=run), answers=given_, run_name="the run")
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: "It is MCL1, or BCL2."))
+    found = repaired(here, run, RepairSelection(question_ids="q1"), mode="live")
+    assert any("2 of 3 answers are replayed" in note for note in found.notes), found.notes
+    assert any("1 answer not replayed" in note for note in found.notes), found.notes
+    return run
+
+
+def answers(folder: Path) -> list[str]:
+    return [row["generation"]["raw_llm_response"] for row in lines(folder).values()]
+
+
+NEW = ["It is BCL2.", "It is MCL1, or BCL2.", "It is BCL2."]
+
+
+def test_a_fork_takes_the_answers_that_a_live_repair_has_made(world: Make, given_anew: Path, tmp_path: Path) -> None:
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: PortError("asked", kind="auth")))
+    resumed(here, given_anew, fork=tmp_path / "fork")
+    assert (answers(tmp_path / "fork"), here.answerer.calls) == (NEW, [])
+    resumed(here, tmp_path / "fork", fork=tmp_path / "second")
+    assert (answers(tmp_path / "second"), here.answerer.calls) == (NEW, [])
+
+
+def test_another_judge_reads_the_answers_that_a_live_repair_has_made(
+    world: Make, given_anew: Path, tmp_path: Path
+) -> None:
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: PortError("asked", kind="auth")))
+    config = here.config(parsing_models=[*here.config().parsing_models, JUDGES[0]])
+    options: dict[str, Any] = {"benchmark": here.benchmark, "app": here.app, "run_dir": tmp_path / "more"}
+    asyncio.run(aextend_run(given_anew, config=config, **options))
+    assert answers(tmp_path / "more") == [text for text in NEW for _ in range(2)]
+    assert here.answerer.calls == []
+
+
+def test_a_result_that_was_lost_gets_the_answer_that_a_live_repair_has_made(world: Make, given_anew: Path) -> None:
+    path = given_anew / "journal.sqlite"
+    with JournalReader.open(given_anew) as reader:
+        lost = [row.body for row in reader.rows(RESULTS)]
+    data = bytearray(path.read_bytes())
+    for body in lost:
+        data[data.index(body) + 9] ^= 1
+    path.write_bytes(data)
+    put_in_place(given_anew, salvage(path, given_anew / "saved.sqlite"))
+    assert standing(given_anew).done == 0
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: PortError("asked", kind="auth")))
+    resumed(here, given_anew)
+    assert (answers(given_anew), here.answerer.calls) == (NEW, [])
+
+
+def test_when_a_live_repair_is_taken_back_the_given_answers_stand_again(
+    world: Make, given_anew: Path, tmp_path: Path
+) -> None:
+    undo_repair(given_anew)
+    here = world(questions=3, answerer=ScriptedLLM(lambda call: PortError("asked", kind="auth")))
+    resumed(here, given_anew, fork=tmp_path / "fork")
+    assert answers(tmp_path / "fork") == ["It is BCL2."] * 3
+
+
 def test_what_other_runs_have_asked_is_asked_again_too(world: Make, tmp_path: Path) -> None:
     here = world(questions=2)
     finished(here, tmp_path / "first")
@@ -263,6 +326,20 @@ def test_a_run_that_has_not_ended_is_not_repaired(world: Make, tmp_path: Path) -
     (tmp_path / "run" / "manifest.json").write_text(json.dumps({**told, "status": "interrupted"}), "utf-8")
     with pytest.raises(ConfigError, match="karenina resume"):
         repaired(here, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("status", "said"), [("running", "killed"), ("interrupted", "interrupted")])
+def test_of_a_run_that_has_not_ended_the_same_is_said_as_its_status_says(
+    world: Make, tmp_path: Path, status: str, said: str
+) -> None:
+    here, run = world(questions=2), tmp_path / "run"
+    finished(here, run)
+    (run / "manifest.json").write_text(json.dumps({**manifest(run), "status": status}), "utf-8")
+    assert standing(run).state == said
+    with pytest.raises(ConfigError, match=rf"has not ended \({said}\)"):
+        repaired(here, run)
+    with pytest.raises(ConfigError, match=rf"is not finished \({said}\)"):
+        asyncio.run(aextend_run(run, run_dir=tmp_path / "more", benchmark=here.benchmark, app=here.app))
 
 
 def test_a_run_that_another_process_works_on_is_left_alone(world: Make, tmp_path: Path) -> None:
@@ -430,6 +507,8 @@ def test_a_repair_that_ended_before_that_was_written_down_is_only_written_down(w
     told, asked = manifest(run), len(here.judge.calls)
     (name,) = told["repairs"]
     (run / "manifest.json").write_text(json.dumps({**told, "repair": name, "repairs": []}), "utf-8")
+    found = standing(run)
+    assert (found.state, found.unrepaired, found.is_resumable) == ("completed", 0, True)
     assert len(resumed(here, run)) == 3
     assert len(here.judge.calls) == asked
     assert manifest(run)["repairs"] == [name]
@@ -494,9 +573,11 @@ def test_a_budget_that_is_used_up_leaves_a_repair_that_can_be_gone_on_with(world
     found = repaired(world(questions=6, judge=ScriptedLLM(lambda call: {"target": "BAX"})), run, config=config)
     assert 0 < len([name for name, row in lines(run).items() if row != before[name]]) < 6, found.notes
     assert manifest(run)["repair"]
-    assert resumed(world(questions=6, judge=ScriptedLLM(lambda call: {"target": "BAX"})), run).get_summary()[
-        "outcomes"
-    ] == {"failed": 6}
+    other = world(questions=6, judge=ScriptedLLM(lambda call: {"target": "BAX"}))
+    resumed(other, run)
+    assert other.judge.calls == []  # its budget holds
+    config = here.config(budget_tokens=10 * tokens)
+    assert resumed(other, run, config=config).get_summary()["outcomes"] == {"failed": 6}
     assert manifest(run)["repair"] is None
 
 

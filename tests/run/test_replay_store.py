@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
@@ -15,9 +16,10 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_core import ModelConfig, VerificationResult
+from karenina_core import ModelConfig, Question, VerificationResult
 from karenina_core.errors import BenchmarkError, ConfigError, PortError
 from karenina_core.model.identity import ModelIdentity
+from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.model.result import GenerationPart, MetadataPart, TemplatePart
 from karenina_core.pipeline.cached_answer import CachedAnswer
 from karenina_core.run.answer_files import as_store, is_store
@@ -112,6 +114,56 @@ def test_a_large_store_is_filled_and_read_without_looking_through_it() -> None:
 
     seconds(1000)
     assert min(seconds(16_000) for _ in range(3)) < 80 * min(seconds(1_000) for _ in range(3))
+
+
+# Recorded by hand
+
+
+def asked(*ids: str) -> list[Question]:
+    return [Question(id=name, question=f"What does {name} bind?", answer_template="") for name in ids]
+
+
+def test_an_answer_recorded_by_hand_is_found_by_id_by_text_and_by_the_md5_of_the_text() -> None:
+    digest = hashlib.md5(b"What does c bind?", usedforsecurity=False).hexdigest()
+    traces = {"a": "by id", "What does a bind?": "by text", "What does b bind?": "by text", digest: "by digest"}
+    store = ReplayStore.from_manual_traces(traces, asked("a", "b", "c", "d"))
+    found = {key.question_id: entry.answer.raw_llm_response for key, entry in store}
+    assert found == {"a": "by id", "b": "by text", "c": "by digest"}
+    assert {key for key, _ in store} == {ReplayKey("a"), ReplayKey("b"), ReplayKey("c")}
+    assert store.miss_policy == "strict"
+
+
+def test_answers_recorded_by_hand_are_those_of_one_model_where_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps({"a": {"answer": "BCL2", "fields": {"target": "BCL2"}}}), "utf-8")
+    models = {"answering_model": "x:a", "parsing_model": "x:j"}
+    store = ReplayStore.from_manual_traces(path, asked("a"), **models, miss_policy="fall_through")
+    assert store.lookup("a", "x:b", 1) is None
+    assert (found := store.lookup("a", "x:a", 3)) is not None
+    assert (found.answering_model, found.fields) == ("x:a", {"x:j": {"target": "BCL2"}})
+    assert store.miss_policy == "fall_through"
+    (_, unjudged), *_ = ReplayStore.from_manual_traces(path, asked("a"))
+    assert unjudged.fields == {}
+
+
+def test_recorded_messages_are_the_trace_of_the_answer() -> None:
+    calls = [Message("assistant", (ToolUseBlock("c1", "find", {"q": "x"}),)), Message.assistant("It is BCL2.")]
+    traces = {"a": calls, "b": [Message.assistant("It is BAX.")], "c": "It is \ud800BAX."}
+    store = ReplayStore.from_manual_traces(traces, asked("a", "b", "c"))
+    answers = [entry.answer for _, entry in store]
+    assert [len(answer.trace_messages) for answer in answers] == [2, 1, 1]
+    assert answers[0].raw_llm_response.endswith("--- AI Message ---\nIt is BCL2.")
+    assert answers[1].raw_llm_response == "It is BAX."
+    assert "\ud800" not in answers[2].raw_llm_response
+    assert answers[2].text_flags
+
+
+def test_an_answer_to_no_question_is_told_and_what_is_no_answer_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "karenina"):
+        ReplayStore.from_manual_traces({"a": "one", "z": "other"}, asked("a"))
+    assert "recorded answers are to none of the questions" in caplog.text
+    with pytest.raises(ConfigError, match="the answer of 'a' is empty"):
+        ReplayStore.from_manual_traces({"a": " "}, asked("a"))
 
 
 # Files

@@ -57,6 +57,28 @@ def test_results_say_whose_answer_it_is(world: Make) -> None:
     assert "was given to the run" in trail.reason
 
 
+def test_answers_recorded_by_hand_are_judged_as_those_of_the_model_that_is_named(world: Make, tmp_path: Path) -> None:
+    here = world(questions=2)
+    traces = {"q0": "It is BCL2, they said.", "q1": {"answer": "BCL2", "fields": {"target": "BAX"}}}
+    models = {"answering_model": "answering:a1", "parsing_model": "judging:j1"}
+    store = ReplayStore.from_manual_traces(traces, here.benchmark.questions, **models)
+    with pytest.raises(ConfigError, match="answering:a2"):
+        here.run(here.config(answering_models=ANSWERERS), answers=store)
+    config = here.config(answering_models=ANSWERERS[:1], parsing_models=JUDGES[:1], replicate_count=2)
+    results = here.run(config, answers=store, destination=Destination(run_dir=tmp_path / "run"))
+    assert here.answerer.calls == []
+    assert len(here.judge.calls) == 2, "what q1 says was recorded too"
+    assert [result.metadata.outcome for result in results] == ["passed", "passed", "failed", "failed"]
+    assert {result.metadata.answering_model for result in results} == {"answering:a1"}
+    assert results[0].generation.raw_llm_response == "It is BCL2, they said."
+    assert results[0].generation.replayed_from == {
+        "run_name": None,
+        "answering_model": "answering:a1",
+        "replicate": None,
+        "timestamp": None,
+    }
+
+
 def test_what_an_answer_took_is_told_and_counted_nowhere(world: Make, tmp_path: Path) -> None:
     before = world().run(destination=Destination(run_dir=tmp_path / "first"))
     here = world()

@@ -14,6 +14,7 @@ from attrs import define, field
 
 from karenina_core import VerificationResultSet, hookimpl
 from karenina_core.errors import PluginError, RunDirectoryError, UnknownName
+from karenina_core.run.journal_reader import JournalReader
 from karenina_core.run.runner import Destination
 from karenina_core.run.sinks import RunInfo
 
@@ -163,6 +164,22 @@ def test_observers_see_the_run_from_beginning_to_end(world: Make) -> None:
     assert seen == [("started", 2), ("item", "q0"), ("item", "q1"), ("completed", {"passed": 2})]
 
 
+def test_a_run_whose_folder_is_renamed_says_where_to_go_on(world: Make, tmp_path: Path) -> None:
+    class Observer:
+        @hookimpl
+        def karenina_item_finished(self) -> None:
+            if not (tmp_path / "renamed").exists():
+                (tmp_path / "run").rename(tmp_path / "renamed")
+
+    here = world(Observer(), questions=3)
+    with pytest.raises(RunDirectoryError, match=r"is gone.*karenina resume NEW-NAME") as error:
+        here.run(here.config(concurrency=1), Destination(run_dir=tmp_path / "run"))
+    assert "is safe" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+    with JournalReader.open(tmp_path / "renamed") as reader:
+        assert len(list(reader.results())) == 1
+
+
 def test_observers_hear_how_a_run_ended_also_where_its_directory_is_gone(world: Make, tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -176,7 +193,7 @@ def test_observers_hear_how_a_run_ended_also_where_its_directory_is_gone(world: 
             seen.append(status)
 
     here = world(Observer())
-    with pytest.raises(RunDirectoryError, match="can no longer be written"):
+    with pytest.raises(RunDirectoryError, match=r"is gone.*What was deleted is lost"):
         here.run(destination=Destination(run_dir=tmp_path / "run"))
     broken = world(Observer(), Memory(fails={"open": PluginError("no")}))
     with pytest.raises(PluginError):

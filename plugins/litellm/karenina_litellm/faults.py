@@ -38,9 +38,6 @@ CAUSES: dict[ErrorKind, frozenset[str]] = {
     "connection": frozenset({"TransportError", "ClientError", "APIConnectionError", "OSError"}),
 }
 """Classes of httpx, aiohttp, openai, pydantic and Python, by name, so that none is imported; the first that fits."""
-UNKNOWN_PROVIDER = (
-    "litellm does not know the provider: set model_provider, write the name as provider/name, or set endpoint_base_url"
-)
 UNSUPPORTED = "Leave it out of the model's configuration, for example with temperature: null."
 GATEWAY = frozenset({"ServiceUnavailableError", "BadGatewayError"})
 KEY_HINT = "check the key (api_key_env names the environment variable that holds it)"
@@ -122,9 +119,7 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
     error = causes[0]
     status = getattr(error, "status_code", None)
     text = _blotted(str(error), secrets)
-    if "LLM Provider NOT provided" in text:
-        text = UNKNOWN_PROVIDER
-    elif "UnsupportedParamsError" in _names(error):
+    if "UnsupportedParamsError" in _names(error):
         text = f"{text.partition('To drop')[0]} {UNSUPPORTED}"
     text = _shortened(DECORATION.sub("", text)) or type(error).__name__
     return PortError(f"{where}: {text}", kind=_own_kind(error, status), status=status if _is_refusal(status) else None)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from karenina_core.errors import AdapterUnavailableError, one_line
 
-__all__ = ["endpoint_client", "enter", "leave", "load"]
+__all__ = ["endpoint_client", "enter", "is_provided", "leave", "load"]
 
 ENVIRONMENT = {
     "LITELLM_MODE": "PRODUCTION",
@@ -39,6 +39,9 @@ HARMLESS = (
 """Warnings about litellm's own code. The first three are pydantic's, also long after the import; litellm silences them
 when it is imported, which does not last where filters are put back, as test runners do. The last one comes from a call
 that is cancelled before it has begun."""
+
+NO_PROVIDER = "LLM Provider NOT provided"
+"""What litellm says of a model for which it knows no provider."""
 
 _users: WeakSet[Any] = WeakSet()
 _lock = threading.Lock()
@@ -70,6 +73,21 @@ def _imported() -> Any:
         "openai.resources"
     )  # else the first call does it and halts the event loop for half a second
     return litellm
+
+
+def is_provided(litellm: Any, model: str, base_url: str | None, named: object = None) -> bool:
+    """Whether litellm knows a provider for this model, as it finds one when it is called. `named` is the provider that
+    the arguments of the calls name apart from the model, litellm's `custom_llm_provider`.
+
+    A provider that litellm has by name is not looked into: for some of them that would be a login.
+    """
+    if model.partition("/")[0] in litellm.provider_list:
+        return True
+    try:
+        litellm.get_llm_provider(model=model, custom_llm_provider=named, api_base=base_url)
+    except Exception as error:  # anything else is for the call to tell
+        return NO_PROVIDER not in str(error)
+    return True
 
 
 def endpoint_client(base_url: str, query: Mapping[str, str], key: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from attrs import field, frozen
 
-from karenina_core.errors import ConfigError, PortError
+from karenina_core.errors import ConfigError, PortError, Problem
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.message import Message
 from karenina_core.ports.openai_wire import output_to_wire, tools_to_wire
@@ -39,6 +39,11 @@ BACKSTOP_SECONDS = 5.0
 """litellm's own time limit, which a dripping server resets with every byte, comes after that of this adapter."""
 NO_KEY = "no-key"
 """Sent to a server of the user's choice for which no key is configured: litellm would send a key of the environment."""
+UNKNOWN_PROVIDER = (
+    "litellm knows no provider for {!r}: write the name as PROVIDER/NAME, such as openai/gpt-4.1-mini, or give the "
+    "model its endpoint_base_url or another interface (on the command line --parsing-base-url and --parsing-interface, "
+    "or --answering-... for one that answers)"
+)
 ONE_PLAIN_CALL = {
     "max_retries": 0,
     "num_retries": 0,
@@ -136,10 +141,18 @@ class LiteLLM:
             if found := list(problems(self._config)):
                 raise ConfigError(found)
             litellm = await library.load()
+            self._check_provider(litellm)
             self._opened = self._opened or self._prepared(litellm, loop)
         if self._opened.loop is not loop:
             raise PortError(f"{self._route} was opened in another event loop; make a port for each loop", kind="plugin")
         return self._opened
+
+    def _check_provider(self, litellm: Any) -> None:
+        """Raises ConfigError for a model for which litellm knows no provider: all of its calls would fail."""
+        asked, named = self._route, self._config.extra_kwargs.get("custom_llm_provider")
+        if not library.is_provided(litellm, asked.model, asked.base_url, named):
+            where = "model_provider" if self._config.model_provider else "model_name"
+            raise ConfigError([Problem(where, UNKNOWN_PROVIDER.format(asked.model))])
 
     def _prepared(self, litellm: Any, loop: asyncio.AbstractEventLoop) -> _Opened:
         arguments: dict[str, Any] = {"model": self._route.model}

@@ -195,12 +195,6 @@ def test_a_key_with_a_blank_around_it_works() -> None:
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_provider_that_litellm_does_not_know_is_explained() -> None:
-    error = failure("http://127.0.0.1:1", "nobody-provides-this")
-    assert error.kind == "invalid_request"
-    assert "set model_provider" in str(error)
-
-
 def test_an_earlier_error_that_is_being_handled_is_not_taken_for_the_cause() -> None:
     async def run() -> str:
         try:

@@ -67,6 +67,53 @@ def test_a_configuration_that_cannot_work_opens_no_port() -> None:
         asyncio.run(port.aopen())
 
 
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("model_name", {"model_name": "gpt-x"}),
+        ("model_name", {"model_name": "meta-llama/Llama-3-8b"}),
+        ("model_provider", {"model_provider": "nobody"}),
+        ("model_provider", {"model_provider": "nobody", "endpoint_base_url": "http://127.0.0.1:1"}),
+    ],
+)
+def test_a_model_without_a_provider_that_litellm_knows_opens_no_port(field: str, fields: dict[str, Any]) -> None:
+    port = LiteLLM(ModelConfig(**{"model_name": "m", **fields}))
+    with pytest.raises(ConfigError, match=r"PROVIDER/NAME.*--parsing-base-url") as refused:
+        asyncio.run(port.aopen())
+    assert [problem.path for problem in refused.value.problems] == [field]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model_name": "gpt-4o"},
+        {"model_name": "claude-sonnet-4-5"},
+        {"model_name": "openai/what-nobody-lists"},
+        {"model_name": "publicai/m"},
+        {"model_name": "github_copilot/m"},
+        {"model_name": "of-the-user"},
+        {"model_name": "home/m"},
+        {"model_name": "m", "extra_kwargs": {"custom_llm_provider": "home"}},
+        {"model_name": "m", "model_provider": "home"},
+        {"model_name": "m", "model_provider": "groq"},
+        {"model_name": "meta-llama/Llama-3-8b", "endpoint_base_url": "http://127.0.0.1:1"},
+        {"model_name": "m", "endpoint_base_url": "https://api.groq.com/openai/v1"},
+    ],
+)
+def test_a_model_whose_provider_litellm_knows_opens_also_one_that_the_user_has_registered(
+    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def opened() -> None:
+        litellm = await library.load()
+        monkeypatch.setattr(litellm, "custom_provider_map", [{"provider": "home", "custom_handler": None}])
+        litellm.register_model({"of-the-user": {"litellm_provider": "openai"}})
+        port = LiteLLM(ModelConfig(**fields))
+        await port.aopen()
+        await port.aclose()
+
+    asyncio.run(opened())
+
+
 def test_a_call_is_one_request_with_the_configured_parameters_and_nothing_else() -> None:
     with ScriptedServer("Paris") as server:
         reply = ask(server, extra_kwargs={"seed": 7, "extra_body": {"top_k": 3}})

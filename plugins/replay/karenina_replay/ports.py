@@ -25,6 +25,7 @@ from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
     CallContext,
+    Channel,
     LLMResponse,
     OutputFormat,
     ParsePortResult,
@@ -141,7 +142,11 @@ class ReplayingPort:
         tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
-        return llm_from(self._found(Request.of_llm(self.model, messages, output, temperature, call, tools), call))
+        request = Request.of_llm(self.model, messages, output, temperature, call, tools)
+        if output is not None and self._went_on(request, output.channel):
+            said = f"{self.recording.path} holds this call of {self.model.identity} on a weaker channel only"
+            raise PortError(said, kind="invalid_request", status=400, final=True)
+        return llm_from(self._found(request, call))
 
     async def aparse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
@@ -164,6 +169,15 @@ class ReplayingPort:
 
     async def aclose(self) -> None:
         """There is nothing to close."""
+
+    def _went_on(self, request: Request, channel: Channel) -> bool:
+        """Whether the call is recorded on a weaker channel and not on this one: its schema had been refused there, to
+        this call or to another one, and the refusal itself need not be in the recording."""
+        channels = self.capabilities.output_channels
+        if channel not in channels or self.recording.holds(request.key):
+            return False
+        weaker = channels[channels.index(channel) + 1 :]
+        return any(self.recording.holds(evolve(request, channel=other).key) for other in weaker)
 
     def _found(self, request: Request, call: CallContext | None) -> Mapping[str, Any]:
         served = self.served.get(request.key, 0)

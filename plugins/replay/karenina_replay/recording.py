@@ -113,6 +113,10 @@ class Recording:
     def __len__(self) -> int:
         return len(self._replies.keys() | self._errors.keys())
 
+    def holds(self, key: str) -> bool:
+        """Whether a reply to a call is recorded, or its failure."""
+        return key in self._replies or key in self._errors
+
     def find(self, key: str, served: int = 0) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
         """`(reply, error)` for a call that was answered `served` times before.
 

@@ -233,11 +233,13 @@ BENCHMARK = Benchmark(
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def run(url: str, plugin: dict[str, str], interface: str = "openai_endpoint", **model: Any) -> Any:
+def run(
+    url: str, plugin: dict[str, str], interface: str = "openai_endpoint", settings: Any = None, **model: Any
+) -> Any:
     app = Karenina.installed(settings={"replay": plugin})
     config = ModelConfig(model_name="scripted", interface=interface, endpoint_base_url=url, **model)
     return BENCHMARK.run_verification(
-        VerificationConfig(answering_models=[config], parsing_models=[config], retry_policy=QUICK),
+        VerificationConfig(answering_models=[config], parsing_models=[config], retry_policy=QUICK, **(settings or {})),
         run_name="fixed",
         app=app,
     )
@@ -317,6 +319,37 @@ def test_a_refused_channel_is_replayed_as_it_was(tmp_path: Path) -> None:
     replayed = run(NOWHERE, {"replay": file})
     assert [r.metadata.outcome for r in replayed] == [r.metadata.outcome for r in live] == ["passed"] * 3
     assert {r.template.judge_channel for r in replayed} == {"tool_call"}
+
+
+def refusing(request: Any) -> Any:
+    if request.channel == "json_schema":
+        return Reply.error(400, "response_format is unknown")
+    return {"target": "BCL2"} if request.channel == "tool_call" else "BCL2"
+
+
+@pytest.mark.parametrize(("recorded", "replayed"), [(1, 3), (3, 1)])
+def test_a_refused_channel_is_replayed_whatever_is_asked_at_the_same_time(
+    tmp_path: Path, recorded: int, replayed: int
+) -> None:
+    """One after the other, only the first call is refused: the others do not try the channel any more."""
+    file = str(tmp_path / "calls.jsonl")
+    with ScriptedServer(refusing) as server:
+        live = run(server.url, {"record": file}, settings={"concurrency": recorded})
+        assert server.count == 7 or recorded > 1
+    again = run(NOWHERE, {"replay": file}, settings={"concurrency": replayed})
+    assert timeless(again) == timeless(live)
+    assert {r.template.judge_channel for r in again} == {"tool_call"}
+
+
+def test_what_is_recorded_on_no_channel_is_missing(tmp_path: Path) -> None:
+    file = str(tmp_path / "calls.jsonl")
+    with ScriptedServer(refusing) as server:
+        run(server.url, {"record": file}, settings={"concurrency": 1})
+    lines = [line for line in Path(file).read_text().splitlines() if '"channel":"tool_call"' not in line]
+    Path(file).write_text("\n".join(lines))
+    results = run(NOWHERE, {"replay": file}, settings={"concurrency": 1})
+    assert {str(result.outcome) for result in results} == {"error(invalid_request)"}
+    assert {"holds no call of task" in str(result.metadata.error) for result in results} == {True}
 
 
 def test_recording_waits_for_nothing_that_a_run_would_not_do(tmp_path: Path) -> None:

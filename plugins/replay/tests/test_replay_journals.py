@@ -17,10 +17,12 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.metered import ItemCalls, MeteredPort, current_item
+from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import CallContext, LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_export import recording_lines, write_recording
 from karenina_core.run.journal_reader import JournalReader
+from karenina_core.testing import ScriptedCall, ScriptedLLM
 
 MODEL = ModelConfig(model_name="m", interface="anything")
 USAGE = UsageMetadata(3, 4, 7, 0.25)
@@ -93,6 +95,35 @@ def test_a_journal_is_replayed(tmp_path: Path, version: str) -> None:
 
     assert asyncio.run(resumed()) == got
     assert asked.asked == 8  # what had failed was asked again, and nothing else
+
+
+def test_a_journal_is_replayed_where_its_model_refused_a_channel(tmp_path: Path) -> None:
+    """What failed is in no recording of a journal."""
+
+    def script(call: ScriptedCall) -> Any:
+        assert call.output is not None
+        refused = PortError("not supported", kind="invalid_request", status=400)
+        return refused if call.output.channel == "json_schema" else {"n": 1}
+
+    llm = ScriptedLLM(script, channels=["json_schema", "tool_call", "text"])
+
+    async def parsed(port: Any) -> list[ParsePortResult]:
+        return [await StructuredParser(port).aparse([Message.user("?")], {"maxProperties": n}) for n in (1, 2)]
+
+    async def recorded() -> list[ParsePortResult]:
+        journal = Journal.open(tmp_path)
+        got = await parsed(MeteredPort(llm, MODEL, store=journal))
+        await journal.aclose()
+        return got
+
+    got = asyncio.run(recorded())
+    assert [result.channel for result in got] == ["tool_call"] * 2
+    file = tmp_path / "recording.jsonl"
+    with JournalReader.open(tmp_path) as reader:
+        assert write_recording(reader, file) == 2
+    asked = len(llm.calls)
+    assert asyncio.run(parsed(ReplayingPort(llm, MODEL, Recording(file)))) == got
+    assert len(llm.calls) == asked
 
 
 def test_a_line_has_what_a_recording_has(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""What calls took: attempts, time, tokens and money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from ..errors import ParseError, PortError
+from ..model.config import ModelConfig
+from ..model.message import UsageMetadata
+from .prices import price_error, priced
+from .retry import Attempts, this_call
+from .values import AgentResult
+
+__all__ = ["CallFacts", "attempts_so_far", "facts_of_failure", "facts_of_reply"]
+
+
+@frozen(kw_only=True)
+class CallFacts:
+    """What a call took."""
+
+    usage: UsageMetadata = UsageMetadata()
+    usage_unavailable: bool = False
+    seconds: float = 0.0
+    attempts: int = 1
+    """With those that failed before, in this run of the program."""
+    retries: Mapping[str, int] = field(factory=dict)
+    made: bool = True
+    """Whether the provider was asked at all: without a place for it, a call is not made."""
+    estimated_tokens: int | None = None
+    """What it counts as against a budget where nobody said how many tokens it took; None: that is known, or nothing."""
+    estimated_usd: float | None = None
+    """The same where nobody said what it cost."""
+
+
+def attempts_so_far() -> Attempts:
+    """Those of the call that is under way."""
+    return this_call.get() or Attempts(count=1)
+
+
+def facts_of_failure(error: BaseException, model: ModelConfig, seconds: float) -> CallFacts | None:
+    """What a call took that ended in an error, where the error tells it: a judge's useless reply, or what an agent had
+    done until then. None: nobody says."""
+    if isinstance(error, ParseError):
+        price_error(error, model)
+        return facts_of_reply(error, seconds)
+    done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+    if not isinstance(done, AgentResult):
+        return None
+    facts = facts_of_reply(priced(done, model), seconds)
+    return facts if facts.usage.total_tokens or facts.usage.cost_usd is not None else None
+
+
+def facts_of_reply(reply: Any = None, seconds: float = 0.0) -> CallFacts:
+    """What a call took, as its reply tells it; without one, what is known all the same."""
+    usage, attempts = getattr(reply, "usage", None), attempts_so_far()
+    return CallFacts(
+        usage=usage if isinstance(usage, UsageMetadata) else UsageMetadata(),
+        usage_unavailable=bool(getattr(reply, "usage_unavailable", False)),
+        seconds=seconds,
+        attempts=attempts.count,
+        retries=dict(attempts.retries),
+    )
