@@ -14,6 +14,7 @@ from ..model.convert import unstructure
 from ..model.quotations import quotations
 from ..model.result import TemplatePart, VerificationResult
 from ..model.trait_scale import is_number
+from ..model.usage_rows import replies_of
 from ..run.facts import facts, remarks
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
@@ -230,14 +231,21 @@ def _usage(usage: Mapping[str, Any]) -> list[Part]:
         (
             f"{task} (shared)" if row.get("cached") else task,
             str(row.get("model") or ""),
-            *(str(row.get(key, "")) for key in ("calls", "attempts")),
+            *_asked(row),
             *(_tokens(row, key) for key in ("input_tokens", "output_tokens")),
             shown_cost(row.get("cost_usd")),
         )
         for task, row in usage.items()
         if isinstance(row, Mapping) and row
     ]
-    return _table("Calls", ("task", "model", "calls", "attempts", "tokens in", "tokens out", "cost"), rows)
+    return _table("Calls", ("task", "model", "calls", "failed", "tokens in", "tokens out", "cost"), rows)
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Replies, and requests without one."""
+    replies = replies_of(row)
+    attempts: Any = row.get("attempts")
+    return str(replies), str(attempts - replies) if is_number(attempts) else ""
 
 
 def _tokens(row: Mapping[str, Any], key: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import model_options, options_of_a_later_run
+from .root import ARGUMENTS
 
 __all__ = ["command"]
 
@@ -67,4 +68,4 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """
     from .extending import extend
 
-    ctx.exit(extend(directory, options))
+    ctx.exit(extend(directory, options, ctx.meta[ARGUMENTS]))

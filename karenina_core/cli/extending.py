@@ -15,7 +15,7 @@ from ..run.directory import default_directory, read_manifest
 from ..run.extension import Extending, Wanted, extending
 from ..run.extension_models import rebuilt_with
 from ..run.resume import Changed, source_of
-from .flags import model_flags
+from .flags import model_flags, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
@@ -32,11 +32,11 @@ FIELDS = {
 }
 
 
-def extend(folder: Path, options: Mapping[str, Any]) -> int:
+def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Extend the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
-        found = _checked(folder, options)
+        found = _checked(folder, options, trust_line(arguments))
         for line in found.missing:
             note(f"Warning: {line}")
         if not options["quiet"]:
@@ -53,27 +53,26 @@ def extend(folder: Path, options: Mapping[str, Any]) -> int:
     return ended(results, items, found.directory)
 
 
-def _checked(folder: Path, options: Mapping[str, Any]) -> Extending:
+def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extending:
     """Raises ConfigError and TemplateRefused with what to type instead."""
-    line = shlex.join(["karenina", "extend", str(folder), "--trust"])
     flags = Flags(
         run={field: options[name] for name, field in FIELDS.items() if options[name] is not None},
         answering=model_flags("answering", options),
         parsing=model_flags("parsing", options),
         manual_traces=options["manual_traces"],
         trust=options["trust"],
-        trust_line=line,
+        trust_line=trusting,
     )
     manifest = read_manifest(folder)
     made = rebuilt_with(manifest, options["config"], options["sets"], flags)
     for warning in made.app.warnings:
         note(f"Warning: {warning}")
-    source = options["benchmark"] or source_of(manifest)
-    benchmark = None if source is None else Benchmark.load(source, manifest.get("workspace_root"), app=made.app)
+    given, source = options["benchmark"], options["benchmark"] or source_of(manifest)
+    benchmark = None if given is None else Benchmark.load(given, manifest.get("workspace_root"), app=made.app)
     wanted = Wanted(
         run_dir=options["out"] or default_directory(folder.name if source is None else source.stem),
         benchmark=benchmark,
-        source=source,
+        source=given,
         questions=_chosen(options["questions"]),
         ask_missing=options["ask_missing"],
         sinks=options["sinks"],
@@ -88,7 +87,7 @@ def _checked(folder: Path, options: Mapping[str, Any]) -> Extending:
             f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
         ) from None
     except TemplateRefused as error:
-        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, add --trust") from error
+        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
 
 
 def _chosen(text: str | None) -> Callable[[Sequence[str]], Sequence[str]]:

@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "model_options", "options_of_a_later_run", "run_options", "settings_options"]
+__all__ = [
+    "benchmark_option",
+    "json_option",
+    "model_options",
+    "options_of_a_later_run",
+    "run_options",
+    "settings_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODES = ("template_only", "template_and_rubric", "rubric_only")
@@ -22,6 +29,12 @@ def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+benchmark_option = click.option(
+    "--benchmark",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The benchmark of the run, where its file is elsewhere now.",
+)
 
 
 def run_options(function: F) -> F:

@@ -10,11 +10,12 @@ from typing import Any
 from ..errors import plural
 from ..log import configure
 from ..run.config_file import Flags, RunConfig
+from ..run.going_on import line_to_go_on
 from ..run.provider_batches import BatchThere, batches_there
 from ..run.recorded import rebuilt
+from ..run.standing import standing
 from .exits import OK, SOME_FAILED
 from .output import Part, Table, note, own_stdout, print_json, print_parts
-from .running import resume_line
 
 __all__ = ["show_batches"]
 
@@ -59,7 +60,10 @@ def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
     if not found:
         return [f"No batch of the run in {folder} is at a provider."]
     rows = [(batch.provider_id or "(no id)", batch.model, _told(batch)) for batch in found]
-    return [Table(("Batch", "Model", "How far it is"), rows), f"To fetch what is made: {resume_line(folder)}"]
+    return [
+        Table(("Batch", "Model", "How far it is"), rows),
+        f"To fetch what is made: {line_to_go_on(standing(folder), folder)}",
+    ]
 
 
 def _told(batch: BatchThere) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .options import options_of_a_later_run
+from .options import benchmark_option, options_of_a_later_run
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -53,6 +53,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--unscored", is_flag=True, help="With a trait that has no score because of an error.")
 @click.option("--dry-run", is_flag=True, help="Say what would be made anew, and change nothing.")
 @click.option("--undo", is_flag=True, help="Take the repair back that has not ended, else the latest one.")
+@benchmark_option
 @options_of_a_later_run(
     before="the beginning",
     spent="the whole run may spend, what it has spent already included",

@@ -95,7 +95,7 @@ def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:
 
 def _begun(folder: Path, plan: RepairPlan, options: Mapping[str, Any], trusting: str) -> Resumption:
     """Raises ConfigError and TemplateRefused with what to type instead."""
-    wanted = Wanted(sinks=options["sinks"] or None)
+    wanted = Wanted(source=options["benchmark"], sinks=options["sinks"] or None)
     return checked(folder, options, trusting, lambda configured: begun_repair(folder, plan, configured, wanted))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from .options import options_of_a_later_run
+from .options import benchmark_option, options_of_a_later_run
+from .root import ARGUMENTS
 
 __all__ = ["command"]
 
@@ -23,6 +24,7 @@ FILE = click.Path(path_type=Path)
     help="Begin a new run there, with whatever has changed. It asks only what this one has not asked.",
 )
 @click.option("--retry-failed", is_flag=True, help="Also try items again whose errors would come again.")
+@benchmark_option
 @options_of_a_later_run(
     before="the beginning",
     spent="the whole run may spend, what it has spent already included",
@@ -41,4 +43,4 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """
     from .resuming import resume
 
-    ctx.exit(resume(directory, options))
+    ctx.exit(resume(directory, options, ctx.meta[ARGUMENTS]))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, TemplateRefused
 from ..log import configure
 from ..run.config_file import Flags, RunConfig
+from ..run.going_on import line_to_fork
 from ..run.owner import owner_of
 from ..run.recorded import rebuilt
 from ..run.resume import Changed, Resumption, Wanted, resumption
+from ..run.standing import standing
+from .flags import trust_line
 from .output import note, own_stdout
 from .progress import Progress
-from .running import carried_out, resume_line
+from .running import carried_out
 from .verification import ended, print_results, told_failures
 
 __all__ = ["checked", "resume"]
@@ -23,13 +25,19 @@ __all__ = ["checked", "resume"]
 Configured = Callable[[Mapping[str, Any]], RunConfig]
 
 
-def resume(folder: Path, options: Mapping[str, Any]) -> int:
+def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Go on with the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
-        wanted = Wanted(fork=options["fork"], retry_failed=options["retry_failed"], sinks=options["sinks"] or None)
-        trusting = f"{resume_line(folder)} --trust"
-        found = checked(folder, options, trusting, lambda configured: resumption(folder, configured, wanted))
+        wanted = Wanted(
+            source=options["benchmark"],
+            fork=options["fork"],
+            retry_failed=options["retry_failed"],
+            sinks=options["sinks"] or None,
+        )
+        found = checked(
+            folder, options, trust_line(arguments), lambda configured: resumption(folder, configured, wanted)
+        )
         for line in found.missing:
             note(f"Warning: {line}")
         if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
@@ -65,7 +73,7 @@ def checked(
     try:
         return make(configured)
     except Changed as error:
-        anew = shlex.join(["karenina", "resume", str(folder), "--fork", "NEWDIR"])
+        anew = line_to_fork(standing(folder), folder)
         told = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
             f"{folder} cannot be gone on with, for its numbers depend on what has changed:\n{told}\n"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..errors import ConfigError, RunDirectoryError, plural
 from ..run.control import RunControl
+from ..run.going_on import line_to_cancel, line_to_go_on
 from ..run.results import VerificationResultSet
-from ..run.standing import Standing
+from ..run.standing import standing
 from .exits import Interrupted
 from .progress import Progress
 
-__all__ = ["carried_out", "line_to_go_on", "resume_line"]
+__all__ = ["carried_out", "told_batch"]
 
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
 Work = Callable[[RunControl], Coroutine[Any, Any, VerificationResultSet]]
@@ -34,20 +35,25 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
             return runner.run(_attended(work))
     except (KeyboardInterrupt, asyncio.CancelledError):
         told = f"interrupted: {progress.done} of {progress.total} items are done"
-        if directory.exists():
-            told += f", kept in {directory}\nTo go on, type: {resume_line(directory)}"
-        raise Interrupted(told) from None
+        raise Interrupted(told + _kept(directory)) from None
 
 
-def resume_line(directory: Path, used_up: str = "") -> str:
-    """What to type to go on with a run. `used_up` is the setting of a budget that has to be higher."""
-    more = f" --{used_up.replace('_', '-')} MORE" if used_up else ""
-    return f"karenina resume {shlex.quote(str(directory))}{more}"
+def _kept(directory: Path) -> str:
+    """Where what is done is, what is still at providers, and what to type."""
+    try:
+        found = standing(directory)
+    except (ConfigError, RunDirectoryError):  # it was interrupted before it began
+        return ""
+    told = [f", kept in {directory}", *(f"left at the provider: {told_batch(batch)}" for batch in found.batches)]
+    if found.batches:
+        told.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
+    return "\n".join([*told, f"To go on, type: {line_to_go_on(found, directory)}"])
 
 
-def line_to_go_on(found: Standing, directory: Path) -> str:
-    """The same, for a run that is so far."""
-    return resume_line(directory, found.used_up) + (" --trust" if found.trusted else "")
+def told_batch(batch: Mapping[str, Any]) -> str:
+    """A batch as `standing` has it."""
+    name = batch["provider_id"] or "not known at the provider yet"
+    return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
 async def _attended(work: Work) -> VerificationResultSet:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import plural
+from ..run.going_on import line_to_go_on
 from ..run.standing import Standing, standing
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
-from .running import line_to_go_on
-from .summary import shown_cost
+from .running import told_batch
+from .summary import told_cost
 
 __all__ = ["show_status"]
 
@@ -34,6 +35,7 @@ def _document(found: Standing, folder: Path) -> dict[str, Any]:
         "run_dir": str(folder),
         "run_name": found.run_name,
         "state": found.state,
+        "failure": found.failure or None,
         "pid": found.pid,
         "items": found.items,
         "done": found.done,
@@ -55,6 +57,7 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
     who = {None: "", 0: " (by some process)"}.get(found.pid, f" (process {found.pid})")
     rows = [
         ("state", f"{found.state}{who}"),
+        *([("because of", inline(found.failure, 500))] if found.failure else []),
         ("items", f"{found.done} of {found.items}"),
         *([("outcomes", _counts(found.outcomes))] if found.outcomes else []),
         *([("errors", _counts(found.errors))] if found.errors else []),
@@ -62,8 +65,8 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         *([("repair", _repaired(found))] if found.repair else []),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),
-        ("cost", shown_cost(total["cost_usd"])),
-        *(("batch", _batch(batch)) for batch in found.batches),
+        ("cost", told_cost(total)),
+        *(("batch", told_batch(batch)) for batch in found.batches),
         ("last written", _ago(found.written_at)),
     ]
     parts: list[Part] = [Table(("", ""), rows, f"Run {found.run_name}")]
@@ -90,11 +93,6 @@ def _repaired(found: Standing) -> str:
 def _counts(counts: Mapping[Any, int]) -> str:
     """The largest first."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _batch(batch: Mapping[str, Any]) -> str:
-    name = batch["provider_id"] or "not known at the provider yet"
-    return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
 def _next(found: Standing, folder: Path) -> str:

@@ -14,7 +14,7 @@ from ..run.results import VerificationResultSet
 from .output import Part, Table, inline
 from .traits import trait_totals
 
-__all__ = ["model_parts", "not_passed", "percent", "run_parts", "shown_cost"]
+__all__ = ["model_parts", "not_passed", "percent", "run_parts", "shown_cost", "told_cost"]
 
 MOST = 10
 GOOD = ("passed", "scored")
@@ -31,7 +31,8 @@ def run_parts(
     parts += _listing("Notes", [(text,) for text in summary["notes"]])
     parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
     untold = " (of some calls nobody said how many tokens they took)" if summary["usage_unavailable"] else ""
-    parts.append(f"Calls: {summary['calls']}, cost: {shown_cost(summary['cost_usd'])}{untold}")
+    failed = f" ({plural(summary['failed_attempts'], 'attempt')} failed)" if summary["failed_attempts"] else ""
+    parts.append(f"Calls: {summary['calls']}{failed}, cost: {told_cost(summary)}{untold}")
     if summary["paid"] is not None and (extends is not None or summary["reused_calls"]):
         parts.append(_made_here(summary, extends))
     parts.append(f"Results: {directory}")
@@ -56,7 +57,7 @@ def _made_here(summary: Mapping[str, Any], extends: Path | None) -> str:
     told = [f"taken over: the results of {extends}"] if extends is not None else []
     if calls:
         told.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
-    told.append(f"made in this run: {plural(paid['calls'], 'call')} ({shown_cost(paid['cost_usd'])})")
+    told.append(f"made in this run: {plural(paid['calls'], 'call')} ({told_cost(paid)})")
     line = ", ".join(told)
     return line[0].upper() + line[1:]
 
@@ -68,7 +69,18 @@ def percent(rate: float | None) -> str:
 
 def shown_cost(cost: float | None) -> str:
     """Dollars; what is not known is never shown as 0."""
-    return "unknown" if cost is None else f"${cost:.4f}"
+    if cost is None:
+        return "unknown"
+    return "< $0.0001" if 0 < cost < 0.0001 else f"${cost:.4f}"
+
+
+def told_cost(sums: Mapping[str, Any]) -> str:
+    """The same of a sum, with what nobody knows of it."""
+    cost, attempts = sums["cost_usd"], sums["unknown_cost_attempts"]
+    if not attempts or cost is None:
+        return shown_cost(cost)
+    known = shown_cost(cost) if cost else "unknown"
+    return f"{known} (without that of {plural(attempts, 'failed attempt')} of which nobody said what it took)"
 
 
 def _pair(row: Mapping[str, Any]) -> Table:

@@ -11,8 +11,10 @@ from ..log import configure
 from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
 from ..run.exports import Format, export_results, ready_format
+from ..run.going_on import line_to_go_on
 from ..run.prepare import Prepared, prepare
 from ..run.results import VerificationResultSet
+from ..run.reuse import followed
 from ..run.runner import Destination, execute
 from ..run.standing import standing
 from ..run.stored import stored_results
@@ -21,7 +23,7 @@ from .exits import OK, SOME_FAILED
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
 from .progress import Progress
-from .running import carried_out, line_to_go_on
+from .running import carried_out
 from .selection import select_questions
 from .summary import run_parts
 
@@ -36,6 +38,8 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         kept = _needed_files(path, options)
         formats = {file: ready_format(prepared.app, file, kept=kept) for file in options["exports"]}
         directory = options["out"] or default_directory(path.stem)
+        for line in followed(options["reuse"]).missing:
+            note(f"Warning: {line}")
         if not options["quiet"]:
             note(_announced(prepared, directory))
         destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])

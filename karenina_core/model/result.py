@@ -88,8 +88,9 @@ class GenerationPart:
     answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
     recursion_limit_reached: bool = False
     usage_metadata: Mapping[str, Any] = field(factory=dict)
-    """`{task: {calls, attempts, input_tokens, output_tokens, total_tokens, cost_usd, model, usage_unavailable, ...},
-    "total": {...}}`."""
+    """`{task: {calls, attempts, replies, input_tokens, output_tokens, total_tokens, cost_usd, model, usage_unavailable,
+    unknown_cost_attempts, ...}, "total": {...}}`: `attempts` are requests, `replies` those that had one, and
+    `unknown_cost_attempts` those that had none and may be on the bill."""
     usage_unavailable: bool = False
     """Whether the provider did not say how many tokens the answer took."""
     agent_metrics: Mapping[str, Any] | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..model.usage_rows import is_cost_unknown
 from ..ports.client import CallRecord
 from .context import VerificationContext
 from .keys import ArtifactKeys
@@ -22,8 +23,8 @@ __all__ = [
     "usage_sum",
 ]
 NUMBERS = (
-    *("calls", "attempts", "seconds", "repairs", "input_tokens", "output_tokens", "total_tokens"),
-    *("cost_usd", "usage_unavailable"),
+    *("calls", "attempts", "replies", "seconds", "repairs", "input_tokens", "output_tokens", "total_tokens"),
+    *("cost_usd", "unknown_cost_attempts", "usage_unavailable"),
 )
 """What is added up over all tasks."""
 
@@ -107,10 +108,12 @@ def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
 
 
 def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Tokens, attempts, channel and time by task, and in total.
+    """Tokens, attempts, replies, channel and time by task, and in total.
 
-    `usage_unavailable` says that nobody told how many tokens some call took: those that are known are counted, and
-    `cost_usd` is None.
+    `attempts` are requests, `replies` those that had one. `usage_unavailable` says that nobody told how many tokens
+    some request took: those that are known are counted. `cost_usd` is None where a reply's cost is not known, or that
+    of everything; `unknown_cost_attempts` are requests without a reply that may be on the provider's bill: the cost is
+    what is known beside them.
 
     `earlier` is the usage of an answer that was generated for another judge: shown, marked `cached`, and not counted
     again. What is marked as not `cached` is the item's own, and counts.
@@ -123,16 +126,18 @@ def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | Non
         one = {
             "calls": 1,
             "attempts": call.attempts,
+            "replies": call.replies,
             "seconds": call.seconds,
             "repairs": call.repairs,
             "channel": call.channel,
             **call.usage.to_dict(),
             "model": call.model,
+            "unknown_cost_attempts": call.unknown_cost_attempts,
             "usage_unavailable": call.usage_unavailable,
         }
-        if call.usage_unavailable:
+        if call.usage_unavailable and not call.unknown_cost_attempts:
             one["cost_usd"] = None
-        usage[call.task] = one if row is None else {key: _merged(key, row.get(key), one[key]) for key in one}
+        usage[call.task] = one if row is None else _merged(row, one, one)
     if usage:
         usage["total"] = _total(usage)
     return usage
@@ -147,7 +152,7 @@ def _earlier(row: Mapping[str, Any]) -> dict[str, Any]:
 def _total(usage: Mapping[str, Any]) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for row in (row for row in usage.values() if not row.get("cached")):
-        total = {key: _merged(key, total.get(key), row.get(key)) if total else row.get(key) for key in NUMBERS}
+        total = _merged(total, row, NUMBERS) if total else {key: row.get(key) for key in NUMBERS}
     return total
 
 
@@ -161,18 +166,33 @@ def usage_sum(usage: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, An
         if before is None or before.get("cached"):
             found[task] = row
         else:
-            found[task] = {key: _merged(key, before.get(key), row.get(key)) for key in {**before, **row}}
+            found[task] = _merged(before, row, {**before, **row})
     return {**found, "total": _total(found)} if found else {}
 
 
-def _merged(key: str, a: Any, b: Any) -> Any:
-    if key == "usage_unavailable":
-        return bool(a or b)
-    if key == "cost_usd":
-        return None if a is None or b is None else a + b
-    if isinstance(a, str) or isinstance(b, str) or key in ("channel", "model"):
-        return a if a == b else b
-    return b if a is None else a if b is None else a + b
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for key in keys:
+        a, b = first.get(key), second.get(key)
+        if key == "cost_usd":
+            merged[key] = _sum_of_costs(first, second)
+        elif key == "usage_unavailable":
+            merged[key] = bool(a or b)
+        elif key == "channel" or key == "model" or isinstance(a, str) or isinstance(b, str):
+            merged[key] = a if a == b else b
+        else:
+            merged[key] = b if a is None else a if b is None else a + b
+    return merged
+
+
+def _sum_of_costs(first: Mapping[str, Any], second: Mapping[str, Any]) -> float | None:
+    """What a request without a reply may have cost leaves that of the others known."""
+    a, b = first.get("cost_usd"), second.get("cost_usd")
+    if a is not None and b is not None:
+        return float(a + b)
+    if a is None and is_cost_unknown(first):
+        return None
+    return None if b is None and is_cost_unknown(second) else b if a is None else a
 
 
 def bare_result(context: VerificationContext) -> VerificationResult:

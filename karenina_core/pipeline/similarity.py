@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from ..errors import KareninaError
-from ..model.message import UsageMetadata
-from ..ports.client import CallRecord
-from ..ports.embedding import Embedder, Embeddings, cosine
+from ..ports.call_records import CallRecord, record_of
+from ..ports.embedding import Embeddings, NamedEmbedder, cosine
 from ..ports.retry import Attempts, with_retries
 from ..prompts.tasks import EMBEDDING
 from .context import VerificationContext
@@ -33,7 +32,7 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
     """
     config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    embedder: Embedder = context.app.embedder(name, model)
+    embedder: NamedEmbedder = context.app.embedder(name, model)
     texts = [text for pair in pairs for text in pair]
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
@@ -48,27 +47,21 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
         scores = tuple(cosine(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2))
     except KareninaError as error:
         if attempts.count or not attempts.kept_out:  # else nobody was asked
-            context.calls.append(_record(name, found, model, attempts, started, error))
+            context.calls.append(_record(embedder, found, attempts, started, error))
         raise
-    context.calls.append(_record(name, found, model, attempts, started))
+    context.calls.append(_record(embedder, found, attempts, started))
     return Similarities(scores, found.model)
 
 
 def _record(
-    name: str,
+    embedder: NamedEmbedder,
     found: Embeddings | None,
-    model: str,
     attempts: Attempts,
     started: float,
     error: KareninaError | None = None,
 ) -> CallRecord:
-    return CallRecord(
-        task=EMBEDDING,
-        model=f"{name}:{found.model if found else model}",
-        attempts=attempts.count,
-        retries=attempts.retries,
-        seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
-        usage=found.usage if found else UsageMetadata(),
-        usage_unavailable=found.usage_unavailable if found else False,
-        error_kind=error.kind if error else None,
-    )
+    if not embedder.needs_provider:
+        attempts.count = 0  # nobody is asked
+    who = (EMBEDDING, f"{embedder.name}:{found.model if found else embedder.model}")
+    told = {"usage": found.usage, "usage_unavailable": found.usage_unavailable} if found else {}
+    return record_of(who, attempts, started, error, **told)

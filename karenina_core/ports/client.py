@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from ..errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
 from ..model.config import ModelConfig, PromptConfig, RetryPolicy
@@ -17,6 +16,7 @@ from ..model.message import Message, UsageMetadata
 from ..prompts.assembler import PromptAssembler
 from ..prompts.instructions import AdapterInstructionRegistry
 from .agent_loop import run_agent_loop
+from .call_records import CallRecord, record_of
 from .own_agent import in_time, is_proper
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, this_call, with_retries
@@ -38,25 +38,6 @@ __all__ = ["CallRecord", "Model", "ModelClient"]
 T = TypeVar("T")
 RunAgent = Callable[[Sequence[Tool]], Awaitable[AgentResult]]
 AroundAgent = Callable[[CallContext, Sequence[Tool], RunAgent], Awaitable[AgentResult]]
-REFUSED: frozenset[ErrorKind] = frozenset({"auth", "rate_limited", "invalid_request", "budget"})
-"""Failures of calls that no model has worked on."""
-
-
-@frozen(kw_only=True)
-class CallRecord:
-    """One use of a model by a stage, with all its attempts and repairs."""
-
-    task: str
-    model: str
-    attempts: int
-    retries: Mapping[str, int]
-    seconds: float
-    usage: UsageMetadata = UsageMetadata()
-    usage_unavailable: bool = False
-    """Whether nobody said how many tokens some of it took; `usage` then has only those that are known."""
-    channel: str | None = None
-    repairs: int = 0
-    error_kind: ErrorKind | None = None
 
 
 @define(eq=False, kw_only=True)
@@ -165,7 +146,7 @@ class ModelClient:
                 lambda: llm.ainvoke(messages, output=output, temperature=temperature, call=call), attempts
             )
         except BaseException as error:
-            self._record_failure(task, attempts, started, error)
+            self._record(task, attempts, started, error)
             raise
         self._record(task, attempts, started, usage=response.usage, usage_unavailable=response.usage_unavailable)
         return response
@@ -198,7 +179,7 @@ class ModelClient:
             done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
             part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
             untold = part.usage_unavailable
-            self._record_failure(task, attempts, started, error, usage=part.usage, usage_unavailable=untold)
+            self._record(task, attempts, started, error, usage=part.usage, usage_unavailable=untold)
             raise
         self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
         return result
@@ -274,11 +255,11 @@ class ModelClient:
             )
         except BaseException as error:  # also the template's own: the replies were paid for
             repairs = error.repairs if isinstance(error, PortError) else 0
-            known = {"usage": tried.spent, "usage_unavailable": tried.untold, "channel": tried.channel}
-            self._record_failure(task, attempts, started, error, repairs=repairs, **known)
+            known: dict[str, Any] = {"usage": tried.spent, "usage_unavailable": tried.untold, "channel": tried.channel}
+            self._record(task, attempts, started, error, repairs=repairs, **known)
             raise
-        about = {"channel": result.channel, "repairs": result.repairs, "usage_unavailable": result.usage_unavailable}
-        self._record(task, attempts, started, usage=result.usage, **about)
+        untold, about = result.usage_unavailable, {"channel": result.channel, "repairs": result.repairs}
+        self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=untold, **about)
         return result
 
     def _call(self, task: str, temperature: float | None) -> CallContext:
@@ -310,27 +291,12 @@ class ModelClient:
             kind = self.model.classify(error) or _builtin_kind(error)
             raise PortError(f"the adapter {self.config.interface!r} failed: {one_line(error)}", kind=kind) from error
 
-    def _record_failure(
-        self, task: str, attempts: Attempts, started: float, error: BaseException, **facts: Any
+    def _record(
+        self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
     ) -> None:
-        kind: ErrorKind = "cancelled" if isinstance(error, asyncio.CancelledError) else "stage"
-        facts["error_kind"] = error.kind if isinstance(error, KareninaError) else kind
-        facts["usage_unavailable"] = facts.get("usage_unavailable", False) or _is_untold(error, attempts)
-        self._record(task, attempts, started, **facts)
-
-    def _record(self, task: str, attempts: Attempts, started: float, **facts: Any) -> None:
         if attempts.kept_out and not attempts.count:
             return  # nobody was asked
-        self.calls.append(
-            CallRecord(
-                task=str(task),
-                model=str(self.model.identity),
-                attempts=attempts.count,
-                retries=attempts.retries,
-                seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
-                **{k: v for k, v in facts.items() if v is not None},
-            )
-        )
+        self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))
 
 
 @define(eq=False)
@@ -385,15 +351,6 @@ async def _around(around: AroundAgent, call: CallContext, proceed: RunAgent, too
 def _is_proper_reply(reply: Any) -> bool:
     sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
     return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
-
-
-def _is_untold(error: BaseException, attempts: Attempts) -> bool:
-    """Whether nobody says what the call took that failed last."""
-    if not attempts.count or isinstance(error, ParseError):
-        return False
-    if isinstance(error, PortError):
-        return error.kind not in REFUSED
-    return isinstance(error, asyncio.CancelledError)
 
 
 def _builtin_kind(error: BaseException) -> ErrorKind:

@@ -373,9 +373,16 @@ async def _inside_call(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 def _left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:
-    """What the call took, once its place is free."""
+    """What the call took, once its place is free; it is counted among the attempts at it."""
     counted = facts if place is None else place.leave(facts, error)
     if counted is None or facts is None:
-        tokens, usd = (counted.estimated_tokens, counted.estimated_usd) if counted is not None else (None, None)
-        return evolve(facts or facts_of_reply(), estimated_tokens=tokens, estimated_usd=usd)
+        counted = counted or CallFacts()
+        tokens, usd = counted.estimated_tokens, counted.estimated_usd
+        counted = evolve(facts or facts_of_reply(), made=counted.made, estimated_tokens=tokens, estimated_usd=usd)
+    if not counted.made:
+        attempts_so_far().not_made()
+        return counted
+    replied, usage = error is None or isinstance(error, ParseError), counted.usage
+    told = replied or usage.total_tokens > 0 or usage.cost_usd is not None
+    attempts_so_far().ended(replied=replied, unknown_cost=not told and counted.estimated_tokens is not None)
     return counted

@@ -1,4 +1,4 @@
-"""What a reply cost, by the prices that the user gave, where its adapter does not say."""
+"""What a call cost: by the prices that the user gave, where its adapter does not say; and whether it cost anything."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from ..errors import ParseError
+from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..model.message import UsageMetadata
 from .values import AgentResult, LLMResponse, ParsePortResult
 
-__all__ = ["cost_of", "price_error", "priced"]
+__all__ = ["MAY_HAVE_COST", "cost_of", "may_have_cost", "price_error", "priced"]
 
 T = TypeVar("T")
+MAY_HAVE_COST = frozenset({"timeout", "bad_response", "too_large", "agent", "cancelled"})
 
 
 def cost_of(model: ModelConfig, input_tokens: float, output_tokens: float) -> float | None:
@@ -42,3 +43,11 @@ def _priced_usage(usage: UsageMetadata, model: ModelConfig) -> UsageMetadata:
         return usage
     cost = cost_of(model, usage.input_tokens, usage.output_tokens)
     return usage if cost is None else evolve(usage, cost_usd=cost)
+
+
+def may_have_cost(error: BaseException | None) -> bool:
+    """Whether a call that ended so may be on the provider's bill: it was taken, and given up, or its reply was of no
+    use. What was refused, or never arrived, costs nothing."""
+    if isinstance(error, PortError):
+        return error.kind in MAY_HAVE_COST or isinstance(error, ParseError)
+    return error is not None and not isinstance(error, Exception)

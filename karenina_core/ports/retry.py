@@ -14,6 +14,7 @@ from attrs import define, field
 from ..errors import RETRYABLE, PortError
 from ..model.config import RetryPolicy
 from .clocks import time_limit
+from .prices import MAY_HAVE_COST
 
 __all__ = ["Attempts", "this_call", "with_retries"]
 
@@ -36,6 +37,11 @@ class Attempts:
 
     kept_out: bool = False
     """Whether an attempt came to nothing before it was made: no place was to be had for it."""
+    asked: int = 0
+    """Requests that were counted; none of a model that nothing stands in front of."""
+    replies: int = 0
+    unknown_costs: int = 0
+    """Requests without a reply that may be on the provider's bill, and of which nobody told anything."""
 
     def begin(self) -> None:
         self.count += 1
@@ -48,6 +54,14 @@ class Attempts:
         self.kept_out = True
         if self.whole is not None:
             self.whole.not_made()
+
+    def ended(self, *, replied: bool, unknown_cost: bool = False) -> None:
+        """A request is over."""
+        for attempts in (self, self.whole):
+            if attempts is not None:
+                attempts.asked += 1
+                attempts.replies += replied
+                attempts.unknown_costs += unknown_cost
 
     def again(self, kind: str, times: int = 1) -> None:
         """Attempts that failed so are followed by others."""
@@ -62,10 +76,13 @@ class Attempts:
 
     def served(self, count: int, retries: Mapping[str, int], seconds: float) -> None:
         """The reply is one from before, and took this: the attempt that has begun was its last."""
+        self.ended(replied=True)
         for kind, times in retries.items():
             self.again(kind, times)
+        unknown = sum(times for kind, times in retries.items() if kind in MAY_HAVE_COST)
         for attempts in (self, self.whole):
             if attempts is not None:
+                attempts.unknown_costs += unknown
                 attempts.count += count - 1
                 attempts.seconds_before += seconds
 

@@ -13,6 +13,7 @@ from ..errors import FillError, ParseError, PortError
 from ..model.message import Message, UsageMetadata
 from .protocols import LLMPort, ParserPort
 from .refusals import Refusals
+from .retry import this_call
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
@@ -37,6 +38,9 @@ class StructuredParser:
     is given up for the next one. Where that works, it is remembered for this schema, and for no other: the channel of a
     call depends on what is refused, and not on what was asked before it. Where every channel is refused, the refusal of
     the weakest is told: it is the one that is always asked.
+
+    A refusal after which a weaker channel works is no attempt at the call: whether a call meets it depends on what is
+    known by then. The ledger counts it.
     """
 
     def __init__(self, llm: LLMPort) -> None:
@@ -74,6 +78,9 @@ class StructuredParser:
             if refusal is not None and not getattr(self._llm, "knows_refusals", False):
                 self._refusals.learn(Refusals.key({}, schema), refused)
             return _result(response, channel)
+        if (attempts := this_call.get()) is not None:
+            for _ in refused[1:]:  # now they are what the call took
+                attempts.begin()
         raise refusal or ParseError("the model offers no channel for structured output")
 
     async def aclose(self) -> None:

@@ -374,8 +374,10 @@ class _Turn:
         if self.left:
             return facts
         self.left = True
+        if not self.answered and facts is None and not isinstance(error, Exception):
+            facts = CallFacts(made=False)  # it stays at the provider, or was never sent, and has not failed
         facts = self.lane.batching.gateway.settled(self.estimate, facts, self.lane.model)
-        if facts is not None:
+        if facts is not None and facts.made:
             self.lane.experience.learn(self.call.request.task, facts)
         if self.answered and (facts is not None or isinstance(error, PortError)):
             self.lane.batching.had((self.call.key, self.call.nth))

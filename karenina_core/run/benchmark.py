@@ -117,7 +117,7 @@ class Benchmark(BenchmarkData):
         run_name: str | None = None,
         run_dir: str | Path | None = None,
         sinks: Sequence[str] = (),
-        reuse: Sequence[str | Path] = (),
+        reuse: str | Path | Sequence[str | Path] = (),
         answers: ReplayStore | str | Path | None = None,
         app: Karenina | None = None,
         control: RunControl | None = None,
@@ -125,19 +125,22 @@ class Benchmark(BenchmarkData):
         """Verify the benchmark. Every item that is begun has a result.
 
         `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. `reuse` names directories
-        of other runs: what was asked there is not asked again. `answers` are given to the run in place of asking the
-        answering models: a store, a file of one, or a run directory, whose answers must then all be there. `control`
-        can end the run early: what is asked already is waited for and kept.
+        of other runs: what was asked there, or in the runs that these were given or extend, is not asked again.
+        `answers` are given to the run in place of asking the answering models: a store, a file of one, or a run
+        directory, whose answers must then all be there. `control` can end the run early: what is asked already is
+        waited for and kept.
 
         Raises ConfigError, PlanError, TemplateRefused and RunDirectoryError before the first model call, and
         RunDirectoryError also later, when results can no longer be kept.
         """
         app = current(app)
+        if isinstance(question_ids, str):
+            question_ids = [question_ids]
         store = as_store(answers, app=app)
         prepared = prepare(self, config, app=app, question_ids=question_ids, run_name=run_name, answers=store)
         folder = Path(run_dir) if run_dir else None
         source = self.source if self.source is not None and self.source.is_file() else None
-        destination = Destination(run_dir=folder, sinks=sinks, source=source, reuse=tuple(map(Path, reuse)))
+        destination = Destination(run_dir=folder, sinks=sinks, source=source, reuse=reuse)
         return await execute(prepared, destination, control=control)
 
     def run_verification(
@@ -148,7 +151,7 @@ class Benchmark(BenchmarkData):
         run_name: str | None = None,
         run_dir: str | Path | None = None,
         sinks: Sequence[str] = (),
-        reuse: Sequence[str | Path] = (),
+        reuse: str | Path | Sequence[str | Path] = (),
         answers: ReplayStore | str | Path | None = None,
         app: Karenina | None = None,
     ) -> VerificationResultSet:

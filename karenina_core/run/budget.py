@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from ..errors import ConfigError, ParseError, PortError, Problem, plural
+from ..errors import ConfigError, Problem, plural
 from ..model.config import ModelConfig, VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import model_ports
@@ -16,7 +16,7 @@ from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
 
-__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "Spent", "check_limits", "may_have_cost", "tokens_of"]
+__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "Spent", "check_limits", "tokens_of"]
 
 BYTES_PER_TOKEN = 4
 DUST = 1e-9
@@ -238,17 +238,6 @@ class Budget:
             f"{setting}: the budget of {limit} is used up ({spent} in {plural(self._calls, 'call')}); with a higher "
             f"one (--budget-{option}) the rest can be asked"
         )
-
-
-MAY_HAVE_COST = frozenset({"timeout", "bad_response", "too_large", "agent", "cancelled"})
-
-
-def may_have_cost(error: BaseException | None) -> bool:
-    """Whether a call that ended so may be on the provider's bill: it was taken, and given up, or its reply was of no
-    use. What was refused, or never arrived, costs nothing."""
-    if isinstance(error, PortError):
-        return error.kind in MAY_HAVE_COST or isinstance(error, ParseError)
-    return error is not None and not isinstance(error, Exception)
 
 
 def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[ModelConfig] = ()) -> None:

@@ -28,7 +28,7 @@ def going_on(directory: RunDirectory, repair: Repair | None, prepared: Prepared)
     told = directory.configured(prepared)
     if repair is not None:
         keep_config(repair, told.pop("config"))
-    directory.update(status="running", **told)
+    directory.goes_on(told)
 
 
 async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) -> set[str]:

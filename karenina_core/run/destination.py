@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..log import redactor
 from ..ports.client import Model
@@ -16,7 +16,7 @@ from .gateway import Gateway
 from .keeping import Keeper, unread
 from .prepare import Prepared
 from .repairs import Repair
-from .reuse import Sources
+from .reuse import Sources, followed
 from .schedule import Schedule
 from .workspace_sources import unkept_traces
 from .workspaces import Workspaces
@@ -24,17 +24,26 @@ from .workspaces import Workspaces
 __all__ = ["Destination", "directory_of", "keeper_of", "notes_of", "schedule_of", "workspaces_of"]
 
 
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _paths(given: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
+    return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
+
+
 @frozen(kw_only=True)
 class Destination:
-    """Where a run's results go. Without a directory they are only returned."""
+    """Where a run's results go. Without a directory they are only returned. One sink or directory is a list of one."""
 
     run_dir: Path | None = None
-    sinks: Sequence[str] = ()
+    sinks: Sequence[str] = field(default=(), converter=_texts)
     """`name:target` of sinks beside the run directory's own."""
     source: Path | None = None
     """The benchmark's file, for the manifest."""
-    reuse: Sequence[Path] = ()
-    """Directories of other runs: what was asked there is not asked again, and its replies are kept here too."""
+    reuse: Sequence[Path] = field(default=(), converter=_paths)
+    """Directories of other runs: what was asked there, or in the runs that those were given, is not asked again, and
+    its replies are kept here too."""
     again: frozenset[str] | None = None
     """Not None: `run_dir` is that of a run which is gone on with, and items that ended in an error of these kinds are
     tried again."""
@@ -52,7 +61,7 @@ class Destination:
 def directory_of(path: Path, prepared: Prepared, destination: Destination, answerers: Iterable[Model]) -> RunDirectory:
     if destination.again is not None:
         return RunDirectory.reopen(path, prepared)
-    facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in map(Path, destination.reuse)]}
+    facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in followed(destination.reuse).there]}
     if destination.forked_from is not None:
         facts["forked_from"] = dict(destination.forked_from)
     if destination.extends is not None:

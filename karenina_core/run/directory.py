@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from attrs import asdict
 
-from ..errors import ConfigError, RunDirectoryError
+from ..errors import ConfigError, RunDirectoryError, one_line
 from ..log import redactor
 from ..model.config import ModelConfig
 from ..plugin.known_secrets import secrets_of
@@ -65,6 +65,8 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     ),
 }
 """What a manifest must have for its run to be gone on with."""
+MOST_PROCESSES = 20
+"""Of which a manifest tells; the last ones."""
 OF_FINGERPRINT = ("questions", "settings", "models", "code")
 
 
@@ -88,6 +90,7 @@ class RunDirectory:
         self.lock = RunLock(path)
         self._redact = redact
         self._manifest: dict[str, Any] = {}
+        self._began = _now()
 
     @classmethod
     def create(
@@ -176,6 +179,32 @@ class RunDirectory:
         """Change the manifest on disk. Raises RunDirectoryError."""
         self._manifest |= {**_redacted(facts, self._redact), "updated_at": _now()}
         self._write(MANIFEST, self._manifest, indent=2)
+
+    def goes_on(self, facts: Mapping[str, Any]) -> None:
+        """The run is worked on again. Raises RunDirectoryError."""
+        self.update(status="running", failure_type=None, failure_message=None, **facts)
+
+    def ended(
+        self,
+        status: str,
+        failure: BaseException | None,
+        facts: Mapping[str, Any],
+        *,
+        lanes: Mapping[str, Any],
+        notes: Sequence[str],
+    ) -> None:
+        """How the run ended, and what this process did. Raises RunDirectoryError."""
+        processes = self._manifest.get("processes", [])
+        if lanes:  # it has asked somebody
+            told = {"began_at": self._began, "ended_at": _now(), "status": status}
+            processes = [*processes, {**told, "notes": notes, "lanes": lanes}][-MOST_PROCESSES:]
+        self.update(
+            status=status,
+            failure_type=None if failure is None else type(failure).__name__,
+            failure_message=None if failure is None else one_line(failure, 2000).partition(": ")[2],
+            processes=processes,
+            **facts,
+        )
 
     def _answers(self, answers: ReplayStore) -> None:
         try:

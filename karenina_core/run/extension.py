@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,14 +21,14 @@ from .extension_checks import added_traits, changes, check_folders, fingerprints
 from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior
 from .extension_scan import Found, scan
+from .going_on import line_to_go_on
 from .journal_reader import journal_of
-from .owner import owner_of
 from .prepare import Prepared, prepare
 from .results import VerificationResultSet
 from .resume import Changed, benchmark_of, configured_by, source_of
-from .reuse import reused_by, without
+from .reuse import followed
 from .runner import Destination, execute
-from .standing import state_of
+from .standing import standing
 
 __all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
 
@@ -104,26 +103,26 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     found = scan(folder, prepared, prior, rubrics)
     if len(prepared) == found.rows and not rubrics:
         raise ConfigError(_nothing(folder, prepared))
-    there, gone = reused_by(manifest)
+    reuse = followed((folder.absolute(),))
     return Extending(
-        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *without(gone))),
+        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *reuse.missing)),
         destination=Destination(
             run_dir=wanted.run_dir,
             sinks=wanted.sinks,
             source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
-            reuse=(folder.absolute(), *there),
+            reuse=reuse.there,
             extends=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
         found=found,
-        missing=without(gone),
+        missing=reuse.missing,
     )
 
 
 def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
-        line = f"karenina resume {shlex.quote(str(folder))}"
-        state = state_of(manifest, owner_of(folder))
-        raise ConfigError(f"the run in {folder} is not finished ({state}); finish it first: {line}")
+        found = standing(folder)
+        what = f"the run in {folder} is not finished ({found.state}); finish it first: {line_to_go_on(found, folder)}"
+        raise ConfigError(what)
 
 
 def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted) -> Prepared:
@@ -182,12 +181,13 @@ def _chosen(questions: Sequence[str] | Literal["all"]) -> Callable[[Sequence[str
     def choose(ids: Sequence[str]) -> Sequence[str]:
         if questions == ALL:
             return ids
-        unknown = [name for name in questions if name not in ids]
+        chosen = [questions] if isinstance(questions, str) else questions
+        unknown = [name for name in chosen if name not in ids]
         if unknown:
             raise ConfigError(
                 [Problem("questions", f"there is no question {name!r}{did_you_mean(name, ids)}") for name in unknown]
             )
-        return questions
+        return chosen
 
     return choose
 

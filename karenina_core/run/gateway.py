@@ -16,8 +16,9 @@ from ..errors import ParseError, PortError
 from ..model.config import ModelConfig, VerificationConfig
 from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts, Place, StoredCall
+from ..ports.prices import may_have_cost
 from ..ports.retry import Attempts, this_call
-from .budget import NOTHING, Budget, Estimate, Spent, may_have_cost, tokens_of
+from .budget import NOTHING, Budget, Estimate, Spent, tokens_of
 from .lanes import LaneKey, LaneState, Moment, Taken, Waiter
 
 __all__ = ["Gateway"]
@@ -137,10 +138,10 @@ class Gateway:
 
     def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> CallFacts | None:
         """A call is over that was made without a place; its estimate was set aside. Returns what it took, as it is
-        counted."""
-        if facts is not None:
-            facts = self.budget.settle(estimate, facts, model)
-        self.spent = self.spent.with_call(facts)
+        counted. One that was not made is not."""
+        if facts is None or facts.made:
+            facts = None if facts is None else self.budget.settle(estimate, facts, model)
+            self.spent = self.spent.with_call(facts)
         self.budget.give_back(estimate)
         self._dispatch()
         return facts

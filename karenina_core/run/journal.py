@@ -275,8 +275,9 @@ class Journal:
 
     # Results
 
-    async def put_result(self, done: Done, line: str) -> None:
-        """Keep a task's result, `line` being its line in `results.jsonl`. It replaces one that the task had."""
+    async def put_result(self, done: Done, line: str, kept: Callable[[Done], None] | None = None) -> None:
+        """Keep a task's result, `line` being its line in `results.jsonl`. It replaces one that the task had. `kept` is
+        told when it is on the disk, also where the caller does not wait any more."""
         self._commits.check()
         before, revision = self._ending.get(done.task, (None, 0))
         if before is None and (old := self._own(RESULTS, {"task": done.task})) is not None:
@@ -298,6 +299,8 @@ class Journal:
                 del self._ending[done.task]
             if failure is None:
                 self._commits.placed(RESULTS, _told(RESULTS, row), row[0])
+                if kept is not None:
+                    kept(done)
 
         await self._commits.committed("results", row, settled, before, text=("results", line))
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -76,11 +76,11 @@ class Keeper:
         left, line = plural(len(self.unrepaired), "result"), f"karenina resume {shlex.quote(str(self.folder))}"
         return (f"the repair has not ended: {left} still to be made anew; {line} goes on with it",)
 
-    async def keep(self, item: Item, result: VerificationResult) -> None:
-        """Returns when the result is on the disk. Raises RunDirectoryError."""
+    async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
+        """Returns when the result is on the disk; see `Journal.put_result`. Raises RunDirectoryError."""
         about = result.metadata
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail)
-        await self.journal.put_result(done, portable_record(result, self.secrets))
+        await self.journal.put_result(done, portable_record(result, self.secrets), kept)
         if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
             self.unrepaired.discard(done.task)
 

@@ -86,23 +86,24 @@ def _check_answers(prepared: Prepared, plan: RepairPlan) -> None:
         return
     if missing := plan.without_answer:
         have = "has" if len(missing) == 1 else "have"
-        raise ConfigError([Problem("", f"{len(missing)} of these results {have} no answer; {LIVE}"), *_named(missing)])
+        raise ConfigError(_named(f"{len(missing)} of these results {have} no answer; {LIVE}", missing))
     rows = {row.result_id: row for row in plan.rows}
     items = (item for generation in prepared.generations() for item in generation.items)
     chosen = ((item, rows.get(item.task.result_id(prepared.run_name))) for item in items)
     if gone := [row for item, row in chosen if row is not None and judged_by_folder(prepared, item)]:
         what = f"agents look into the folders in which {plural(len(gone), 'answer')} came about, which are gone; {LIVE}"
-        raise ConfigError([Problem("", what), *_named(gone)])
+        raise ConfigError(_named(what, gone))
 
 
-def _named(rows: Sequence[Row]) -> list[Problem]:
+def _named(what: str, rows: Sequence[Row]) -> str:
+    """What is wrong, with a line for each of the first of these results."""
     named = [
         f"{row.question_id}, {row.answering_model}, {row.parsing_model}, replicate {row.replicate}"
         for row in rows[:MOST_NAMED]
     ]
     if len(rows) > MOST_NAMED:
         named.append(f"and {len(rows) - MOST_NAMED} more")
-    return [Problem("", f"  {line}") for line in named]
+    return "\n  ".join([what, *named])
 
 
 async def arepair_run(

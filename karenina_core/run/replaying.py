@@ -58,7 +58,7 @@ def check_answers(prepared: Prepared) -> list[str]:
         if missing > len(named):
             named.append(f"and {missing - len(named)} more")
         what = f"{missing} of {plural(total, 'answer')} are not there; give them too, or {ASK}"
-        raise ConfigError([Problem("answers", what), *(Problem("", f"  {line}") for line in named)])
+        raise ConfigError([Problem("answers", "\n  ".join([what, *named]))])
     notes = [f"{total - missing - anew} of {plural(total, 'answer')} are replayed; their models are not asked"]
     if anew:
         notes.append(f"{plural(anew, 'answer')} not replayed, although given: a repair has them asked for anew")

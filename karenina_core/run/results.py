@@ -199,9 +199,11 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
     def usage_by_task(self) -> dict[str, dict[str, Any]]:
         """`{task: {"items", "calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens",
-        "seconds", "cost_usd", "models"}}`, added up over the results.
+        "unknown_cost_attempts", "replies", "seconds", "cost_usd", "usage_unavailable", "models"}}`, added up over the
+        results.
 
-        What was made for another judge's item is counted there and not here. A cost is None where one is unknown.
+        What was made for another judge's item is counted there and not here. A cost is None where that of a reply is
+        unknown; requests without a reply that may be on the bill are `unknown_cost_attempts`.
         """
         return self.tally.usage.by_task()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,14 +22,16 @@ from .control import RunControl
 from .directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
 from .extension_checks import extension_of
 from .fingerprint import differences
+from .going_on import line_to_fork
 from .journal_reader import JournalReader, journal_of
 from .keeping import PASSING, stands, write_missing_results
 from .prepare import Prepared, prepare
 from .recorded import rebuilt
 from .repairs import Repair, end_repair, pending, remaining, settings_of
 from .results import VerificationResultSet
-from .reuse import reused_by, without
+from .reuse import followed, reused_by, without
 from .runner import Destination, execute
+from .standing import standing
 from .undoing import forget_repair
 
 __all__ = [
@@ -57,6 +58,8 @@ class _Every(frozenset[str]):
 
 
 EVERY = _Every()
+CUT_SHORT = frozenset({"budget", "cancelled"})
+"""Kinds of errors of items that were not made to their end because the run ended."""
 
 
 @frozen(kw_only=True)
@@ -111,6 +114,8 @@ class Wanted:
     """What is asked for beside the run directory."""
 
     benchmark: BenchmarkData | None = None
+    source: Path | None = None
+    """The benchmark's file. None for both: it is read from where it was at the beginning."""
     fork: Path | None = None
     retry_failed: bool = False
     sinks: Sequence[str] | None = None
@@ -130,6 +135,11 @@ class _Progress:
     again: Mapping[str, int] = field(factory=dict)
     """Results that do not stand, by kind of error."""
 
+    @property
+    def made(self) -> int:
+        """Items that were made to their end, whatever came of it."""
+        return self.done + sum(count for kind, count in self.again.items() if kind not in CUT_SHORT)
+
 
 def resumption(
     folder: Path, configured: RunConfig | Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted | None = None
@@ -145,28 +155,27 @@ def resumption(
     again = EVERY if wanted.retry_failed else PASSING
     prepared = _prepared(manifest, made, wanted, folder)
     sinks = _sinks(manifest, wanted)
-    source = source_of(manifest)
+    source = _file(manifest, wanted)
     if wanted.fork is not None:
         forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
         forked_from |= {"retry_failed": True} if wanted.retry_failed else {}
-        there, gone = reused_by(manifest)
-        reuse = ((folder,) if journal_of(folder).is_file() else ()) + there
+        found = followed((folder,))
         destination = Destination(
             run_dir=wanted.fork,
             sinks=sinks,
             source=source,
-            reuse=reuse,
+            reuse=found.there,
             judged_again=wanted.retry_failed,
             forked_from=forked_from,
         )
-        prepared = evolve(prepared, notes=(*prepared.notes, *without(gone)))
-        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=without(gone))
-    if found := changes(folder, manifest, prepared):
-        raise Changed([Problem("", line) for line in found])
+        prepared = evolve(prepared, notes=(*prepared.notes, *found.missing))
+        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=found.missing)
+    if lines := changes(folder, manifest, prepared):
+        raise Changed([Problem("", line) for line in lines])
     progress = _progress(folder, again, repair)
     completed = manifest.get("status") == "completed" and progress.done == len(prepared) and repair is None
     needs_others = wanted.reuses and not completed and repair is None
-    reuse, missing = _reused(manifest, folder) if needs_others else ((), ())
+    reuse, missing = _reused(manifest, folder, progress) if needs_others else ((), ())
     return Resumption(
         prepared=evolve(prepared, notes=(*prepared.notes, *missing)),
         destination=Destination(
@@ -209,7 +218,7 @@ def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, fold
     root, answers = manifest.get("workspace_root"), answers_of_run(folder, manifest)
     if answers is not None:
         answers.asked_anew |= wanted.asked_anew
-    benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder)
+    benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, file=wanted.source)
     known = {question.id for question in benchmark.questions}
     listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
     if not (there := [name for name in listed if name in known]):
@@ -225,14 +234,26 @@ def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, fold
     )
 
 
-def benchmark_of(manifest: Mapping[str, Any], app: Karenina, folder: Path, *, call: str = "resume_run") -> Benchmark:
-    """The benchmark of a run, read again. Raises ConfigError where it is in no file, with what to `call` instead."""
-    source, instead = source_of(manifest), f"give it from Python: karenina_core.{call}({str(folder)!r}, benchmark=...)"
+def benchmark_of(
+    manifest: Mapping[str, Any], app: Karenina, folder: Path, *, file: Path | None = None, call: str = "resume_run"
+) -> Benchmark:
+    """The benchmark of a run, read again, from another `file` where one is given. Raises ConfigError where it is in no
+    file, with what to `call` instead."""
+    source = file or source_of(manifest)
+    instead = f"give it: --benchmark FILE, or from Python karenina_core.{call}({str(folder)!r}, benchmark=...)"
     if source is None:
         raise ConfigError(f"the benchmark of this run is not from a file; {instead}")
-    if not source.exists():
+    if file is None and not source.exists():
         raise ConfigError(f"the benchmark of this run, {source}, is not there any more; put it back, or {instead}")
     return Benchmark.load(source, manifest.get("workspace_root"), app=app)
+
+
+def _file(manifest: Mapping[str, Any], wanted: Wanted) -> Path | None:
+    """That of the benchmark as it is now; None where it is in none."""
+    if wanted.benchmark is None:
+        return wanted.source or source_of(manifest)
+    given: Path | None = getattr(wanted.benchmark, "source", None)
+    return given if given is not None and given.is_file() else None
 
 
 def source_of(manifest: Mapping[str, Any]) -> Path | None:
@@ -241,27 +262,28 @@ def source_of(manifest: Mapping[str, Any]) -> Path | None:
     return Path(path) if path else None
 
 
-def _reused(manifest: Mapping[str, Any], folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """What is there, and notes of what is not and hardly matters: a run whose results have been taken over.
+def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """What is there, and notes of what is not and hardly matters: where every item was made to its end, with all that
+    it could take over, and of a run whose results have been taken over.
 
     Raises ConfigError where another one is gone: nothing that was to be reused is paid for unnoticed.
     """
     there, gone = reused_by(manifest)
     extended = manifest.get("extends") or {}
-    over = tuple(path for path in gone if str(path) == extended.get("run_dir"))
-    if gone := tuple(path for path in gone if path not in over):
-        anew = shlex.join(["karenina", "resume", str(folder), "--fork", "NEWDIR"])
+    needed = [path for path in gone if str(path) != extended.get("run_dir")]
+    if needed and progress.made < manifest["items"]:
+        anew = line_to_fork(standing(folder), folder)
         raise ConfigError(
-            f"the run reuses replies of {', '.join(map(str, gone))}, which cannot be found; put it back, or begin a "
+            f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
             f"new run that does without it and asks what neither this run nor another one that is there has: {anew}"
         )
-    return there, without(over)
+    return there, without(gone)
 
 
-def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> tuple[str, ...]:
+def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> Sequence[str]:
     """Raises ConfigError where a sink cannot be made again from what was written."""
     if wanted.sinks is not None:
-        return tuple(wanted.sinks)
+        return wanted.sinks
     for row in manifest.get("not_written", ()):
         if row["path"] == "sinks":
             told = ", ".join(manifest["sinks"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import product, takewhile
@@ -12,7 +11,7 @@ from typing import Any
 
 from attrs import define, field
 
-from ..errors import ConfigError, Problem, RunDirectoryError, plural
+from ..errors import ConfigError, Problem, plural
 from ..model.identity import ModelIdentity
 from ..model.result import VerificationResult
 from ..pipeline.context import CachedAnswer
@@ -20,14 +19,16 @@ from ..ports.client import Model
 from .answers import answer_of
 from .batching import Batching, items_at_once, uncrowded
 from .collecting import fewer_collections
-from .continuing import UNFINISHED, count_stale, going_on, is_blocked, is_left, picked_up
+from .continuing import UNFINISHED, going_on, is_blocked, is_left, picked_up
 from .control import RunControl
 from .destination import Destination, directory_of, keeper_of, notes_of, schedule_of, workspaces_of
 from .directory import RESULTS, RunDirectory, secrets_of_run
+from .ending import end
 from .extension_merge import merged
 from .extension_rows import Extension, PriorRows, opened_rows
 from .gateway import Gateway
 from .grouped_errors import one_of
+from .journal_reader import Done
 from .keeping import Keeper
 from .metering import Metering
 from .models import open_models
@@ -41,7 +42,7 @@ from .single import run_item
 from .sinks import RunInfo, Sinks, make_sink, without_password
 from .stalls import stalls_told
 from .stored_sequence import StoredSequence
-from .summary import Tally, spent
+from .summary import Tally
 from .workspaces import Workspace, Workspaces
 
 __all__ = ["Destination", "execute"]
@@ -80,6 +81,10 @@ class _Running:
 
     stale: set[str] = field(factory=set)
     """Tasks whose results of before are to be replaced, and are not yet."""
+    unscored: set[str] = field(factory=set)
+    """Tasks whose results of the run that is extended are there, and get their scores when this run is gone on with."""
+    in_doubt: list[tuple[Item, VerificationResult, list[Done]]] = field(factory=list)
+    """Results that were being kept when the run was ended at once; those that are on the disk are told in the list."""
     unfinished: int = 0
     """Items that lack something because nothing may be asked any more, or a model of theirs is not."""
 
@@ -108,9 +113,12 @@ class _Running:
     async def _generation(self, generation: Generation) -> None:
         """The first item generates the answer; then the other judges read it, at the same time where they do not work
         in the folder that it has left."""
-        waiting = [item for item in generation.items if self.keeper is None or not self.keeper.has_result(item)]
+        waiting = [item for item in generation.items if not self._has_result(item)]
         waiting = await self._judged_again(waiting)
         cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
+        if cached is None and any(map(self._is_unscored, generation.items)):  # the answer is there: none is asked for
+            self.unfinished += len(waiting)
+            return
         async with AsyncExitStack() as opened:
             workspace: Workspace | None = None
             while waiting and (cached is None or workspace is not None):
@@ -126,6 +134,12 @@ class _Running:
                 async with asyncio.TaskGroup() as group:
                     for item in waiting:
                         group.create_task(self._in_turn(item, cached, None))
+
+    def _has_result(self, item: Item) -> bool:
+        return self.keeper is not None and (self.keeper.has_result(item) or self._is_unscored(item))
+
+    def _is_unscored(self, item: Item) -> bool:
+        return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored
 
     def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
         """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
@@ -180,12 +194,14 @@ class _Running:
         """Have more traits of a result of the run that is extended scored, and keep the result with them."""
         item, row = job
         assert self.extends is not None  # nobody else has such results
+        assert self.keeper is not None
         assert item.rubric is not None
         async with self.places, self.batching.item():
             files = self.workspaces.files_to_keep()
             found = await self._item(item, answer_of(row), None, files)
             if is_left():
                 self.unfinished += 1
+                self.unscored.add(self.keeper.task(item))
                 return
             result = merged(row, found, item.rubric.names(), self.extends.scoring.stages, self.prepared.mode)
             await self._finished(item, result)
@@ -211,7 +227,12 @@ class _Running:
 
     async def _finished(self, item: Item, result: VerificationResult) -> None:
         if self.keeper is not None:
-            await self.keeper.keep(item, result)
+            on_disk: list[Done] = []
+            try:
+                await self.keeper.keep(item, result, on_disk.append)
+            except asyncio.CancelledError:
+                self.in_doubt.append((item, result, on_disk))
+                raise
             self.stale.discard(self.keeper.task(item))
         else:
             self.results[item.position] = result
@@ -221,6 +242,14 @@ class _Running:
         if self.on_result is not None:
             self.on_result(result)
         await asyncio.sleep(0)  # models that answer at once never let the loop have its turn: signals, timers, others
+
+    def count_kept_late(self) -> bool:
+        """Count what came to the disk when the run was ending. Returns whether anything did."""
+        found = [(item, result, done) for item, result, kept in self.in_doubt for done in kept]
+        for item, result, done in found:
+            self.stale.discard(done.task)
+            self.tally.add(result, item.position)
+        return bool(found)
 
 
 async def execute(
@@ -296,7 +325,7 @@ async def _carry_out(
     """Open the sinks, run every generation, and leave the run directory in a state that says how it ended."""
     app, prepared = run.prepared.app, run.prepared
     run_dir = directory.path if directory else None
-    status = "failed"
+    status, failure = "failed", None
     try:
         continued = resumed or run.extends is not None
         await run.sinks.open(_info(prepared, run_dir, resumed=continued))
@@ -314,25 +343,13 @@ async def _carry_out(
         status = "interrupted"
         raise
     except BaseExceptionGroup as group:
-        error = one_of(group)
-        raise error from error.__cause__
+        failure = one_of(group)
+        raise failure from failure.__cause__
+    except BaseException as error:
+        failure = error
+        raise
     finally:
-        run.workspaces.close()
-        run.gateway.close()
-        summary: dict[str, Any] = {}
-        try:  # nothing that goes wrong here may keep the sinks open, or the run directory from saying how it ended
-            if run.keeper is not None:
-                count_stale(run.keeper, run.stale, run.tally)
-            about: dict[str, Any] = {"run_dir": run_dir, "left_out": prepared.left_out, "ledger": run.ledger}
-            summary = run.tally.document(notes=run.notes, **about)
-        finally:
-            try:
-                await asyncio.shield(_closed(run, summary))
-            except BaseException:  # `results.jsonl` may not be there: whoever reads the run takes the journal
-                status = "interrupted" if status == "completed" else status
-                raise
-            finally:  # also when a second interrupt does not wait for the sinks
-                _ended(run, directory, status, summary)
+        await end(run, directory, status, failure)
 
 
 async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows | None) -> None:
@@ -345,31 +362,6 @@ async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows 
         if not run.gateway.left_undone:
             directory.update(extends=prior.extension.told(taken_over=True))
     await executor.execute(run.schedule, run.generation, concurrency=together)
-
-
-async def _closed(run: _Running, summary: dict[str, Any]) -> None:
-    try:
-        await run.batching.aclose()
-        if run.keeper is not None:
-            await run.keeper.aclose()
-            summary |= spent(run.ledger)  # the last attempts that failed are counted now
-    finally:
-        await run.sinks.close(summary)
-
-
-def _ended(run: _Running, directory: RunDirectory | None, status: str, summary: dict[str, Any]) -> None:
-    """Observers hear of the end also where the run directory cannot be written."""
-    before = sys.exception()
-    try:
-        if directory is not None:
-            lanes = run.gateway.history()
-            about: dict[str, Any] = {"lanes": lanes, "ledger": run.ledger or {}}
-            directory.update(status=status, summary=summary, sink_failures=run.sinks.failures, **about)
-    except RunDirectoryError:
-        if not isinstance(before, RunDirectoryError):  # it says more about the same
-            raise
-    finally:
-        run.prepared.app.observe("karenina_run_finished", summary=summary, status=status)
 
 
 def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo:

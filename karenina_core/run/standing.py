@@ -51,6 +51,8 @@ class Standing:
     """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
     notes: Sequence[str] = ()
     """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when."""
+    failure: str = ""
+    """What ended a run that failed."""
     used_up: str = ""
     """The setting of the budget that allows no call any more; empty: none does not."""
     repair: Repair | None = None
@@ -103,6 +105,7 @@ def standing(folder: Path) -> Standing:
         damaged=damaged,
         trusted=config.get("code_policy") == "trusted",
         notes=(*_notes(manifest), *unclear) if pid is None else (),
+        failure=_failure(manifest) if pid is None else "",
         used_up=_used_up(config, ledger.total),
         repair=repair,
         unrepaired=unrepaired,
@@ -128,6 +131,12 @@ def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
     if manifest["status"] not in ("interrupted", "failed"):
         return ()
     return tuple((manifest.get("summary") or {}).get("notes", ()))
+
+
+def _failure(manifest: Mapping[str, Any]) -> str:
+    if manifest["status"] == "running" or (type_ := manifest.get("failure_type")) is None:
+        return ""
+    return f"{type_}: {manifest.get('failure_message') or ''}"
 
 
 def _used_up(config: Mapping[str, Any], total: Sums) -> str:

@@ -14,6 +14,7 @@ from attrs import asdict, define, field
 from ..model.result import VerificationResult
 from ..model.trait_rows import TraitOutcome, read_traits
 from ..model.trait_scale import is_number
+from ..model.usage_rows import is_cost_unknown, replies_of
 from .exact import ExactSum
 from .prepare import LeftOut
 from .totals import TotalsTally, tokens
@@ -126,6 +127,8 @@ class Tally:
     """Answering models: the models' own names by those of the metadata."""
     totals: TotalsTally = field(factory=TotalsTally)
     calls: int = 0
+    failed_attempts: int = 0
+    unknown_cost_attempts: int = 0
     cost: ExactSum = field(factory=ExactSum)
     cost_unknown: bool = False
     usage_unavailable: bool = False
@@ -143,13 +146,20 @@ class Tally:
         found.add(result, traits, position)
         self.totals.add(result, traits)
         if total := result.generation.usage_metadata.get("total"):
-            if is_number(attempts := total.get("attempts")):
-                self.calls += attempts
-            self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
-            if is_number(cost := total.get("cost_usd")):
-                self.cost.add(cost)
-            else:
-                self.cost_unknown = True
+            self._add_usage(total)
+
+    def _add_usage(self, total: Mapping[str, Any]) -> None:
+        replies = replies_of(total)
+        attempts, unknown = total.get("attempts", replies), total.get("unknown_cost_attempts", 0)
+        self.calls += replies
+        self.failed_attempts += attempts - replies if is_number(attempts) else 0
+        self.unknown_cost_attempts += unknown if is_number(unknown) else 0
+        self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
+        cost: Any = total.get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
 
     @property
     def usage(self) -> UsageTally:
@@ -185,10 +195,12 @@ class Tally:
         ledger: Mapping[str, Any] | None = None,
         times: bool = False,
     ) -> dict[str, Any]:
-        """The JSON document of `karenina verify`. `cost_usd` is None where the price of some call is unknown,
-        `usage_unavailable` says that somebody did not tell how many tokens some call took.
+        """The JSON document of `karenina verify`. `calls` are replies, `failed_attempts` requests without one.
+        `cost_usd` is None where the price of some reply is unknown; beside it, `unknown_cost_attempts` of the failed
+        ones may be on the provider's bill. `usage_unavailable` says that somebody did not tell how many tokens
+        something took.
 
-        `calls` and `cost_usd` say what the results took, whoever paid for it; `spent` says what this run paid for.
+        All these say what the results took, whoever paid for it; `spent` says what this run paid for.
 
         `times` adds how long items, pairs of models and tasks took.
 
@@ -202,6 +214,8 @@ class Tally:
             "left_out": [asdict(left) for left in left_out],
             "notes": list(notes),
             "calls": self.calls,
+            "failed_attempts": self.failed_attempts,
+            "unknown_cost_attempts": self.unknown_cost_attempts,
             "cost_usd": None if self.cost_unknown else self.cost.total,
             "usage_unavailable": self.usage_unavailable,
             **spent(ledger),
@@ -215,7 +229,8 @@ class Tally:
 
 def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
     """`{"reused_calls", "reused_cost_usd", "paid"}` of a run: its calls that other runs had paid for, what they cost
-    there, and `{"calls", "failed_attempts", "cost_usd", "tokens"}` of those that were made in this run.
+    there, and `{"calls", "failed_attempts", "unknown_cost_attempts", "cost_usd", "tokens"}` of those that were made in
+    this run.
 
     A reply that several items share is one call. Costs are None where one is unknown. All three are None where nothing
     kept the calls, as in a run without a directory.
@@ -229,6 +244,7 @@ def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
         "paid": {
             "calls": total["calls"],
             "failed_attempts": total["failed"],
+            "unknown_cost_attempts": total["unknown_cost_attempts"],
             "cost_usd": total["cost_usd"],
             "tokens": {name: total[f"{name}_tokens"] for name in ("input", "output", "total")},
         },

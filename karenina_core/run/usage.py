@@ -9,12 +9,16 @@ from attrs import define, field
 
 from ..model.result import VerificationResult
 from ..model.trait_scale import is_number
+from ..model.usage_rows import is_cost_unknown, replies_of
 from .exact import ExactSum
 
 __all__ = ["TOTAL", "UsageTally", "usage_by_task"]
 
 TOTAL = "total"
-COUNTED = ("calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens")
+COUNTED = (
+    *("calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens"),
+    "unknown_cost_attempts",
+)
 
 
 def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
@@ -31,6 +35,8 @@ class _Task:
     counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
     seconds: ExactSum = field(factory=ExactSum)
     cost: ExactSum = field(factory=ExactSum)
+    cost_unknown: bool = False
+    replies: int = 0
     unavailable: bool = False
     models: set[str] = field(factory=set)
 
@@ -46,6 +52,9 @@ class _Task:
         cost: Any = get("cost_usd")
         if is_number(cost):
             self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
+        self.replies += replies_of(row)
         self.unavailable = self.unavailable or bool(get("usage_unavailable"))
         if (model := get("model")) is not None:
             self.models.add(str(model))
@@ -56,6 +65,8 @@ class _Task:
             self.counts[name] += count
         self.seconds.merge(other.seconds)
         self.cost.merge(other.cost)
+        self.cost_unknown = self.cost_unknown or other.cost_unknown
+        self.replies += other.replies
         self.unavailable = self.unavailable or other.unavailable
         self.models |= other.models
 
@@ -86,8 +97,9 @@ class UsageTally:
             name: {
                 "items": task.items,
                 **task.counts,
+                "replies": task.replies,
                 "seconds": task.seconds.total,
-                "cost_usd": task.cost.total if task.cost.count == task.items else None,
+                "cost_usd": task.cost.total if task.cost.count and not task.cost_unknown else None,
                 "usage_unavailable": task.unavailable,
                 "models": sorted(task.models),
             }

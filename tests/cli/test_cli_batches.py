@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,16 @@ from karenina_core.testing import Reply, ScriptedBatches, ServedRequest
 
 Run = Callable[..., Result]
 COUNT = 4
+CONFIG = """\
+[run]
+answering_models = ["m"]
+parsing_models = ["m"]
+[models.m]
+model_name = "m"
+interface = "openai_endpoint"
+endpoint_base_url = "{}"
+batch = true
+"""
 
 
 def script(request: ServedRequest) -> Any:
@@ -149,6 +163,90 @@ def test_a_batch_whose_id_never_came_is_looked_for_by_its_name(run: Run, server:
     result = run("batches", left)
     assert (result.exit_code, "(no id)" in result.stdout) == (3, True)
     assert "4 calls: the provider does not list it" in told(result)
+
+
+@pytest.mark.parametrize("command", [["resume", "out", "--fork", "new"], ["verify", "--reuse", "out", "--out", "new"]])
+def test_calls_that_are_at_the_provider_are_not_sent_again_by_a_run_that_reuses_theirs(
+    run: Run, server: ScriptedBatches, left: str, command: list[str]
+) -> None:
+    flags = []
+    if command[0] == "verify":
+        Path("b.toml").write_text(CONFIG.format(server.url), "utf-8")
+        flags = ["capitals.jsonld", "--config", "b.toml"]
+    server.held = False
+    result = run(*command, *flags)
+    assert result.exit_code == 1, result.output
+    assert "4 calls in batches at the provider" in result.stderr
+    assert f"type: karenina resume {left}\n" in result.stderr
+    assert f"type: karenina batches {left} --cancel\n" in result.stderr
+    assert (len(server.batches), Path("new").exists()) == (1, False)
+    assert run("resume", left, "--quiet").exit_code == 0
+    result = run(*command, *flags)
+    assert result.exit_code == 0, result.output
+    assert server.count == 2 * COUNT
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_whose_batches_were_cancelled_can_be_reused(
+    run: Run, server: ScriptedBatches, left: str, known: bool
+) -> None:
+    if not known:
+        server.batches.clear()
+    assert run("batches", left, "--cancel").exit_code == (0 if known else 3)
+    assert [batch["status"] for batch in standing(Path(left)).batches] == ["ending"]
+    server.held = False
+    result = run("resume", left, "--fork", "new", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert server.count == 2 * COUNT
+
+
+def test_a_batch_that_could_not_be_asked_for_is_not_taken_to_be_cancelled(
+    run: Run, server: ScriptedBatches, left: str
+) -> None:
+    server.fault = lambda *asked: Reply.error(401, "who are you?")
+    assert run("batches", left, "--cancel").exit_code == 3
+    assert run("resume", left, "--fork", "new").exit_code == 1
+
+
+def test_a_run_that_waits_for_its_batches_is_waited_for(run: Run, server: ScriptedBatches, left: str) -> None:
+    with RunLock(Path(left)):
+        result = run("resume", left, "--fork", "new")
+    assert result.exit_code == 1
+    assert "wait until it ends" in result.stderr
+    assert "type:" not in result.stderr, "neither could be done now"
+
+
+def test_a_run_in_the_place_of_one_that_others_reused_does_not_stand_in_its_own_way(
+    run: Run, server: ScriptedBatches, left: str
+) -> None:
+    Path("b.toml").write_text(CONFIG.format(server.url), "utf-8")
+    server.held = False
+    assert run("verify", "capitals.jsonld", "--config", "b.toml", "--out", "other", "--quiet").exit_code == 0
+    for name, reused in (("other", left), (left, "other")):
+        path = Path(name, "manifest.json")
+        told = json.loads(path.read_text("utf-8")) | {"reuse": [str(Path(reused).absolute())]}
+        path.write_text(json.dumps(told), "utf-8")
+    result = run("resume", left, "--quiet")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_interrupted_command_says_which_batches_stay_and_what_ends_them(
+    run: Run, server: ScriptedBatches, write_benchmark: Callable[..., Path], karenina_script: Path
+) -> None:
+    Path("b.toml").write_text(CONFIG.format(server.url), "utf-8")
+    command = [str(karenina_script), "verify", str(write_benchmark("q0", "q1")), "--config", "b.toml", "--out", "out"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server.wait_for_batches(1, 60.0)
+    deadline = time.monotonic() + 60
+    while not at_provider(Path("out")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "left at the provider: batch_0: 2 calls of openai_endpoint:m, sent\n" in err
+    (cancel,) = re.findall(r"To have them cancelled, type: karenina (.*)", err)
+    assert "batch_0 openai_endpoint:m cancelled" in told(run(*cancel.split()))
 
 
 def test_without_a_run_nobody_is_asked(run: Run, server: ScriptedBatches) -> None:

@@ -271,7 +271,8 @@ def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
     before = finished.count
     refused = run("extend", "given", "--out", "more", "--questions", "all")
     assert (refused.exit_code, finished.count) == (1, before)
-    assert "1 of 3 answers are not there" in refused.stderr
+    assert "Error: answers: 1 of 3 answers are not there" in refused.stderr, "one problem, told as one"
+    assert "\n  q2, openai_endpoint:the-answering-model, replicate 1\n" in refused.stderr
     assert "--ask-missing" in refused.stderr
     result = run("extend", "given", "--out", "more", "--questions", "all", "--ask-missing", "--json")
     assert result.exit_code == 0, result.output
@@ -287,3 +288,37 @@ def test_asking_for_what_is_missing_is_refused_where_nothing_was_given(run: Run,
     result = run("extend", "out", "--out", "more", "--questions", "all", "--ask-missing")
     assert result.exit_code == 1
     assert "--ask-missing: says how answers are used" in result.stderr
+
+
+def test_a_run_that_reuses_an_extension_is_led_back_to_what_that_took_over(
+    run: Run, finished: ScriptedServer, served: Any
+) -> None:
+    verify = ["verify", "capitals.jsonld", *served(finished.url), "--questions", "0-1", "--quiet", "--json"]
+    assert run("extend", "out", "--out", "more", "--replicates", "2", "--quiet").exit_code == 0
+    assert run("extend", "more", "--out", "most", "--replicates", "3", "--quiet").exit_code == 0
+    before = finished.count
+    result = run(*verify, "--replicates", "3", "--reuse", "most", "--out", "again")
+    assert (result.exit_code, finished.count) == (0, before), result.output
+    assert "not there any more" not in result.output
+    reused = json.loads(Path("again/manifest.json").read_text("utf-8"))["reuse"]
+    assert reused == [str(Path(name).absolute()) for name in ("most", "more", "out")]
+
+    Path("out").rename("away")
+    told = f"{Path('out').absolute()} is not there any more"
+    result = run(*verify, "--replicates", "3", "--reuse", "most", "--out", "once-more")
+    assert (result.exit_code, finished.count) == (0, before + 4), result.output
+    assert f"Warning: {told}" in result.stderr, "before it is paid for"
+    assert [told in note for note in json.loads(result.stdout)["notes"]] == [True]
+
+
+def test_a_run_whose_manifest_is_damaged_is_reused_as_far_as_it_goes_and_that_is_told(
+    run: Run, finished: ScriptedServer, served: Any
+) -> None:
+    assert run("extend", "out", "--out", "more", "--replicates", "2", "--quiet").exit_code == 0
+    Path("more/manifest.json").write_text("{", "utf-8")
+    verify = ["verify", "capitals.jsonld", *served(finished.url), "--questions", "0-1", "--replicates", "2"]
+    before = finished.count
+    result = run(*verify, "--reuse", "more", "--reuse", "out", "--out", "again")
+    assert (result.exit_code, finished.count) == (0, before), result.output
+    assert "Warning: the manifest of more cannot be read" in result.stderr
+    assert "(--reuse)" in result.stderr

@@ -245,7 +245,7 @@ def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said:
     done(code=3)
     result = run("repair", "out", "--all")
     assert result.exit_code == 1
-    assert "6 of these results have no answer" in result.stderr
+    assert "Error: 6 of these results have no answer" in result.stderr, "one problem, told as one"
     said.answer = "Paris."
     assert "they need --mode live" in run("repair", "out", "--all", "--dry-run").stdout
     assert run("repair", "out", "--all", "--mode", "live").exit_code == 0

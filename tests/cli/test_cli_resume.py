@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -19,7 +20,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig
+from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig, resume_run
+from karenina_core.cli.exits import Interrupted
+from karenina_core.cli.progress import Progress
+from karenina_core.cli.running import carried_out
 from karenina_core.run.fingerprint import code_digest
 from karenina_core.run.standing import Standing, standing
 from karenina_core.testing import Reply, ScriptedServer
@@ -27,6 +31,15 @@ from karenina_core.testing import Reply, ScriptedServer
 Run = Callable[..., Result]
 Files = Callable[..., Path]
 IDS = [f"q{number}" for number in range(6)]
+PYTHON = """\
+from karenina_core.templates import BaseAnswer
+
+print("code that somebody has to trust")
+
+
+class Answer(BaseAnswer):
+    capital: str
+"""
 
 
 def script(request: Any) -> Any:
@@ -168,9 +181,35 @@ def test_verify_does_not_write_over_a_run_and_says_what_to_type(run: Run, limite
 
 def test_a_benchmark_that_is_gone_is_named_with_what_to_do(run: Run, limited: ScriptedServer) -> None:
     Path("capitals.jsonld").rename("elsewhere.jsonld")
-    result = run("resume", "out")
-    assert result.exit_code == 1
-    assert "capitals.jsonld, is not there any more; put it back, or give it from Python" in result.stderr
+    for command in (["resume", "out"], ["extend", "out", "--replicates", "2"], ["repair", "out", "--all"]):
+        result = run(*command)
+        assert result.exit_code == 1
+        if command[0] == "resume":
+            told = "capitals.jsonld, is not there any more; put it back, or give it: --benchmark FILE, or from Python"
+            assert told in result.stderr
+            assert "Next: karenina resume out --budget-tokens MORE --benchmark FILE\n" in run("status", "out").stdout
+            more = ["--benchmark", "elsewhere.jsonld", "--budget-tokens", "1000000"]
+            assert run(*command, *more).exit_code == 0
+        else:
+            assert "--benchmark FILE" in result.stderr
+            result = run(*command, "--benchmark", "elsewhere.jsonld")
+            assert result.exit_code == 0, result.output
+
+
+def test_a_fork_knows_the_file_that_it_was_given(run: Run, limited: ScriptedServer) -> None:
+    Path("capitals.jsonld").rename("elsewhere.jsonld")
+    more = ["--benchmark", "elsewhere.jsonld", "--budget-tokens", "1000000"]
+    assert run("resume", "out", "--fork", "new", *more).exit_code == 0
+    assert run("repair", "new", "--questions", "q0", "--quiet").exit_code == 0
+    assert json.loads(Path("new/manifest.json").read_text("utf-8"))["benchmark"]["path"].endswith("elsewhere.jsonld")
+    resume_run("out", benchmark=Benchmark.load("elsewhere.jsonld"), fork="another")
+    manifest = json.loads(Path("another/manifest.json").read_text("utf-8"))
+    assert manifest["benchmark"]["path"].endswith("elsewhere.jsonld")
+    changed = Path("elsewhere.jsonld").read_text("utf-8").replace("of France? (q5)", "of Italy? (q5)")
+    Path("elsewhere.jsonld").write_text(changed, "utf-8")
+    refused = run("resume", "out", *more)
+    assert refused.exit_code == 1
+    assert "the question 'q5' has another text" in refused.stderr
 
 
 def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
@@ -418,19 +457,52 @@ def test_a_run_whose_source_is_gone_is_refused_and_a_fork_says_what_is_missing(
     run: Run, limited: ScriptedServer, served: Any
 ) -> None:
     benchmark = json.loads(Path("out/manifest.json").read_text("utf-8"))["benchmark"]["path"]
-    flags = [*served(limited.url), "--concurrency", "1", "--reuse", "out", "--budget-tokens", "100"]
+    flags = [*served(limited.url), "--concurrency", "1", "--reuse", "out", "--trust", "--budget-tokens", "100"]
     assert run("verify", benchmark, *flags, "--out", "a second").exit_code == 3
     assert json.loads(Path("a second/manifest.json").read_text("utf-8"))["reuse"] == [str(Path("out").absolute())]
     Path("out").rename("away")
     count = limited.count
     more = ["--budget-tokens", "1000000"]
-    refused = run("resume", "a second", *more)
+    refused = run("resume", "a second", "--trust", *more)
     assert (refused.exit_code, limited.count) == (1, count)
     assert "put it back" in refused.stderr
-    assert "karenina resume 'a second' --fork NEWDIR" in refused.stderr
-    forked = run("resume", "a second", "--fork", "third", *more)
+    (line,) = re.findall(r": karenina (resume 'a second' --fork NEWDIR.*)", refused.stderr)
+    assert line.endswith(" --trust")
+    forked = run(*shlex.split(line.replace("NEWDIR", "third")), *more)
     assert forked.exit_code == 0, forked.output
     assert f"Warning: {Path('out').absolute()} is not there any more" in forked.stderr
+
+
+def test_a_run_whose_items_were_all_made_goes_on_without_its_source(
+    run: Run, write_benchmark: Files, served: Any
+) -> None:
+    with ScriptedServer(failing(Reply.error(500), [])) as server:
+        flags = [*served(server.url), *ONE_ATTEMPT]
+        assert run("verify", write_benchmark("q0"), *flags, "--out", "first").exit_code == 0
+        verify = ["verify", write_benchmark("q0", "q1"), *flags, "--reuse", "first", "--out", "out"]
+        assert run(*verify).exit_code == 3
+        assert outcomes() == {"passed": 1, "error": 1}
+        Path("first").rename("away")
+        assert "Next: karenina resume out\n" in run("status", "out").stdout
+        count = server.count
+        result = run("resume", "out")
+        assert result.exit_code == 0, result.output
+        assert f"Warning: {Path('first').absolute()} is not there any more" in result.stderr
+        assert server.count == count + 2
+    assert outcomes() == {"passed": 2}
+
+
+def test_an_item_that_was_cut_short_may_need_what_is_gone(run: Run, write_benchmark: Files, served: Any) -> None:
+    with ScriptedServer(script) as server:
+        flags = served(server.url)
+        assert run("verify", write_benchmark("q0"), *flags, "--out", "first").exit_code == 0
+        verify = ["verify", write_benchmark("q1"), *flags, "--reuse", "first", "--budget-tokens", "1", "--out", "out"]
+        assert run(*verify).exit_code == 3
+        assert standing(Path("out")).errors == {"budget": 1}
+        Path("first").rename("away")
+        refused = run("resume", "out", "--budget-tokens", "1000000")
+        assert refused.exit_code == 1
+        assert "cannot be found; put it back, or" in refused.stderr
 
 
 def test_a_finished_run_whose_results_are_gone_is_read_from_its_journal(run: Run, limited: ScriptedServer) -> None:
@@ -441,6 +513,44 @@ def test_a_finished_run_whose_results_are_gone_is_read_from_its_journal(run: Run
     assert (again.exit_code, limited.count) == (0, count)
     assert json.loads(again.stdout)["outcomes"] == {"passed": 6}
     assert Path("out/results.jsonl").read_bytes() == before
+
+
+def test_the_line_to_go_on_has_everything_without_which_it_would_be_refused(
+    run: Run, write_benchmark: Files, write_answers: Files, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = write_answers(q0="Paris", q1="Paris", q2="Paris")
+    with ScriptedServer(script) as server:
+        flags = ["--answering-interface", "manual", "--manual-traces", answers, *served(server.url)[6:], "--trust"]
+        flags += ["--set", "models.the-parsing-model.endpoint_api_key=a-key-of-mine-0123"]
+        flags += ["--set", "models.the-parsing-model.model_name=the-parsing-model"]
+        flags += ["--budget-tokens", "60", "--concurrency", "1", "--out", "out"]
+        result = run("verify", write_benchmark("q0", "q1", "q2"), *flags)
+        assert result.exit_code == 3, result.output
+        (line,) = re.findall(r"to go on, type: karenina (.*)", result.stderr)
+        assert f"Next: karenina {line}\n" in run("status", "out").stdout
+        monkeypatch.setenv("MINE", "a-key-of-mine-0123")
+        for placeholder, value in {"MORE": "100000", "VARIABLE": "MINE", "FILE": str(answers)}.items():
+            assert placeholder in line
+            line = line.replace(placeholder, value)
+        result = run(*line.split())
+        assert result.exit_code == 0, result.output
+
+
+def test_where_code_is_trusted_all_that_was_typed_is_typed_again(
+    run: Run, write_benchmark: Files, write_answers: Files
+) -> None:
+    answers = write_answers(q0="Paris")
+    flags = ["--answering-interface", "manual", "--manual-traces", answers, "--out", "out"]
+    assert run("verify", write_benchmark("q0"), *flags).exit_code == 0
+    write_benchmark("q0", "q1", template=PYTHON, language="python")
+    extension = ["extend", "out", "--questions", "all", "--manual-traces", str(answers)]
+    told = run(*extension)
+    assert told.exit_code == 1
+    assert shlex.join(["karenina", "extend", "--trust", *extension[1:]]) in told.stderr.splitlines()
+    fork = ["resume", "out", "--fork", "new", "--manual-traces", str(answers)]
+    told = run(*fork)
+    assert told.exit_code == 1
+    assert shlex.join(["karenina", "resume", "--trust", *fork[1:]]) in told.stderr.splitlines()
 
 
 # Signals
@@ -472,7 +582,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         return script(request)
 
     with ScriptedServer(slow) as server:
-        started = begun(karenina_script, write_benchmark(*IDS), served(server.url))
+        started = begun(karenina_script, write_benchmark(*IDS), [*served(server.url), "--trust"])
         server.wait_for(6, timeout=60)
         live = standing(Path("out"))
         assert (live.state, live.pid) == ("running", started.pid)
@@ -484,12 +594,13 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         ended.set()
         _, err = started.communicate(timeout=60)
         assert started.returncode == 130, err
-        assert "To go on, type: karenina resume out" in err
+        (line,) = re.findall(r"To go on, type: karenina (.*)", err)
+        assert line == "resume out --trust"
         found = standing(Path("out"))
         assert found.state == "interrupted"
         assert server.count == count
         assert found.ledger["total"]["calls"] == count
-        assert run("resume", "out").exit_code == 0
+        assert run(*line.split()).exit_code == 0
         assert server.count == 12
 
 
@@ -517,6 +628,14 @@ def test_the_second_interrupt_ends_the_run_at_once(
         hanging[0] = False
         assert run("resume", "out").exit_code == 0
     assert outcomes() == {"passed": 3}
+
+
+def test_where_nothing_has_begun_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
+    async def work(control: RunControl) -> Any:
+        raise asyncio.CancelledError
+
+    with pytest.raises(Interrupted, match=r"^interrupted: 0 of 3 items are done$"):
+        carried_out(work, Progress(3, quiet=True), tmp_path)
 
 
 def test_a_drain_that_finishes_everything_is_no_interruption(

@@ -30,8 +30,16 @@ from karenina_core.testing import strategies
 
 Run = Callable[..., Result]
 USAGE = {
-    "generation": {"calls": 1, "attempts": 3, "input_tokens": 20, "output_tokens": 5, "cost_usd": None, "model": "m"},
-    "total": {"calls": 1, "attempts": 3, "input_tokens": 20, "output_tokens": 5, "cost_usd": 0.25},
+    "generation": {
+        "calls": 1,
+        "attempts": 3,
+        "replies": 1,
+        "input_tokens": 20,
+        "output_tokens": 5,
+        "cost_usd": None,
+        "model": "m",
+    },
+    "total": {"calls": 1, "attempts": 3, "replies": 1, "input_tokens": 20, "output_tokens": 5, "cost_usd": 0.25},
 }
 EFFECT = {"field": False, "verdict": False, "outcome": "failed"}
 
@@ -110,8 +118,8 @@ def test_everything_about_one(given: str, run: Run, write_run: Callable[..., Pat
         r'VerifyTemplate +\{"field": false, "verdict": false, "outcome": "failed"\} +wrong: capital',
         r"VerifyTemplate +ran +0\.500",
         r"Guard +skipped +0\.000 +no limit was reached",
-        r"generation +m +1 +3 +20 +5 +unknown",
-        r"total +1 +3 +20 +5 +\$0\.2500",
+        r"generation +m +1 +2 +20 +5 +unknown",
+        r"total +1 +2 +20 +5 +\$0\.2500",
         r"^Warning: verify_granular failed: x$",
     ):
         assert re.search(expected, shown, re.M), expected
@@ -227,5 +235,5 @@ def test_tokens_that_nobody_told_are_not_shown_as_zero(run: Run, write_run: Call
     rows = [line.split() for line in run("show", folder, "q").stdout.splitlines()]
     (parsing,) = [row for row in rows if row[:1] == ["parsing"]]
     (generation,) = [row for row in rows if row[:1] == ["generation"]]
-    assert parsing[2:] == ["1", "1", "unknown", "unknown", "unknown"]
+    assert parsing[2:] == ["1", "0", "unknown", "unknown", "unknown"]
     assert generation[4:] == ["at", "least", "1234", "at", "least", "56", "unknown"]

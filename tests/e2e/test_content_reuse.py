@@ -273,6 +273,7 @@ def test_editing_how_a_template_verifies_calls_no_model(
     assert after.get_summary()["paid"] == {
         "calls": 0,
         "failed_attempts": 0,
+        "unknown_cost_attempts": 0,
         "cost_usd": 0.0,
         "tokens": {"input": 0, "output": 0, "total": 0},
     }

@@ -195,16 +195,16 @@ class World:
         finally:
             app.loop.close()
 
-    def check(self, config: VerificationConfig, server: ScriptedServer, *, complete: bool = True) -> None:
-        """Everything that holds for every run."""
+    def check(self, config: VerificationConfig, server: ScriptedServer, *, complete: bool = True, **facts: Any) -> None:
+        """Everything that holds for every run. `facts` are those of `assert_run`."""
         folder = self.folder
         asked = [f"q{number_of(request)}" for request in server.requests if judged(request)]
-        invariants.assert_run(folder, judged=asked, complete=complete)
+        invariants.assert_run(folder, judged=asked, complete=complete, **facts)
         again = folder.with_name(f"{folder.name} again")
         app = self.app()
-        facts = {"benchmark": self.benchmark, "config": config, "app": app}
+        given = {"benchmark": self.benchmark, "config": config, "app": app}
         try:
-            invariants.assert_replayed(folder, again, lambda: server.count, **facts)
+            invariants.assert_replayed(folder, again, lambda: server.count, **given)
         finally:
             app.loop.close()
 

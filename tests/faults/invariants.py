@@ -66,11 +66,35 @@ def assert_sums(reader: JournalReader) -> dict[str, Any]:
     assert [total[name] for name in SUMS] == [one + other for one, other in zip(tokens, more_tokens, strict=True)]
     assert abs(total["known_cost_usd"] - cost - more_cost) < 1e-9
     assert total["unknown_costs"] == unknown + untold
-    for dimension in ("stage", "task", "model"):
-        rows = ledger[f"by_{dimension}"].values()
-        for name in ("calls", "reused", "failed", *SUMS):
-            assert sum(row[name] for row in rows) == total[name], f"{name} by {dimension}"
+    for dimension in ("stage", "trait", "task", "model"):
+        assert_parts(reader, dimension, ledger[f"by_{dimension}"])
     return ledger
+
+
+def assert_parts(reader: JournalReader, dimension: str, parts: dict[str, Any]) -> None:
+    """The ledger by stage, trait, task or model: sums over the rows that say the same. What belongs to no trait is in
+    no row of `by_trait`; every call has all the others."""
+    names = ("calls", "reused", "failed", *SUMS, "known_cost_usd")
+    found: dict[str, dict[str, Any]] = {}
+    for what, source in (
+        ("calls", "calls WHERE reused_from IS NULL"),
+        ("reused", "calls WHERE reused_from IS NOT NULL"),
+        ("failed", "failures WHERE 1"),
+    ):
+        paid = _summed() if what != "reused" else ", ".join("0" for _ in (*SUMS, "cost"))
+        query = f"SELECT {dimension}, count(*), {paid} FROM {source} GROUP BY 1"
+        for value, count, *tokens, cost in reader.query(query):
+            row = found.setdefault(value, dict.fromkeys(names, 0))
+            row[what] += count
+            row["known_cost_usd"] += cost
+            for name, number in zip(SUMS, tokens, strict=True):
+                row[name] += number
+    if dimension == "trait":
+        found.pop("", None)
+    assert found.keys() == parts.keys(), f"the ledger by {dimension}"
+    for value, row in found.items():
+        for name in names:
+            assert abs(parts[value][name] - row[name]) < 1e-9, f"{name} by {dimension}"
 
 
 def _summed_unknown() -> str:
@@ -89,17 +113,22 @@ def assert_run(
     judged: Iterable[str] = (),
     complete: bool = True,
     written: bool = True,
+    alone: bool = False,
+    shared: bool = False,
 ) -> list[dict[str, Any]]:
     """Everything about a run directory but what a replay shows. Returns its results, without times.
 
     `told` are ids of results that somebody was told of (a sink, an observer), `judged` ids of questions whose answer a
     judge was asked about: it was paid for, and given to the judge's stage. `complete`: the run is done. Otherwise it
     may have been killed: then only the journal says what there is. `written`: there was room for results.jsonl.
+    `alone`: one process has made the whole run, and nothing was asked in vain that is in no result. `shared`: items
+    share replies.
     """
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     with JournalReader.open(folder) as reader:
         ledger = assert_sums(reader)
         found = list(reader.results())
+        made_anew = reader.query("SELECT count(*) FROM results WHERE revision > 0") != [(0,)]
         answered = {question for (question,) in reader.query("SELECT question_id FROM calls WHERE task = 'generation'")}
         assert not reader.damaged, "rows cannot be read"
         assert reader.run_id == manifest["run_id"]
@@ -120,6 +149,10 @@ def assert_run(
         if written or manifest["status"] == "completed":
             assert (folder / "results.jsonl").read_bytes().decode() == "".join(f"{stored.line}\n" for stored in found)
         assert_counted(manifest["summary"], records)
+        assert_costs(manifest["summary"], records)
+        assert_paid(manifest["summary"], ledger)
+        if len(records) == manifest["items"] and not (made_anew or ledger["total"]["reused"] or shared):
+            assert_headline(manifest["summary"], ledger, failures=alone)
     return [without(record) for record in records]
 
 
@@ -149,6 +182,42 @@ def assert_counted(summary: dict[str, Any], records: list[dict[str, Any]]) -> No
     assert counted == outcomes
     for row in summary["replicate_stats"]:
         assert_rates(row)
+
+
+def assert_costs(summary: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """The headline is what the results took, reply by reply; a cost that nobody knows is not 0."""
+    usages = [record["generation"]["usage_metadata"] for record in records]
+    rows = [row for usage in usages for task, row in usage.items() if task != "total" and not row.get("cached")]
+    assert summary["calls"] == sum(row["replies"] for row in rows)
+    assert summary["failed_attempts"] == sum(row["attempts"] - row["replies"] for row in rows)
+    assert summary["unknown_cost_attempts"] == sum(row["unknown_cost_attempts"] for row in rows)
+    unknown = any(row["cost_usd"] is None and row["replies"] for row in rows)
+    assert (summary["cost_usd"] is None) == unknown
+    if not unknown:
+        assert abs(summary["cost_usd"] - sum(row["cost_usd"] or 0.0 for row in rows)) < 1e-9
+    for row in rows:
+        if row["cost_usd"] == 0 and row["unknown_cost_attempts"]:
+            assert row["replies"], "nobody knows what this cost"
+
+
+def assert_paid(summary: dict[str, Any], ledger: dict[str, Any]) -> None:
+    """What the summary says of this run is what the ledger says."""
+    paid, total = summary["paid"], ledger["total"]
+    assert (paid["calls"], paid["failed_attempts"]) == (total["calls"], total["failed"])
+    assert (paid["cost_usd"], summary["reused_calls"]) == (total["cost_usd"], total["reused"])
+    assert paid["unknown_cost_attempts"] == total["unknown_cost_attempts"]
+
+
+def assert_headline(summary: dict[str, Any], ledger: dict[str, Any], *, failures: bool) -> None:
+    """Where every reply is in one result, what the results took is what the run paid for. Searches are in none."""
+    total, searches = ledger["total"], ledger["by_task"].get("search", {"calls": 0, "failed": 0})
+    assert summary["calls"] == total["calls"] - searches["calls"], "the headline's calls are not the ledger's"
+    if failures:
+        assert summary["failed_attempts"] == total["failed"] - searches["failed"]
+        assert summary["unknown_cost_attempts"] == total["unknown_cost_attempts"]
+    assert (summary["cost_usd"] is None) == (total["cost_usd"] is None), "one of two costs is known"
+    if summary["cost_usd"] is not None:
+        assert abs(summary["cost_usd"] - total["cost_usd"]) < 1e-9, "the headline's cost is not the ledger's"
 
 
 def assert_rates(row: dict[str, Any]) -> None:

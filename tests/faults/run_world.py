@@ -42,8 +42,8 @@ async def put(self, call, *facts):
     await keep_call(self, call, *facts)
     os.write(told, f"kept {{call.key}} {{call.nth}}\\n".encode())
 
-async def put_result(self, done, line):
-    await keep_result(self, done, line)
+async def put_result(self, done, *facts):
+    await keep_result(self, done, *facts)
     os.write(told, f"done {{done.task}}\\n".encode())
 
 journal.Journal.put, journal.Journal.put_result = put, put_result

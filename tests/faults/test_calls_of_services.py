@@ -188,7 +188,7 @@ def test_items_that_have_the_same_texts_ask_once(tmp_path: Path) -> None:
         assert here.outcomes() == {"passed": 6}
         assert Counter(embedder.requests) == {("BCL2", "BCL-2"): 1}
         assert embedded(here.folder)["calls"] == 1
-        here.check(config, server)
+        here.check(config, server, shared=True)
 
 
 @pytest.mark.parametrize("unit", ["tokens", "usd"])

@@ -39,7 +39,7 @@ def finished(forking: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         config = world.write_config(folder / "config.toml", server.url, 2)
         started = forking.start("verify", benchmark, "--config", config, "--out", folder / "run", "--quiet")
         assert started.wait() == 3, started.stderr
-        invariants.assert_run(folder / "run", judged=world.judged(server))
+        invariants.assert_run(folder / "run", judged=world.judged(server), alone=True)
         invariants.assert_replayed(folder / "run", folder / "again", lambda: server.count)
     return folder / "run"
 
@@ -88,6 +88,10 @@ SPOILT: dict[str, Callable[[Path], None]] = {
     "another ledger": of_manifest(lambda manifest: manifest["ledger"]["total"].update(calls=1)),
     "an error is a wrong answer": of_manifest(wrong),
     "an error is not counted": of_manifest(lambda manifest: manifest["summary"]["outcomes"].pop("error")),
+    "a headline of its own": of_manifest(lambda manifest: manifest["summary"].update(calls=7)),
+    "a failed attempt that is not told": of_manifest(lambda manifest: manifest["summary"].update(failed_attempts=0)),
+    "a cost that nobody knows": of_manifest(lambda manifest: manifest["summary"].update(cost_usd=0.0)),
+    "another bill": of_manifest(lambda manifest: manifest["summary"]["paid"].update(calls=1)),
     "it is not done": of_manifest(lambda manifest: manifest.update(status="interrupted")),
 }
 

@@ -141,7 +141,7 @@ def test_a_failed_agent_has_a_kind_and_is_on_the_account(error: Exception, kind:
     assert isinstance(done, PortError)
     assert (done.kind, record.error_kind, record.attempts) == (kind, kind, 1)
     assert kind == "auth" or "'own'" in str(done)
-    assert record.usage_unavailable == (kind in ("plugin", "connection", "timeout"))
+    assert record.usage_unavailable == (kind == "timeout")  # the others are on nobody's bill
 
 
 @pytest.mark.parametrize(

@@ -502,6 +502,7 @@ def test_draining_leaves_the_batch_at_the_provider_and_says_so(
         polls = len(server.asked)
         manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
         assert manifest["status"] == "interrupted"
+        assert (manifest["ledger"]["total"]["calls"], manifest["ledger"]["total"]["failed"]) == (0, 0)
         (told,) = (note for note in manifest["summary"]["notes"] if "left at the provider" in note)
         assert "batch_0" in told
         assert "5 calls" in told

@@ -295,7 +295,9 @@ def test_the_manifest_says_how_many_calls_each_model_was_given_at_the_same_time(
         facts: dict[str, Any] = {"answerer_concurrency_limits": 5, "retry_policy": AGAIN}
         verified(server, make_app(), questions, asked, run_dir=tmp_path / "run", **facts)
     text = (tmp_path / "run" / "manifest.json").read_text("utf-8")
-    lanes = json.loads(text)["lanes"]
+    (process,) = json.loads(text)["processes"]
+    assert (process["status"], process["began_at"] < process["ended_at"]) == ("completed", True)
+    lanes = process["lanes"]
     names = [f"openai_endpoint:{name} at {server.url}" for name in ("m", "j")]
     assert sorted(lanes) == sorted(names)
     assert [moment["why"] for moment in lanes[names[0]]] == ["start", "rate_limited", "now"]

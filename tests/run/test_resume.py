@@ -432,8 +432,9 @@ def test_a_finished_run_that_is_whole_is_not_written_to(world: Make, tmp_path: P
 def reusing(here: Any, folder: Path, source: Path) -> None:
     """A run that reuses another one, and is interrupted after one item of three."""
     destination = Destination(run_dir=folder, reuse=[source])
+    prepared = here.prepare(here.config(concurrency=1), run_name="the run")
     with pytest.raises(Stopped):
-        asyncio.run(execute(here.prepare(run_name="the run"), destination, on_result=stop_after(1)))
+        asyncio.run(execute(prepared, destination, on_result=stop_after(1)))
 
 
 def test_what_is_reused_is_found_from_any_working_directory(
@@ -469,6 +470,25 @@ def test_a_run_does_not_go_on_without_what_it_reuses_unless_a_fork_is_asked_for(
     assert len(here.answerer.calls) == calls
     (tmp_path / "first").rename(tmp_path / "away")
     assert len(resumed(here, tmp_path / "run")) == 3, "a run that has ended needs nothing of others"
+
+
+def test_one_path_is_one_path(world: Make, tmp_path: Path) -> None:
+    here, sink = world(questions=2), f"jsonl:{tmp_path / 'all.jsonl'}"
+    about: dict[str, Any] = {"app": here.app, "run_name": "the run"}
+    one = {"question_ids": here.benchmark.questions[0].id, "sinks": sink}
+    results = here.benchmark.run_verification(here.config(), run_dir=tmp_path / "first", **one, **about)
+    assert len(results) == len((tmp_path / "all.jsonl").read_text("utf-8").splitlines()) == 1
+    calls = len(here.answerer.calls) + len(here.judge.calls)
+    for number, reuse in enumerate([tmp_path / "first", str(tmp_path / "first"), [str(tmp_path / "first")]]):
+        folder = tmp_path / f"run{number}"
+        here.benchmark.run_verification(
+            here.config(), run_dir=folder, reuse=reuse, question_ids=one["question_ids"], **about
+        )
+    assert len(here.answerer.calls) + len(here.judge.calls) == calls
+    (tmp_path / "all.jsonl").unlink()
+    other = {"questions": here.benchmark.questions[1].id, "sinks": sink, "benchmark": here.benchmark}
+    extended = extend_run(tmp_path / "first", run_dir=tmp_path / "more", config=here.config(), app=here.app, **other)
+    assert len(extended) == len((tmp_path / "all.jsonl").read_text("utf-8").splitlines()) == 2
 
 
 # Files that are damaged

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from karenina_core import ModelConfig, VerificationResultSet, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError
 from karenina_core.run.directory import MANIFEST, default_directory, write_atomically
+from karenina_core.run.journal import Journal
+from karenina_core.run.journal_reader import Done
 from karenina_core.run.runner import Destination, execute
 from karenina_core.run.whole_files import write_json
 from karenina_core.testing import ScriptedLLM
@@ -250,6 +252,38 @@ def test_an_interrupted_run_keeps_what_is_finished(world: Make, tmp_path: Path) 
     assert here.answerer.closed >= 1
     with pytest.raises(RunDirectoryError, match="a run that did not end"):
         here.run(destination=Destination(run_dir=tmp_path / "run"))
+
+
+def test_a_result_that_is_being_written_when_the_run_is_ended_is_counted(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it any more, and it gets to the disk all the same."""
+    written: list[str] = []
+    running: list[asyncio.Task[Any]] = []
+    put_result = Journal.put_result
+
+    async def ended_meanwhile(self: Journal, done: Done, *facts: Any) -> None:
+        written.append(done.task)
+        if len(written) == 2:
+            running[0].cancel()
+            asyncio.current_task().cancel()  # type: ignore[union-attr] # a task is what runs here
+        await put_result(self, done, *facts)
+
+    monkeypatch.setattr(Journal, "put_result", ended_meanwhile)
+    here = world(questions=4)
+    prepared = here.prepare(here.config(concurrency=1))
+
+    async def interrupted() -> None:
+        running.append(asyncio.create_task(execute(prepared, Destination(run_dir=tmp_path / "run"))))
+        await running[0]
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+    stored = VerificationResultSet.load(tmp_path / "run")
+    assert len(stored) == len(written) == 2
+    summary = manifest(tmp_path / "run")["summary"]
+    assert summary["outcomes"] == {"passed": 2}
+    assert (summary["calls"], summary["paid"]["calls"]) == (4, 4)
 
 
 def test_while_it_runs_the_manifest_says_so(world: Make, tmp_path: Path) -> None:

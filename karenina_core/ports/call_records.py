@@ -1,0 +1,72 @@
+"""What the uses of a model by a stage come to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..errors import ErrorKind, KareninaError, ParseError
+from ..model.message import UsageMetadata
+from .prices import may_have_cost
+from .retry import Attempts
+
+__all__ = ["CallRecord", "record_of"]
+
+
+@frozen(kw_only=True)
+class CallRecord:
+    """One use of a model by a stage, with all its attempts and repairs."""
+
+    task: str
+    model: str
+    attempts: int
+    """Requests, those without a reply included."""
+    retries: Mapping[str, int]
+    seconds: float
+    usage: UsageMetadata = UsageMetadata()
+    """Its cost is 0 where nobody took the call, and None where it may be on the provider's bill."""
+    usage_unavailable: bool = False
+    """Whether nobody said how many tokens some of it took; `usage` then has only those that are known."""
+    replies: int = 1
+    unknown_cost_attempts: int = 0
+    """Requests without a reply that may be on the provider's bill, and of which nobody told anything."""
+    channel: str | None = None
+    repairs: int = 0
+    error_kind: ErrorKind | None = None
+
+
+def record_of(
+    who: tuple[str, str], attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
+) -> CallRecord:
+    """The record of a call that is over. `who` is its task and its model; `error` is what it ended in."""
+    untold, unknown, replies = facts.pop("usage_unavailable", False), attempts.unknown_costs, attempts.replies
+    usage = facts.pop("usage", None) or UsageMetadata()
+    if error is not None:
+        facts["error_kind"] = _kind(error)
+    if not attempts.asked and attempts.count:  # nothing stands in front of the model that could count
+        replies = int(error is None or isinstance(error, ParseError))
+        unknown = int(not replies and may_have_cost(error))
+    if not replies and not unknown and usage.cost_usd is None and not usage.total_tokens:
+        usage = evolve(usage, cost_usd=0.0)
+    return CallRecord(
+        task=who[0],
+        model=who[1],
+        attempts=attempts.count,
+        retries=attempts.retries,
+        seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
+        usage=usage,
+        usage_unavailable=untold or (error is not None and unknown > 0),
+        replies=replies,
+        unknown_cost_attempts=unknown,
+        **{name: value for name, value in facts.items() if value is not None},
+    )
+
+
+def _kind(error: BaseException) -> ErrorKind:
+    if isinstance(error, KareninaError):
+        return error.kind
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else "stage"
