@@ -24,7 +24,7 @@ class CallRecord:
     task: str
     model: str
     attempts: int
-    """Requests, those without a reply included."""
+    """Requests, those without a reply included, but for refused output channels where a weaker one worked."""
     retries: Mapping[str, int]
     seconds: float
     usage: UsageMetadata = UsageMetadata()
