@@ -134,7 +134,8 @@ def _sufficiency(entry: Mapping[str, Any], fields: list[str]) -> Mapping[str, An
 
 
 def record(target: Path) -> None:
-    """Write the recording. The same script gives the same bytes.
+    """Write the recording. The same script gives the same bytes on the same processor; on another one the last digits
+    of the embedder's vectors may differ.
 
     The server's port is another one each time; the recording names the demo's own address instead.
     """

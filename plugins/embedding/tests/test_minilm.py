@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,20 @@ def test_a_vector_has_384_numbers_and_length_1() -> None:
 def test_any_text_has_a_vector(text: str) -> None:
     (vector,) = embedded(text).vectors
     assert cosine(vector, vector) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_another_processor_moves_no_number_by_more_than_a_millionth() -> None:
+    """Every processor that numpy runs on has the instructions of OpenBLAS's kernels for Nehalem."""
+    texts = ("gout", "a fever of 40 degrees", "BCL-2 " * 40, "")
+    code = (
+        "import asyncio, json\nfrom karenina_embedding.minilm import MiniLM\n"
+        f"print(json.dumps(asyncio.run(MiniLM({MODEL!r}).aembed({texts!r})).vectors))"
+    )
+    environment = os.environ | {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, check=True, timeout=60, env=environment, capture_output=True, text=True).stdout
+    for here, there in zip(embedded(*texts).vectors, json.loads(printed), strict=True):
+        assert here == pytest.approx(there, abs=1e-6)
 
 
 def test_no_texts_have_no_vectors() -> None:
