@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -79,6 +80,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def long(pytestconfig: pytest.Config) -> bool:
     """Whether the full forms of tests are wanted (`--long`)."""
     return bool(pytestconfig.getoption("--long", default=False))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The full forms have no time limit."""
+    if config.getoption("--long"):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    if item.config.getoption("--long"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _of_faults(name: str) -> Any:

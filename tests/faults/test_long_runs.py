@@ -166,7 +166,7 @@ def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, l
         return Reply(world.right(request), latency=chance.uniform(0.05, 0.25))
 
     with ScriptedServer(script) as server:
-        found = child(LAGS, tmp_path / "run", server.url, questions, 50, timeout=600.0)
+        found = child(LAGS, tmp_path / "run", server.url, questions, 50, timeout=600.0 if long else 300.0)
     print(found)
     assert found["turns"] > 0
     assert found["p99"] < (0.05 if long and found["busy"] < 0.02 else 2.0)
@@ -174,7 +174,7 @@ def test_the_event_loop_goes_on_while_many_calls_are_under_way(tmp_path: Path, l
 
 def test_many_runs_in_one_process_leave_no_files_and_no_threads_open(tmp_path: Path, long: bool) -> None:
     with ScriptedServer(world.right) as server:
-        found = child(RUNS, tmp_path, server.url, 20, 250 if long else 8, timeout=600.0)
+        found = child(RUNS, tmp_path, server.url, 20, 250 if long else 8, timeout=600.0 if long else 300.0)
         calls = server.count
     print(calls, "calls:", found)
     assert calls == (22 * 500 if long else 22 * 16)

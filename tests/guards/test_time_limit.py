@@ -1,0 +1,51 @@
+"""A test that hangs fails with a traceback, also where it hangs in C code that no signal interrupts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HANGS = "import asyncio\n\ndef test_waits():\n    asyncio.run(asyncio.sleep(3600))\n\ndef test_fine(): pass\n"
+HANGS_IN_C = "import itertools\n\ndef test_sums():\n    sum(itertools.repeat(0))\n"
+SLOW = "import time\n\ndef test_is_slow():\n    time.sleep(3)\n"
+
+
+def session(repository: Path, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Pytest with the settings of this repository, but for limits of one second and of two."""
+    shutil.copy(repository / "tests" / "conftest.py", folder)
+    (folder / "test_some.py").write_text(tests, "utf-8")
+    settings = ["-c", repository / "pyproject.toml", "--rootdir", folder, "-p", "no:cacheprovider"]
+    limits = ["-o", "timeout=1", "-o", "faulthandler_timeout=2"]
+    command = [sys.executable, "-m", "pytest", *settings, *limits, *options, folder]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_every_test_has_a_limit(core_pyproject: dict[str, Any]) -> None:
+    settings = core_pyproject["tool"]["pytest"]["ini_options"]
+    assert 0 < settings["timeout"] < settings["faulthandler_timeout"] <= 600
+    assert settings["faulthandler_exit_on_timeout"] is True
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadfile")], ids=["one process", "workers"])
+def test_a_test_that_hangs_fails_and_the_others_go_on(repository: Path, tmp_path: Path, options: list[str]) -> None:
+    ran = session(repository, tmp_path, HANGS, *options)
+    assert ran.returncode == 1
+    assert "1 failed, 1 passed" in ran.stdout
+    assert "test_waits - Failed: Timeout (>1.0s)" in ran.stdout
+
+
+def test_a_test_that_hangs_in_c_ends_its_process_and_says_where(repository: Path, tmp_path: Path) -> None:
+    ran = session(repository, tmp_path, HANGS_IN_C)
+    assert ran.returncode == 1
+    assert "Timeout (0:00:02)!" in ran.stderr
+    assert "in test_sums" in ran.stderr
+
+
+def test_full_forms_have_no_limit(repository: Path, tmp_path: Path) -> None:
+    assert session(repository, tmp_path, SLOW).returncode == 1
+    assert session(repository, tmp_path, SLOW, "--long").returncode == 0
