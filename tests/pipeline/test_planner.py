@@ -37,6 +37,13 @@ def test_data_wins_over_category() -> None:
     assert order(made("Needs", category=Category.SETUP, requires=(A,)), maker) == ["Maker", "Needs"]
 
 
+def test_what_a_stage_requires_must_be_produced_before_it() -> None:
+    missing = StageOrchestrator([made("Needs", requires=(A,)), made("Maker", produces=(B,))])
+    assert missing.validate_dependencies()[0] == "Needs requires 'sample.a', which no earlier stage produces"
+    for fine in ([made("Needs", requires=(A,)), made("Maker", produces=(A,))], [made("Reads", reads=(A,))]):
+        assert not [p for p in StageOrchestrator(fine).validate_dependencies() if "requires" in p]
+
+
 def test_after_and_before_win_over_names() -> None:
     assert order(made("A", after=("B",)), made("B")) == ["B", "A"]
     assert order(made("A"), made("B", before=("A",))) == ["B", "A"]

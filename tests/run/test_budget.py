@@ -104,6 +104,26 @@ def test_with_good_estimates_nothing_is_overshot_however_many_could_be_under_way
     assert 1.0 <= way.spent.usd < 1.0 + 0.08 + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("limit", "aside", "fills", "over"),
+    [
+        ({"usd": 0.3}, Estimate(0, 0, 0.1), Estimate(0, 0, 0.2), Estimate(0, 0, 0.2001)),  # 0.1 + 0.2 is more than 0.3
+        ({"tokens": 100}, Estimate(45, 45), Estimate(4, 6), Estimate(5, 6)),
+    ],
+    ids=["dollars", "tokens"],
+)
+def test_a_call_whose_estimate_fills_the_budget_exactly_begins_at_once(
+    limit: dict[str, Any], aside: Estimate, fills: Estimate, over: Estimate
+) -> None:
+    budget = Budget(**limit)
+    budget.set_aside(aside)
+    assert budget.fits(fills)
+    assert not budget.fits(over)
+    budget.set_aside(fills)
+    assert budget.fits(Estimate(0, 0, 0.0))
+    assert not budget.fits(Estimate(1, 0, 0.001))
+
+
 def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:
     budget = Budget(usd=0.5)
     budget.settle(Estimate(1, 1, 0.1), facts(1, 1, 0.51), model())

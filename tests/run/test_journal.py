@@ -208,6 +208,20 @@ def test_batches_are_kept_as_they_were_last(tmp_path: Path) -> None:
     run(work())
 
 
+def test_a_batch_is_in_the_database_and_not_in_its_log_when_it_is_acknowledged(tmp_path: Path) -> None:
+    """Nothing follows it that would tell if the end of the log were lost."""
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.put(call(), ANSWER, FACTS)
+        assert (tmp_path / "journal.sqlite-wal").stat().st_size > 0, "calls have numbers"
+        await journal.put_batch(Batch(id="b1", model="m", provider_id="batch_1", status="sent"))
+        assert (tmp_path / "journal.sqlite-wal").stat().st_size == 0
+        await journal.aclose()
+
+    run(work())
+
+
 def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 10)
 

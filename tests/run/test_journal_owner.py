@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,8 +16,11 @@ from pathlib import Path
 import pytest
 
 from karenina_core.errors import RunDirectoryError
+from karenina_core.ports.calls import Request
+from karenina_core.ports.metered import CallFacts, StoredCall
+from karenina_core.run.directory import RunDirectory
 from karenina_core.run.journal import Journal
-from karenina_core.run.owner import RunLock, marked, owner_of
+from karenina_core.run.owner import LOCK, RunLock, marked, owner_of
 
 OWNER = """\
 import sys, time
@@ -134,6 +139,38 @@ def test_what_the_journal_held_survives_its_owner(tmp_path: Path) -> None:
     assert marked(tmp_path) == {"calls": 9}
     with RunLock(tmp_path):
         assert marked(tmp_path) == {"calls": 9}
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "that of another process"])
+def test_an_owner_whose_lock_was_removed_writes_neither_the_manifest_nor_the_journal(
+    tmp_path: Path, replaced: bool
+) -> None:
+    request = Request(
+        "llm", {"interface": "i", "model_name": "m"}, "generation", 1, ({"role": "user", "content": "?"},)
+    )
+
+    async def work() -> None:
+        directory = RunDirectory(tmp_path)
+        directory.lock.acquire()
+        directory.update(status="running")
+        journal = Journal.open(tmp_path, lock=directory.lock)
+        directory.lock.check()
+        (tmp_path / LOCK).unlink()
+        if replaced:
+            (tmp_path / LOCK).touch()
+        before = (tmp_path / "manifest.json").read_bytes()
+        with pytest.raises(OSError, match="another process may write here now"):
+            directory.lock.check()
+        with pytest.raises(RunDirectoryError, match="another process may write here now"):
+            directory.update(status="completed")
+        with pytest.raises(RunDirectoryError, match="another process may write here now"):
+            await journal.put(StoredCall(request.key, 0, request), {"reply": {}}, CallFacts())
+        with contextlib.suppress(RunDirectoryError):
+            await journal.aclose()
+        directory.release()
+        assert (tmp_path / "manifest.json").read_bytes() == before
+
+    asyncio.run(work())
 
 
 def test_where_nobody_ever_was_there_is_no_owner(tmp_path: Path) -> None:

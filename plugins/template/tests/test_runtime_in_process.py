@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import linecache
 import sys
 import textwrap
@@ -89,6 +90,20 @@ def test_a_verified_template_brings_its_own_names() -> None:
     assert asyncio.run(filled.granular()) == 0.75
     assert filled.nulls == {"target"}
     assert filled.values() == {"target": None, "year": 2016}
+
+
+def test_what_the_judge_is_asked_holds_no_expected_value_however_a_field_tells_it() -> None:
+    source = """
+        class Answer(BaseAnswer):
+            target: str = VerifiedField(
+                "The target", "canary", ExactMatch(), default="canary", examples=["canary"],
+                json_schema_extra={"gold": "canary"},
+            )
+            targets: list[str] = VerifiedField("All", ["canary"], SetContainment(), default_factory=lambda: ["canary"])
+    """
+    handle = load(source)
+    assert handle.ground_truth() == {"target": "canary", "targets": ["canary"]}
+    assert "canary" not in json.dumps(handle.schema())
 
 
 def test_one_namespace_serves_the_whole_source() -> None:
