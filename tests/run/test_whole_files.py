@@ -33,7 +33,7 @@ def flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_all_of_a_file_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
     flushed: list[Any], tmp_path: Path
 ) -> None:
-    """Else the name might be on the disk without the content after a power failure, and neither old nor new be there."""
+    """Else the name might be on the disk without the content after a power failure."""
     (tmp_path / "f").write_bytes(b"old")
     with replacing(tmp_path / "f") as file:
         file.write(NEW)
@@ -61,9 +61,14 @@ def test_the_names_of_a_folder_are_flushed_and_a_folder_that_cannot_be_is_let_be
 def test_what_fails_on_the_way_leaves_what_was_there(tmp_path: Path, before: bytes | None) -> None:
     if before is not None:
         (tmp_path / "f").write_bytes(before)
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "f") as file:
-        file.write(NEW)
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with replacing(tmp_path / "f") as file:
+            file.write(NEW)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([] if before is None else [before])
 
 

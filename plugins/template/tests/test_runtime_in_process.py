@@ -94,12 +94,14 @@ def test_a_verified_template_brings_its_own_names() -> None:
 
 def test_what_the_judge_is_asked_holds_no_expected_value_however_a_field_tells_it() -> None:
     source = """
+        from typing import Annotated
+        from pydantic import Field
+
+        Said = Annotated[str, Field(examples=["canary"], json_schema_extra={"gold": "canary"})]
+
         class Answer(BaseAnswer):
-            target: str = VerifiedField(
-                "The target", "canary", ExactMatch(), default="canary", examples=["canary"],
-                json_schema_extra={"gold": "canary"},
-            )
-            targets: list[str] = VerifiedField("All", ["canary"], SetContainment(), default_factory=lambda: ["canary"])
+            target: Said = VerifiedField("The target", "canary", ExactMatch(), default="canary", examples=["canary"])
+            targets: list[Said] = VerifiedField("All", ["canary"], SetContainment())
     """
     handle = load(source)
     assert handle.ground_truth() == {"target": "canary", "targets": ["canary"]}
