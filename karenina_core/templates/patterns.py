@@ -7,12 +7,12 @@ capture group changes that: with one group it is the group's text, with several 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import did_you_mean, one_line
 from .handle import RegexVerdict
+from .searches import expression, listed
 
 __all__ = ["MATCH_TYPES", "pattern_problems", "run_patterns"]
 
@@ -27,6 +27,7 @@ MATCH_TYPES: Mapping[str, tuple[type, ...]] = {
 
 def run_patterns(checks: Mapping[str, Mapping[str, Any]], text: str) -> RegexVerdict:
     """Run every check over the text. One that cannot be run fails with an `error`; the others are not affected.
+    Raises TimeoutError where a search takes too long: that says nothing about the text.
 
     The details of a check say where the first match stands (`match_start` and `match_end`, in characters) and what all
     of it is (`full_match`), beside everything that matched.
@@ -45,13 +46,14 @@ def _run(check: Mapping[str, Any], text: str) -> tuple[bool, dict[str, Any]]:
     try:
         detail = {key: check.get(key) for key in ("pattern", "expected")}
         detail["match_type"] = kind = check.get("match_type", "exact")
-        found = re.findall(check["pattern"], text)
+        matches = expression(check["pattern"]).matches(text)
+        found = listed(matches)
         detail["matches_found"] = [list(match) if isinstance(match, tuple) else match for match in found]
         detail["match_count"] = len(found)
-        if first := re.search(check["pattern"], text):
+        for first in matches[:1]:
             detail |= {"match_start": first.start(), "match_end": first.end(), "full_match": first.group()}
         passed, reason = _judge(kind, found, check["expected"])
-    except (re.error, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         return False, {**detail, "error": one_line(error)}
     detail["success_reason" if passed else "failure_reason"] = reason
     return passed, detail
@@ -87,19 +89,26 @@ def _problems(check: Any) -> list[str]:
 
 
 def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
-    try:
-        pattern = re.compile(check["pattern"])
-    except (re.error, TypeError) as error:
-        return [f"the pattern is not a regular expression: {error}"]
-    if pattern.groups > 1 and isinstance(check["expected"], str):
-        return [f"with {pattern.groups} capture groups no match is a text, so it can never pass; write (?:...) instead"]
     expected = check["expected"]
     texts = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
+    try:
+        pattern = expression(check["pattern"])
+        if pattern.groups > 1 and isinstance(expected, str):
+            return [
+                f"with {pattern.groups} capture groups no match is a text, so it can never pass; write (?:...) instead"
+            ]
+        replaced = {
+            text: listed(pattern.matches(text))
+            for text in texts
+            if pattern.groups and isinstance(text, str) and pattern.fullmatch(text)
+        }
+    except (TypeError, ValueError, OverflowError, RecursionError, TimeoutError) as error:
+        return [f"the pattern is not a regular expression that can be used: {error}"]
     return [
         f"{text!r} is a whole match of the pattern, but its capture group stands for the match and gives "
-        f"{pattern.findall(text)!r}; write (?:...) instead"
-        for text in texts
-        if pattern.groups and isinstance(text, str) and pattern.fullmatch(text) and text not in pattern.findall(text)
+        f"{found!r}; write (?:...) instead"
+        for text, found in replaced.items()
+        if text not in found
     ]
 
 

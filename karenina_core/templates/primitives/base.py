@@ -20,6 +20,9 @@ class VerificationPrimitive(ABC):
     """False where the ground truth itself need not pass: it is a list of alternatives, a pair of bounds or something to
     differ from. Then no ground truth is refused for not matching itself."""
 
+    may_take_long: ClassVar[bool] = False
+    """True where a check may take long for some texts, as a search may: it runs in a thread of its own in a run."""
+
     @abstractmethod
     def check(self, extracted: Any, expected: Any) -> bool:
         """Whether the extracted value is right. Raises TypeError or ValueError where they cannot be compared."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...errors import did_you_mean
+from ..searches import Expression, expression
 
 __all__ = [
     "compiled",
@@ -18,7 +19,6 @@ __all__ = [
     "not_negative",
     "one_of",
     "positive",
-    "selective",
     "whole_number",
 ]
 
@@ -82,25 +82,24 @@ def flag_names(value: Any) -> tuple[str, ...]:
     return names
 
 
-def compiled(pattern: Any, flags: Iterable[str] = ()) -> re.Pattern[str]:
-    """The regular expression of this text, with flags by name."""
+def compiled(pattern: Any, flags: Iterable[str] = ()) -> Expression:
+    """The regular expression of this text, with flags by name. Raises ValueError for one that cannot be used, or that
+    matches nothing at the end of a text, so that any text has a match.
+    """
     if not isinstance(pattern, str):
         raise TypeError(f"pattern must be a text, not {pattern!r}")
     combined = re.RegexFlag(0)
     for name in flags:
         combined |= _FLAGS[name]
     try:
-        return re.compile(pattern, combined)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
-
-
-def selective(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """The same pattern; ValueError where it matches nothing at the end of a text, so that any text has a match."""
-    # One that looks back may still tell texts apart there: (?<!x)$ finds those that do not end in x.
-    if "(?<!" not in pattern.pattern and pattern.fullmatch("\0", 1) is not None:
+        found = expression(pattern, combined)
+        # One that looks back may still tell texts apart there: (?<!x)$ finds those that do not end in x.
+        unselective = "(?<!" not in pattern and found.fullmatch("\0", 1) is not None
+    except (TimeoutError, OverflowError, RecursionError) as error:
+        raise ValueError(f"the pattern {pattern!r:.200} cannot be used: {error}") from None
+    if unselective:
         raise ValueError(
-            f"the pattern {pattern.pattern!r} also matches nothing at all, so it would be found in every text; "
+            f"the pattern {pattern!r} also matches nothing at all, so it would be found in every text; "
             "make a part of it obligatory, such as x+ for x*"
         )
-    return pattern
+    return found

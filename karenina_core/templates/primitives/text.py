@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from attrs import field, frozen
 
 from ..normalize import SynonymMap, as_text, normalized, read_normalizers, texts_in
+from ..searches import Expression
 from .base import VerificationPrimitive
-from .parameters import compiled, flag_names, selective
+from .parameters import compiled, flag_names
 
 __all__ = ["ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch"]
 
@@ -85,18 +85,21 @@ class ContainsAll(_Contains):
 class RegexMatch(VerificationPrimitive):
     """The pattern is found anywhere in the text, or in a member of the list. The ground truth is not used.
 
-    A pattern that would be found in every text, because it matches nothing at all, is refused.
+    It finds what Python's `re` finds; `flags` are names of that module, such as `IGNORECASE`. A pattern that would be
+    found in every text, because it matches nothing at all, is refused. A search that takes too long (`SECONDS` in
+    `templates.searches`) raises TimeoutError.
     """
 
     uses_ground_truth: ClassVar[bool] = False
+    may_take_long: ClassVar[bool] = True
 
     pattern: str
     flags: tuple[str, ...] = field(default=(), converter=flag_names)
-    _compiled: re.Pattern[str] = field(init=False, eq=False, repr=False)
+    _compiled: Expression = field(init=False, eq=False, repr=False)
 
     @_compiled.default
-    def _compile(self) -> re.Pattern[str]:
-        return selective(compiled(self.pattern, self.flags))
+    def _compile(self) -> Expression:
+        return compiled(self.pattern, self.flags)
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
         return any(self._compiled.search(text) is not None for text in texts_in(extracted))

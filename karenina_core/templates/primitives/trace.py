@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 from attrs.validators import optional
 
 from ..normalize import canonical
+from ..searches import Expression
 from .base import VerificationPrimitive
-from .parameters import compiled, one_of, selective, whole_number
+from .parameters import compiled, flag_names, one_of, whole_number
 
 __all__ = ["TraceContains", "TraceLength", "TracePrimitive", "TraceRegex"]
 
@@ -47,22 +47,25 @@ class TracePrimitive(VerificationPrimitive):
 class TraceRegex(TracePrimitive):
     """The pattern is found in the text: at least `count_min` times, matches that overlap counted once.
 
-    A pattern that would be found in every text, because it matches nothing at all, is refused.
+    `flags`, what is found, what is refused and how long a search may take are as for `RegexMatch`.
     """
+
+    may_take_long: ClassVar[bool] = True
 
     pattern: str
     count_min: int | None = field(default=None, validator=optional(whole_number(1)))
-    _compiled: re.Pattern[str] = field(init=False, eq=False, repr=False)
+    flags: tuple[str, ...] = field(default=(), converter=flag_names)
+    _compiled: Expression = field(init=False, eq=False, repr=False)
 
     @_compiled.default
-    def _compile(self) -> re.Pattern[str]:
-        return selective(compiled(self.pattern))
+    def _compile(self) -> Expression:
+        return compiled(self.pattern, self.flags)
 
     def check_trace(self, text: str) -> bool:
         """Whether the text has at least `count_min` matches; one, where that is None."""
         if self.count_min is None:
             return self._compiled.search(text) is not None
-        return sum(1 for _ in self._compiled.finditer(text)) >= self.count_min
+        return len(self._compiled.matches(text, most=self.count_min)) >= self.count_min
 
 
 def _some_text(_: object, attribute: Any, value: Any) -> None:

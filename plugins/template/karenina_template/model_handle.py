@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from attrs import evolve, field, frozen
 
 from karenina_core.errors import TemplateError, did_you_mean
+from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.answer import BaseAnswer, give_evidence, written_by_author
 from karenina_core.templates.author_code import author_code
 from karenina_core.templates.extraction import copied, extraction_class, fill, keys_of
@@ -34,6 +35,8 @@ from .absence import null_warnings
 from .rules import check_class
 
 __all__ = ["ModelFilled", "ModelHandle", "open_class"]
+
+T = TypeVar("T")
 
 
 def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> ModelHandle:
@@ -192,7 +195,10 @@ class ModelFilled:
     ) -> FieldVerdict:
         self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
         self._comparison = None
-        compared = self._compared()
+        if any(found.primitive.may_take_long for found in self._handle.cls.__verified__.values()):
+            compared = await _aside(self._compared)
+        else:
+            compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)
             return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._remarks)
@@ -214,7 +220,11 @@ class ModelFilled:
         return float(score)
 
     async def regex(self, trace: str) -> RegexVerdict:
-        found = self._call("verify_regex", trace)
+        plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
+        if plain_search and getattr(self._answer, "regex", None):
+            found = await _aside(lambda: self._call("verify_regex", trace))
+        else:
+            found = self._call("verify_regex", trace)
         if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
             raise TemplateError(
                 f"verify_regex() returned {found!r}; it must return a dict with success, results and details"
@@ -222,6 +232,14 @@ class ModelFilled:
         results, details = dict(found.get("results") or {}), plain(found.get("details") or {})
         matched = {name: detail.get("matches_found", []) for name, detail in details.items()}
         return RegexVerdict(bool(results), found["success"], results, details, matched)
+
+
+async def _aside(call: Callable[[], T]) -> T:
+    """In a thread of its own, so that a search that takes long holds up no other item."""
+    ended = await in_own_thread(call, "karenina-template")
+    if ended.error is not None:
+        raise ended.error
+    return cast("T", ended.value)
 
 
 def _expected(answer: BaseAnswer, name: str) -> Any:

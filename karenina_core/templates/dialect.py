@@ -9,7 +9,7 @@ and with the flag `x` more characters than those of ASCII are white space to be 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 __all__ = ["as_regex"]
 
@@ -70,24 +70,36 @@ OWN_LETTERS = (
     "it has a group with the flag 'a' or 'u', and is without regard to case or ASCII only; write such a group without "
     "that flag and with its classes spelt out, as [0-9A-Za-z_]"
 )
+COUNTED = re.compile(r"\{(\d+)")
+MOST_PARTS = 20_000
+"""`regex` writes a repeated group out as often as it has to occur: 100,000 parts took 0.3 s, 200,000 crashed it."""
+TOO_LARGE = (
+    f"its counted repetitions hold one another and have more than {MOST_PARTS} parts together; count less often, as in "
+    "(?:a{0,100}) in place of (?:a{100})"
+)
 LEFT_OUT = " \t\n\r\f\v"
 """The white space that the flag `x` leaves out of a pattern."""
 
 
-def as_regex(pattern: str, *, ignore_case: bool = False) -> str:
-    """The pattern for `regex` (version 0). Raises re.error for one that `re` cannot read, and ValueError for one that
-    cannot be rewritten: `regex` does not know which letters are the same in a part of a pattern alone.
+def as_regex(pattern: str, flags: int = 0) -> str:
+    """The pattern for `regex` (version 0), to be compiled with the same flags.
+
+    Raises re.error for one that `re` cannot read, and ValueError for one that `regex` cannot be given: it does not know
+    which letters are the same in a part of a pattern alone, and needs too much memory for counted repetitions of
+    counted repetitions.
     """
-    flags = re.compile(pattern).flags
-    ignore_case = ignore_case or bool(flags & re.IGNORECASE)
+    flags = re.compile(pattern, flags).flags
+    ignore_case = bool(flags & re.IGNORECASE)
     scopes = [(ASCII if flags & re.ASCII else UNICODE, bool(flags & re.VERBOSE))]  # the groups around a place
     own_letters = False
+    tokens: list[str] = []
     written: list[str] = []
     place = 0
     while place < len(pattern):
         rules, verbose = scopes[-1]
         token = _next(pattern, place, verbose)
         place += len(token)
+        tokens.append(token)
         written.append(_rewritten(token, rules, verbose))
         if token == ")":
             scopes.pop()
@@ -99,7 +111,28 @@ def as_regex(pattern: str, *, ignore_case: bool = False) -> str:
             scopes.append(scopes[-1])
     if own_letters and (ignore_case or flags & re.ASCII):
         raise ValueError(OWN_LETTERS)
+    _check_copies(tokens)
     return "".join(written)
+
+
+def _check_copies(tokens: Iterable[str]) -> None:
+    """Raises ValueError where groups with counted repetitions hold one another, and together are too large."""
+    sizes, last = [0], 0  # parts of each group around a place; parts of the group that has just ended
+    for token in tokens:
+        if token == "(" or OWN_FLAGS.fullmatch(token):
+            sizes.append(1)
+        elif token == ")":
+            last = sizes.pop()
+            sizes[-1] += last
+            continue
+        elif counted := COUNTED.match(token):
+            copies = min(int(counted[1]), MOST_PARTS + 1)
+            sizes[-1] += last * max(copies - 1, 0)
+            if last * copies > MOST_PARTS:
+                raise ValueError(TOO_LARGE)
+        else:
+            sizes[-1] += 1
+        last = 0
 
 
 def _own_rules(on: str, rules: Rules) -> Rules:

@@ -1,0 +1,115 @@
+"""Regular expressions of templates and rubrics, run over text that somebody else wrote.
+
+They find what Python's `re` finds. Unlike `re`, a search ends after a time, and other threads go on meanwhile: a
+pattern with a repetition inside a repetition can take years for a text of a hundred characters.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from attrs import field, frozen
+
+from .dialect import as_regex
+
+__all__ = ["SECONDS", "Expression", "expression", "listed"]
+
+T = TypeVar("T")
+SECONDS = 2.0
+"""Of processor time for one search. Usual patterns take milliseconds for the longest replies; one that runs into this
+limit would hardly ever have ended."""
+FLAGS = ("ASCII", "DOTALL", "IGNORECASE", "MULTILINE", "VERBOSE")
+"""Those of `re` that change what a text pattern finds; their values differ between the two engines."""
+ENOUGH = 0.9
+"""Of the time of a search: clocks are not exact."""
+
+
+@frozen
+class Expression:
+    """A regular expression with flags of `re`. Every method raises TimeoutError where a search takes too long."""
+
+    pattern: str
+    flags: int = 0
+    _engine: Any = field(init=False, eq=False, repr=False)
+
+    @_engine.default
+    def _compile(self) -> Any:
+        import regex  # type: ignore[import-untyped]  # it brings no types; only patterns that are used pay for it
+
+        flags = [getattr(regex, name) for name in FLAGS if self.flags & getattr(re, name)]
+        return regex.compile(as_regex(self.pattern, self.flags), sum(flags, regex.VERSION0))
+
+    @property
+    def groups(self) -> int:
+        """How many capture groups it has."""
+        return int(self._engine.groups)
+
+    def search(self, text: str, seconds: float = SECONDS, stopped: threading.Event | None = None) -> Any:
+        """The first match, or None. Once `stopped` is set, the search is not given more time than it has."""
+        return self._timed(
+            lambda limit: self._engine.search(text, concurrent=True, timeout=limit),
+            seconds,
+            stopped or threading.Event(),
+        )
+
+    def fullmatch(self, text: str, start: int = 0) -> Any:
+        """The match of the whole text from `start` on, or None."""
+        return self._timed(lambda limit: self._engine.fullmatch(text, start, concurrent=True, timeout=limit))
+
+    def matches(self, text: str, most: int | None = None) -> list[Any]:
+        """All matches that do not overlap, from left to right, at most `most`."""
+        return self._timed(lambda limit: self._matches(text, limit, most))
+
+    def _matches(self, text: str, limit: float, most: int | None) -> list[Any]:
+        found: list[Any] = []
+        ends = time.thread_time() + limit
+        for match in self._engine.finditer(text, concurrent=True, timeout=limit):
+            found.append(match)
+            if most is not None and len(found) >= most:
+                break
+            if time.thread_time() > ends:  # each of them may have been quick
+                raise TimeoutError
+        return found
+
+    def _timed(
+        self, search: Callable[[float], T], seconds: float = SECONDS, stopped: threading.Event | None = None
+    ) -> T:
+        """The limit of the engine counts the processor time of all threads: where others have used it up, there is
+        more."""
+        limit = seconds
+        while True:
+            began = time.thread_time()
+            try:
+                return search(limit)
+            except TimeoutError:
+                taken = time.thread_time() - began
+                if (stopped is not None and stopped.is_set()) or taken >= ENOUGH * seconds:
+                    raise TimeoutError(
+                        f"the pattern {self.pattern!r:.200} was stopped after {seconds:g} s; rewrite it so that no "
+                        "repetition holds another one"
+                    ) from None
+            limit *= min(4.0, 1.2 * seconds / max(taken, 0.01 * seconds))  # 4: others may be done soon
+
+
+def listed(matches: Sequence[Any]) -> list[Any]:
+    """What `re.findall` makes of matches: texts, or the groups where the pattern has any."""
+    groups = matches[0].re.groups if matches else 0
+    if groups > 1:
+        return [match.groups("") for match in matches]
+    return [match.group(groups) or "" for match in matches]
+
+
+@lru_cache(maxsize=1024)
+def expression(pattern: str, flags: int = 0) -> Expression:
+    """The expression, compiled once. Raises ValueError for what is no regular expression of `re`, or one that the
+    engine cannot be given, and what a parser may run into, such as OverflowError.
+    """
+    try:
+        return Expression(pattern, flags)
+    except re.error as error:
+        raise ValueError(f"{pattern!r:.200} is not a regular expression: {error}") from None

@@ -1,0 +1,182 @@
+"""Searches with a time limit find what Python's `re` finds, and end."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import threading
+import time
+import unicodedata
+import warnings
+from typing import Any
+
+import pytest
+import regex
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from karenina_core.templates.patterns import run_patterns
+from karenina_core.templates.primitives import RegexMatch, TraceRegex
+from karenina_core.templates.searches import SECONDS, Expression, expression, listed
+
+LAW = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    max_examples=400,
+    suppress_health_check=[HealthCheck.filter_too_much],
+)
+SLOW = r"(a|aa)+$"
+"""Takes time that doubles with every letter of a text such as aaaaaaaab."""
+TRAP = "a" * 60 + "b"
+
+PARTS = (
+    *(r"\w", r"\W", r"\s", r"\S", r"\d", r"\D", r"\b", r"\B", ".", "^", "$", "a", "B", "é", "²", "_", "#", " ", r"\ "),
+    *("{", "}", "{}", "{,}", "{d}", "{i}", "{e<=1}", "{,2}", "{1,2}", "*", "+", "?", "*?", "++", "|"),
+    *("(?x:", "(?-x:", "(?i-s:", "\x85", "\u2028", "# c\n"),
+    *("(", ")", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?i:", "(?>", "(?P<n>", "(?P=n)", r"\1"),
+    *("[", "]", "[^", "[]", "[^]", "-", "[:alpha:]", "&&", r"\]", r"\[", r"\{", r"\\", r"\x41", r"\N{DIGIT ONE}"),
+)
+PATTERN = st.builds(
+    lambda flags, parts: flags + "".join(parts),
+    st.sampled_from(["", "(?x)", "(?i)", "(?a)", "(?m)", "(?s)"]),
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=6),
+)
+KNOWN = st.characters().filter(lambda c: unicodedata.category(c) != "Cn" and c not in "iIıİ")
+"""Characters that this Python knows; the two engines fold the Turkish dotted and dotless i in their own ways."""
+TEXT = st.text(st.sampled_from("aAbBdeEéÉ²½_ \n\t\x1c\x85\u0301\u203f\u200d[]{}<=1:#-&\\ß漢①") | KNOWN, max_size=12)
+
+
+FLAGS = st.sampled_from([0, re.IGNORECASE, re.MULTILINE, re.DOTALL, re.VERBOSE, re.ASCII, re.ASCII | re.DOTALL])
+
+
+def both(pattern: str, flags: int) -> tuple[re.Pattern[str], Expression]:
+    """The pattern for Python's engine and for ours; those that ours refuses are left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # sets in sets, which neither engine has
+        try:
+            return re.compile(pattern, flags), Expression(pattern, flags)
+        except (re.error, OverflowError):
+            assume(False)
+            raise
+
+
+@LAW
+@given(PATTERN, TEXT, FLAGS)
+@example(r"frac{d}", "fra", 0)
+@example("[[:alpha:]]", "x", 0)
+@example(r"\B", "", 0)
+@example("(?x) a # [\n b", "ab", 0)
+@example(r"[^\W_]", "é", 0)
+@example(r"\bcafe\b", "cafe\u0301", 0)
+@example("x{e<=1}", "y", 0)
+@example(r"[^\s\S]", "a", 0)
+@example(r"(?a)[^]\D\d]*", "a", re.IGNORECASE)
+@example("(?x)a\x85b", "ab", 0)
+@example("(?x)a\u2028b", "a\u2028b", 0)
+@example("(?x)(?-x:a #) b", "a #b", 0)
+@example("(?x: a # (\n) {d}", "a {d}", 0)
+@example(r"(?a:x)|frac{d}", "fra", 0)
+@example(r"(?a:[[x]|[^\s\S])", "y", 0)
+@example(r"(?a:\w)|1\b", "1²", 0)
+@example(r"(?a:x)\w|\d", "٣", 0)
+@example(r"(?:(?a:\S\W\D|\b\B))", "\x85é٣", 0)
+@example(r"(?a:[^\W_]|[\d\s]\B)", "é٣", 0)
+@example(r"(?a:\w(?u:\w)\w)\w", "aéaé", 0)
+@example(r"(?ax: \w # (\n) (?-x:[^\S] )", "a  ", 0)
+def test_every_pattern_finds_what_python_s_own_engine_finds(pattern: str, text: str, flags: int) -> None:
+    own, ours = both(pattern, flags)
+    assert [match.span() for match in ours.matches(text)] == [match.span() for match in own.finditer(text)]
+    for found, wanted in ((ours.search(text), own.search(text)), (ours.fullmatch(text), own.fullmatch(text))):
+        assert (found and found.span()) == (wanted and wanted.span())
+
+
+@LAW
+@given(PATTERN, TEXT, FLAGS)
+@example("(a)|(b)", "ab", 0)
+@example("(a)?b", "ab b", 0)
+def test_all_matches_are_listed_as_python_s_own_engine_lists_them(pattern: str, text: str, flags: int) -> None:
+    own, ours = both(pattern, flags)
+    assert listed(ours.matches(text)) == own.findall(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("frac{d}", "fra"), ("[[:alpha:]]", "x"), (r"[^\s\S]", "x"), (r"10\b", "10²")]
+)
+def test_the_two_engines_would_differ_on_the_pattern_as_it_is(pattern: str, text: str) -> None:
+    """What the law above is about: remove this with the rewriting."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        assert bool(re.search(pattern, text)) != bool(regex.search(pattern, text, flags=regex.VERSION0))
+
+
+# Patterns that take for ever
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda: expression(SLOW).search(TRAP),
+        lambda: expression(SLOW).fullmatch(TRAP),
+        lambda: expression(SLOW).matches(TRAP),
+        lambda: expression("(?:(a|aa)+$|b)").matches(TRAP * 3),
+        lambda: RegexMatch(pattern=SLOW).check(TRAP),
+        lambda: RegexMatch(pattern=SLOW).check(["b", TRAP]),
+        lambda: TraceRegex(pattern=SLOW).check_trace(TRAP),
+        lambda: TraceRegex(pattern=SLOW, count_min=2).check_trace(TRAP),
+        lambda: run_patterns({"slow": {"pattern": SLOW, "expected": "x"}}, TRAP),
+    ],
+)
+def test_a_search_that_takes_too_long_ends_with_an_error(search: Any) -> None:
+    began = time.thread_time()
+    with pytest.raises(TimeoutError, match="was stopped after 2 s; rewrite it"):
+        search()
+    assert time.thread_time() - began < 10 * SECONDS
+
+
+def test_many_quick_matches_have_one_limit_together() -> None:
+    text = ("a" * 21 + "c") * 2000  # some milliseconds for each, and far more than the limit for all
+    with pytest.raises(TimeoutError):
+        expression("(a|aa)+b|c").matches(text)
+    assert [match.span() for match in expression("(a|aa)+b|c").matches(text, most=1)] == [(21, 22)]
+
+
+def test_other_threads_go_on_while_a_pattern_is_searched_for() -> None:
+    turns, done = 0, threading.Event()
+
+    def search() -> None:
+        with pytest.raises(TimeoutError):
+            expression(SLOW).search(TRAP, 0.5)
+        done.set()
+
+    threading.Thread(target=search, daemon=True).start()
+    while not done.wait(0.005):
+        turns += 1
+    assert turns >= 5  # Python's own engine gives none
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(?:(?:(?:|x){1000}){1000}){1000}", "(?:(?:(?:x|yy){60}){60}){60}", "(ab){9999999}", "((a|b){200,300}){200}"],
+)
+def test_repetitions_that_would_crash_the_engine_are_refused(pattern: str) -> None:
+    """Its own compiler writes them out, and needs gigabytes for that."""
+    with pytest.raises(ValueError, match="counted repetitions hold one another"):
+        expression(pattern)
+    with pytest.raises(ValueError, match="counted repetitions"):
+        TraceRegex(pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?:\d{1000}){10}", "x{60000}", "(?:ab){0,9999}", "(?:(?:ab){100}c){50}", "(a){3}{"]
+)
+def test_usual_repetitions_are_not(pattern: str) -> None:
+    assert expression(pattern).search("") is None or pattern == "(?:ab){0,9999}"
+
+
+def test_an_expression_can_be_copied_and_compared() -> None:
+    found = expression("a(b)", re.IGNORECASE)
+    for copied in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert copied == found
+        assert listed(copied.matches("AB")) == ["B"]
