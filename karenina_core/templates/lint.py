@@ -13,7 +13,7 @@ judge could infer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -24,8 +24,9 @@ from .lint_mentions import Scalar
 from .lint_order import one_sided_positions
 from .lint_patterns import read_pattern
 from .lint_places import Path, Place, Reading, Where, dotted, read_schema
+from .lint_reach import Reach
 from .lint_sought import Sought
-from .lint_weights import Subject, weigh
+from .lint_weights import Subject
 from .plain import plain
 
 __all__ = ["Finding", "Severity", "Where", "lint_benchmark", "lint_schema", "lint_template"]
@@ -102,17 +103,20 @@ def lint_schema(
     `accepted` are values of which each alone is right, for fields that are not compared with their expected value.
 
     The order is that of the fields in `expected`, and for each of them that of the places in the schema. One place
-    gives at most one finding per field. Raises nothing for any JSON Schema.
+    gives at most one finding per field, and none for a field while it belongs to another one that expects the same.
+    Raises nothing for any JSON Schema.
     """
     keys, accepted = keys or {}, accepted or {}
     reading = read_schema(schema)
-    places = [*reading.places, *_hint_places(hints or {}, keys)]
-    found: list[Finding] = []
-    for name, value in expected.items():
-        for right in accepted.get(name, (value,)):
-            for subject in _subjects(name, keys.get(name, name), plain(right), reading, question):
-                found += _findings(subject, places, reading)
-    return tuple(dict.fromkeys(found))
+    top = {path[0] for path in reading.nodes if path}
+    subjects = [
+        subject
+        for name, value in expected.items()
+        for right in accepted.get(name, (value,))
+        for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
+    ]
+    reach = Reach([*reading.places, *_hint_places(hints or {}, keys)], subjects)
+    return tuple(dict.fromkeys(found for subject in subjects for found in _findings(subject, reach, reading)))
 
 
 def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
@@ -135,8 +139,9 @@ def _hint_places(hints: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[
         yield Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
 
 
-def _subjects(name: str, key: str, value: Any, reading: Reading, question: str) -> Iterator[Subject]:
-    known = any(path[:1] == (key,) for path in reading.nodes)
+def _subjects(
+    name: str, key: str, value: Any, reading: Reading, question: str, top: Collection[str]
+) -> Iterator[Subject]:
     for path, values, many in _leaves((), value):
         full = (key, *path)
         yield Subject(
@@ -145,7 +150,7 @@ def _subjects(name: str, key: str, value: Any, reading: Reading, question: str) 
             sought=Sought(values),
             many=many,
             options=reading.options(full),
-            in_schema=known,
+            in_schema=key in top,
             question=question,
         )
 
@@ -174,15 +179,9 @@ def _flat(value: list[Any]) -> Iterator[Any]:
             yield item
 
 
-def _findings(subject: Subject, places: Iterable[Place], reading: Reading) -> Iterator[Finding]:
-    places = list(places)
-    own = {(place.where, repr(place.value)) for place in places if subject.owns(place.path)}
-    for place in places:
-        if not subject.owns(place.path) and (place.where, repr(place.value)) in own:
-            continue  # a model that several fields share: it is reported once, where it belongs
-        if weighed := weigh(place, subject):
-            severity, text = weighed
-            yield Finding(subject.name, place.where, severity, f"{place.label} {text}: {_REMEDY[place.where]}")
+def _findings(subject: Subject, reach: Reach, reading: Reading) -> Iterator[Finding]:
+    for place, (severity, text) in reach.weighed(subject):
+        yield Finding(subject.name, place.where, severity, f"{place.label} {text}: {_REMEDY[place.where]}")
     for where, (severity, text) in _limits(subject, reading):
         label = f"in the schema of {dotted(subject.path)!r}"
         yield Finding(subject.name, where, severity, f"{label} {text}: {_REMEDY[where]}")

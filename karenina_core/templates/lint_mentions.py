@@ -150,13 +150,14 @@ def mentions(text: str, value: Scalar) -> list[Mention]:
     `Bcl-2`); those of fewer than three letters or digits exactly as they are. Dates (ISO texts) are found in the usual
     spellings.
     """
-    where, number = prepared(text), number_of(value)
+    number = number_of(value)
     spans: Iterable[Span]
     if isinstance(value, bool):
         spans = _truth_spans(text, value)
     elif number is not None:
-        spans = where.numbers.get(number, ())
+        spans = prepared(text).numbers.get(number, ())
     else:
+        where = prepared(text)
         text, spans = where.text.text, find_text(where, str(value))
     return [_judged(text, *span, number=number is not None) for span in itertools.islice(spans, _MOST)]
 

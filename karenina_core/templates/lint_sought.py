@@ -9,7 +9,7 @@ from attrs import field, frozen
 from .lint_mentions import Mention, Scalar, mentions
 from .lint_spelling import beginnings, number_of, prepared, squeezed
 
-__all__ = ["Sought"]
+__all__ = ["ANY", "Sought", "keys_of_data"]
 
 _Index = Mapping[Hashable, Sequence[int]]
 
@@ -28,12 +28,17 @@ class Sought:
 
     @_by_key.default
     def _index_keys(self) -> _Index:
-        return _index((key, number) for number, value in enumerate(self.values) for key in _keys(value)[:1])
+        return _index((key, number) for number, value in enumerate(self.values) for key in keys_of_data(value)[:1])
+
+    @property
+    def keys(self) -> frozenset[Hashable]:
+        """How a text begins that may name one of the values, and what is equal to one; `ANY` where any text may."""
+        return frozenset((*self._by_head, *self._by_key))
 
     def candidates(self, text: str) -> list[Scalar]:
         """The values that the text may name, by how they begin; it is searched for no others."""
         where = prepared(text)
-        numbers = {number for head in (_ANY, *where.heads, *where.numbers) for number in self._by_head.get(head, ())}
+        numbers = {number for head in (ANY, *where.heads, *where.numbers) for number in self._by_head.get(head, ())}
         return [self.values[number] for number in sorted(numbers)]
 
     def named_in(self, text: str) -> dict[Scalar, list[Mention]]:
@@ -42,11 +47,11 @@ class Sought:
 
     def equal_to(self, given: object) -> list[Scalar]:
         """The values that are the same as a piece of data, spelling and type apart, in their order."""
-        numbers = {number for key in _keys(given) for number in self._by_key.get(key, ())}
+        numbers = {number for key in keys_of_data(given) for number in self._by_key.get(key, ())}
         return [self.values[number] for number in sorted(numbers)]
 
 
-_ANY = None
+ANY = None
 """Stands for the beginning of values that any text may name."""
 
 
@@ -61,10 +66,10 @@ def _heads(value: Scalar) -> Sequence[Hashable]:
     number = number_of(value)
     if number is not None:
         return (number,)
-    return (_ANY,) if isinstance(value, bool) else beginnings(str(value)) or (_ANY,)
+    return (ANY,) if isinstance(value, bool) else beginnings(str(value)) or (ANY,)
 
 
-def _keys(given: object) -> list[tuple[str, object]]:
+def keys_of_data(given: object) -> list[tuple[str, object]]:
     """What two pieces of data have in common that are the same. An expected value has the first one only."""
     if isinstance(given, bool):
         return [("truth value", given)]

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from attrs import field, frozen
+from attrs import frozen
 
 __all__ = ["PreparedText", "Span", "beginnings", "find_text", "number_of", "prepared", "squeezed"]
 
@@ -64,19 +64,22 @@ class Searchable:
     """A text with the places where its letters and digits, without what is between them, begin in some way."""
 
     text: str
-    starts: Mapping[str, Sequence[int]] = field(init=False, repr=False)
 
-    @starts.default
-    def _find_starts(self) -> Mapping[str, Sequence[int]]:
+    @functools.cached_property
+    def starts(self) -> Mapping[str, Sequence[int]]:
         starts: dict[str, list[int]] = {}
+        for head, start in self.heads():
+            starts.setdefault(head, []).append(start)
+        return starts
+
+    def heads(self) -> Iterator[tuple[str, int]]:
         runs = list(_RUN.finditer(self.text))
         joined, begin = "".join(run[0] for run in runs), 0
         for run in runs:
             for length in _HEADS:
                 if begin + length <= len(joined):
-                    starts.setdefault(joined[begin : begin + length], []).append(run.start())
+                    yield joined[begin : begin + length], run.start()
             begin += len(run[0])
-        return starts
 
 
 @frozen(eq=False)
@@ -84,26 +87,34 @@ class PreparedText:
     """A text and what is needed to find values in it."""
 
     raw: str
-    text: Searchable
-    """Without differences of width (NFKC); texts are quoted from here, numbers from `raw`."""
-    folded: Searchable
-    """`text` without case and accents, just as long."""
-    numbers: Mapping[Decimal, Sequence[Span]] = field(repr=False)
-    """Where in `raw` a number stands; 5 % also as 0.05."""
+
+    @functools.cached_property
+    def text(self) -> Searchable:
+        """Without differences of width (NFKC); texts are quoted from here, numbers from `raw`."""
+        return Searchable(unicodedata.normalize("NFKC", self.raw))
+
+    @functools.cached_property
+    def folded(self) -> Searchable:
+        """`text` without case and accents, just as long."""
+        folded = _folded(self.text.text)
+        return Searchable(folded) if folded != self.text.text else self.text
+
+    @functools.cached_property
+    def numbers(self) -> Mapping[Decimal, Sequence[Span]]:
+        """Where in `raw` a number stands; 5 % also as 0.05."""
+        return _numbers(self.raw)
 
     @functools.cached_property
     def heads(self) -> frozenset[str]:
         """What `beginnings` of values can be found in it."""
-        return frozenset((*self.text.starts, *self.folded.starts))
+        searched = (self.text, self.folded) if self.folded is not self.text else (self.text,)
+        return frozenset(head for where in searched for head, _ in where.heads())
 
 
 @functools.lru_cache(maxsize=64)
 def prepared(raw: str) -> PreparedText:
-    """Prepare a text."""
-    text = unicodedata.normalize("NFKC", raw)
-    folded = _folded(text)
-    searchable = Searchable(text)
-    return PreparedText(raw, searchable, Searchable(folded) if folded != text else searchable, _numbers(raw))
+    """The text, of which what is asked for is made once."""
+    return PreparedText(raw)
 
 
 def _folded(text: str) -> str:

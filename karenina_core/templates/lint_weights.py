@@ -68,14 +68,14 @@ class Subject:
         return any(item.get("propertyName") == self.path[-1] for item in named)
 
 
-def weigh(place: Place, subject: Subject) -> Weighed | None:
-    """What the place tells about the value, or None where that is nothing."""
+def weigh(place: Place, subject: Subject, *, named: bool = True) -> Weighed | None:
+    """What the place tells about the value, or None where that is nothing. `named`: a text may name the value."""
     if place.where in ("default", "examples"):
         return _in_data(place, subject)
     if place.where == "extra":
         return _in_extra(place, subject)
     own, is_name = subject.owns(place.path), place.where == "name"
-    found = _in_text(str(place.value), subject, own=own, is_name=is_name)
+    found = _in_text(str(place.value), subject, own=own, is_name=is_name) if named else None
     return found or (_part_in_text(str(place.value), subject) if own and not is_name else None)
 
 
@@ -90,9 +90,11 @@ def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -
     if len(subject.values) > 1:
         return _members_in_text(text, subject, own=own)
     value = subject.values[0]
+    if isinstance(value, bool) and (not own or is_name):
+        return None
     found = mentions(text, value)
     if isinstance(value, bool):
-        stated = own and not is_name and any(mention.stated for mention in found)
+        stated = any(mention.stated for mention in found)
         return ("note", f"says that {shown(value)} is right") if stated else None
     if number_of(value) is not None:
         weights = [(_number_severity(value, mention, subject, own), mention) for mention in found]
