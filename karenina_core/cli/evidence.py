@@ -110,12 +110,17 @@ def _row(quotation: Quotation, risks: Mapping[str, Any]) -> tuple[str, ...]:
     text, similarity = facts.get("text"), facts.get("similarity_score")
     return (
         quotation.name,
-        inline(text or f"({facts.get('explanation', 'none')})"),
+        inline(text or f"({facts.get('explanation', 'none')})") + _left_out(facts),
         _found(quotation) if text else "",
         str(facts.get("confidence", "")),
         f"{similarity:.2f}" if is_number(similarity) else "",
         str(facts.get("hallucination_risk") or risks.get(quotation.name, "")),
     )
+
+
+def _left_out(facts: Mapping[str, Any]) -> str:
+    rows = facts.get("left_out")
+    return f" (leaves out: {inline('; '.join(map(str, rows)), 100)})" if isinstance(rows, list | tuple) and rows else ""
 
 
 def _found(quotation: Quotation) -> str:

@@ -196,9 +196,10 @@ class DeepJudgmentRubricPart:
     deep_judgment_rubric_performed: bool = False
     """Whether some trait was to be judged deeply, whatever became of it; one that was skipped does not count."""
     extracted_rubric_excerpts: Mapping[str, Any] = field(factory=dict)
-    """By trait, a list of `{"text", "confidence", "similarity_score", "start", "end", "explanation", "search_results",
-    "search_error", "hallucination_risk", "hallucination_justification"}`, without what is not known. An entry with an
-    empty text explains why there is none."""
+    """By trait, a list of `{"text", "confidence", "similarity_score", "start", "end", "explanation", "left_out",
+    "search_results", "search_error", "hallucination_risk", "hallucination_justification"}`, without what is not known.
+    An entry with an empty text explains why there is none; `left_out` lists asides of the passage that the quotation
+    lacks."""
     rubric_trait_reasoning: Mapping[str, str] = field(factory=dict)
     """By trait, where the judgment came that far."""
     deep_judgment_rubric_scores: Mapping[str, Any] = field(factory=dict)

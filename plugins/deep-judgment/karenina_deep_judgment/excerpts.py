@@ -58,6 +58,8 @@ class Excerpt:
     """The first character of the passage in the text that the judge read."""
     end: int | None = None
     explanation: str | None = None
+    left_out: tuple[str, ...] | None = None
+    """Asides of the passage that the quotation leaves out, as they were written; None where it leaves out none."""
     search_results: tuple[Mapping[str, Any], ...] | None = None
     """What a search found, each `{"title", "url", "content"}`; empty where it found nothing, None where it was not
     made or failed."""
@@ -70,13 +72,15 @@ class Excerpt:
         known = {name: value for name, value in asdict(self, recurse=False).items() if value is not None}
         if self.search_results is not None:
             known["search_results"] = [dict(result) for result in self.search_results]
+        if self.left_out is not None:
+            known["left_out"] = list(self.left_out)
         return known
 
     def shown(self, *, results: bool = True) -> dict[str, Any]:
         """What a judge is told of it; `results`: with what a search found."""
         row = self.row()
         found = ("search_results",) if results else ()
-        keys = ("text", "confidence", "hallucination_risk", "hallucination_justification", *found)
+        keys = ("text", "left_out", "confidence", "hallucination_risk", "hallucination_justification", *found)
         return {key: row[key] for key in keys if key in row}
 
 
@@ -190,6 +194,7 @@ class _Held:
                         start=place.start,
                         end=place.end,
                         explanation=candidate.explanation or None,
+                        left_out=tuple(source.text[start:end].strip() for start, end in place.left_out) or None,
                     )
                 )
         return refused

@@ -1,29 +1,38 @@
-"""Is this quotation in that text? Typography may differ; no word, number, sign or negation may.
+"""Is this quotation in that text? Typography and spelling may differ a little; no number, sign or negation may.
 
-A quotation is accepted
+A quotation is accepted where its words, numbers and symbols follow each other in the text in the same order, and the
+passage is at least as similar to it as the threshold asks. What may differ:
 
-- where it occurs verbatim, as it is or after both were normalised (white space, quotes, dashes, markdown marks; case
-  counts), or
-- where its words, numbers and symbols follow each other in the text without anything in between, and the passage is
-  at least as similar to it (0 to 1, `rapidfuzz.fuzz.ratio`) as the threshold asks: then punctuation alone differs.
+- white space, quotation marks, dashes and marks of markdown (`normalised`), and punctuation;
+- case, hyphens and diacritics, but not in names with digits and not in units (`words`);
+- one letter that was inserted, dropped or swapped with its neighbour, in words of seven letters or more;
+- an aside of the text that the quotation leaves out, within a sentence: a parenthesis, or what stands between two
+  commas or dashes, without a negation, a condition or a quantity in it (`asides`).
 
-Either way it must consist of whole words and whole numbers: "40 mg" is not in "140 mg", "effective" is not in
-"non-effective", and "5" is in none of "-5", "2.5", "<5" and "5 %" (`cuts`). In scripts that write no spaces between
-words, every character counts as a word. Rows of a table and items of a list are joined only where the quotation shows
-that they are several: with a line break, "|", ";" or the mark of an item.
+It must consist of whole words and whole numbers: "40 mg" is not in "140 mg", "effective" is not in "non-effective", and
+"5" is in none of "-5", "2.5", "<5" and "5 %" (`cuts`). It must not begin just behind a negation (`sense`). In scripts
+that write no spaces between words, every character counts as a word. Rows of a table and items of a list are joined
+only where the quotation shows that they are several: with a line break, "|", ";" or the mark of an item.
+
+The similarity is `rapidfuzz.fuzz.ratio` as a fraction: twice the characters in common, in order, divided by the lengths
+of the quotation and of the passage with what was left out of it, both normalised and without case, diacritics and
+hyphens. 1.0 is all but typography, 0.8 a quotation that leaves out a third of its passage.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from attrs import frozen
 
+from .asides import Aside, aside_at
 from .cuts import is_torn
-from .normalised import UNSPACED, Normalised, normalise
+from .normalised import Normalised, normalise
+from .sense import is_negation, loses_negation
+from .words import Words, folded
 
 __all__ = ["LONGEST_ALIGNED", "Passage", "Source"]
 
@@ -31,22 +40,10 @@ LONGEST_ALIGNED = 5_000
 """Longer quotations must occur verbatim: to compare two texts takes time with the product of their lengths."""
 MOST_TRIES = 1_000
 MOST_ALIGNED = 20
-TOKEN = re.compile(
-    rf"""
-      \d+(?:[.,:]\d+)*                                  # 400, 2.5, 1,000, 10:30
-    | [^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)*      # not, can't
-    | (?<=\w)_+(?=\w)                                  # a_b
-    | [{UNSPACED}]
-    | (?<![^\W\d_])-(?=\ ?\.?\d)                        # a sign or a range: -5, 3-5
-    | (?<=\w)-(?!\w)                                    # HER2-
-    | (?<=\()-(?=\))                                   # HER2 (-)
-    | !(?==) | (?<!\w)!(?=[\w(])                       # a != b, !enabled
-    | (?<!\w)\.(?=\d)                                   # .5
-    | [^\s\w,;:.!?()\[\]{{}}"'|•·\-\x00]                # every other symbol: + < % ° / €
-    """,
-    re.VERBOSE,
-)
-"""What must be the same in a quotation and in the text. All else is punctuation."""
+MOST_STEPS = 20_000
+"""Pairs of a word of the quotation and one of the text that are looked at, about 0.1 s; prose takes some hundreds."""
+WINDOW = 400
+"""Words that asides may put between two words of a quotation, beside twice their distance in it."""
 SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s")
 SUBSTANCE = re.compile(r"[^\W_]")
 BORDER = re.compile(
@@ -56,8 +53,7 @@ BORDER = re.compile(
 
 A colon introduces the first item, and a comma or an "and" at the end of one carries the sentence on to the next.
 """
-ROW = re.compile(r"^[^\n]* \| [^\n]*\n(?=[^\n]* \| )", re.MULTILINE)
-"""A row without outer lines: another one follows. A single line with ` | ` in it may be prose."""
+HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 BREAK = re.compile(r"[\n|;•‣◦▪]|\s[-–—]\s")
 """How a quotation shows that it crosses one."""
 
@@ -71,28 +67,40 @@ class Passage:
     end: int
     """Behind the last one."""
     similarity: float
-    """1.0 where it occurs verbatim, as it is or normalised."""
+    """1.0 where nothing differs but typography, case, hyphens and diacritics."""
+    left_out: tuple[tuple[int, int], ...] = ()
+    """Asides within it that the quotation does not have, from the first character to behind the last one."""
 
 
 @frozen
-class _Words:
-    """The tokens of a normalised text, as one text to search in and as places."""
+class _Step:
+    """A word that was found, and the way to it."""
 
-    joined: str
-    starts: tuple[int, ...]
-    """Of each token within `joined`."""
-    spans: tuple[tuple[int, int], ...]
-    """Of each token within the normalised text."""
+    before: _Step | None
+    pair: tuple[int, int]
+    aside: Aside | None = None
+    """What was left out just before it."""
+
+
+@frozen
+class _Path:
+    """How a quotation follows a text: a pair of numbers for every word, and the asides in between."""
+
+    pairs: tuple[tuple[int, int], ...]
+    """Words of the quotation, and of the text."""
+    behind: int
+    """The number of the word of the text behind the last one."""
+    asides: tuple[Aside, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> _Words:
-        spans, starts, position = [], [], 0
-        for token in TOKEN.finditer(text):
-            spans.append(token.span())
-            starts.append(position)
-            position += token.end() - token.start() + 1
-        joined = "".join([f"\0{text[start:end]}" for start, end in spans])
-        return cls(f"{joined}\0", tuple(starts), tuple(spans))
+    def of(cls, last: _Step | None, behind: int) -> _Path:
+        steps = []
+        while last is not None:
+            steps.append(last)
+            last = last.before
+        steps.reverse()
+        asides = tuple(step.aside for step in steps if step.aside is not None)
+        return cls(tuple(step.pair for step in steps), behind, asides)
 
 
 class _Asked:
@@ -104,13 +112,16 @@ class _Asked:
         self.plain = normalised.text.strip()
 
     @cached_property
-    def words(self) -> _Words:
-        return _Words.of(self.normalised.text)
+    def words(self) -> Words:
+        return Words(self.normalised.text)
 
     def before(self, word: int) -> str:
         """What stands between a token (not the first) and the one before it, as it was written."""
-        first, second = (self.normalised.original(*span) for span in self.words.spans[word - 1 : word + 1])
-        return self.text[first[1] : second[0]]
+        words = self.words
+        (_, end), (start, _) = (
+            self.normalised.original(words.starts[one], words.ends[one]) for one in (word - 1, word)
+        )
+        return self.text[end:start]
 
 
 class Source:
@@ -124,16 +135,18 @@ class Source:
         return normalise(self.text)
 
     @cached_property
-    def _words(self) -> _Words:
-        return _Words.of(self._normalised.text)
+    def _words(self) -> Words:
+        return Words(self._normalised.text)
 
     @cached_property
     def _borders(self) -> tuple[int, ...]:
-        rows = {found.end() - 1 for found in ROW.finditer(self.text)}
-        return tuple(sorted(rows | {found.start() for found in BORDER.finditer(self.text)}))
+        return tuple(sorted({*_row_ends(self.text), *(found.start() for found in BORDER.finditer(self.text))}))
 
     def find(self, quotation: str, threshold: float = 0.8) -> Passage | None:
-        """Where the quotation stands; None where it does not, or where it has too little in it to prove anything."""
+        """Where the quotation stands; None where it does not, or where it has too little in it to prove anything.
+
+        Of several passages the most similar one is taken. A higher threshold (0 to 1) never accepts more.
+        """
         quotation = quotation.strip()
         if not self._shows_something(quotation):
             return None
@@ -143,56 +156,171 @@ class Source:
         if not self._shows_something(asked.plain):
             return None
         for start, end in _whole(self._normalised.text, asked.plain):
-            place = self._normalised.original(start, end)
-            if not self._joins(asked, *place):
-                return Passage(*place, 1.0)
-        return self._aligned(asked, threshold) if len(asked.plain) <= LONGEST_ALIGNED else None
+            first = self._words.first_from(start)
+            path = _Path(tuple((word, first + word) for word in range(len(asked.words))), first + len(asked.words))
+            if not self._joins(asked, path):
+                return Passage(*self._normalised.original(start, end), 1.0)
+        if len(asked.plain) > LONGEST_ALIGNED:
+            return None
+        found = self._most_similar(asked)
+        return found if found is not None and found.similarity >= threshold else None
 
     def _shows_something(self, quotation: str) -> bool:
         """A single character is found in any text; it counts where the text has no other (an answer like `**B**`)."""
         found = SUBSTANCE.findall(quotation[:10_000])
         return len(found) > 1 or (bool(found) and len(self.text) < 100 and SUBSTANCE.findall(self.text) == found)
 
-    def _aligned(self, asked: _Asked, threshold: float) -> Passage | None:
-        """The first passage with the same words that is similar enough."""
+    def _most_similar(self, asked: _Asked) -> Passage | None:
+        """The most similar of the first passages that the quotation follows; it does not depend on any threshold."""
+        if not len(asked.words):
+            return None
+        best: Passage | None = None
+        looked_at = 0
+        for path in _Search(asked.words, self._words).paths():
+            found = self._passage(asked, path)
+            if found is None:
+                continue
+            looked_at += 1
+            if best is None or found.similarity > best.similarity:
+                best = found
+            if best.similarity == 1.0 or looked_at == MOST_ALIGNED:
+                break
+        return best
+
+    def _passage(self, asked: _Asked, path: _Path) -> Passage | None:
+        """The passage of the original text, unless it tears something apart or joins what stands apart."""
         from rapidfuzz.fuzz import ratio
 
-        words = asked.words
-        if not words.spans:
+        text, words = self._words.text, self._words
+        start, end = words.starts[path.pairs[0][1]], words.ends[path.behind - 1]
+        if _is_cut_off(text, start, end):
             return None
-        own = asked.normalised.text[words.spans[0][0] : words.spans[-1][1]]
-        text = self._normalised.text
-        for start, end in self._same_words(words):
-            passage = text[start:end]
-            if is_torn(text, start) or is_torn(text, end):
-                continue
-            if len(SENTENCE_END.findall(passage)) > len(SENTENCE_END.findall(own)):
-                continue  # "No. It works" is not "No it works"
-            similarity = ratio(own, passage, score_cutoff=threshold * 100) / 100
-            place = self._normalised.original(start, end)
-            if similarity >= threshold and not self._joins(asked, *place):
-                return Passage(*place, similarity)
-        return None
+        own = asked.words.text[asked.words.starts[0] : asked.words.ends[-1]]
+        kept, position = "", start
+        for aside in path.asides:
+            kept += text[position : aside.start]
+            position = aside.end
+        kept += text[position:end]
+        if len(SENTENCE_END.findall(kept)) > len(SENTENCE_END.findall(own)):
+            return None  # "No. It works" is not "No it works"
+        if self._joins(asked, path):
+            return None
+        similarity = ratio(_bare(own), _bare(text[start:end])) / 100
+        left_out = tuple(self._normalised.original(aside.start, aside.end) for aside in path.asides)
+        return Passage(*self._normalised.original(start, end), similarity, left_out)
 
-    def _joins(self, asked: _Asked, start: int, end: int) -> bool:
-        """Whether this passage of the original text joins rows or items that the quotation does not set apart."""
-        position, words = start, 0
-        for border in self._borders[bisect_right(self._borders, start) : bisect_left(self._borders, end)]:
-            words += len(TOKEN.findall(normalise(self.text[position:border]).text))
-            position = border
-            if 0 < words < len(asked.words.spans) and not BREAK.search(asked.before(words)):
+    def _joins(self, asked: _Asked, path: _Path) -> bool:
+        """Whether it joins rows or items that the quotation does not set apart, or leaves out an aside that crosses
+        their border."""
+        if any(self._borders_in(aside.start, aside.end) for aside in path.asides):
+            return True
+        if not path.pairs:
+            return False
+        numbers = range(len(self._words))
+        for border in self._borders_in(self._words.starts[path.pairs[0][1]], self._words.ends[path.behind - 1]):
+            behind = bisect_left(numbers, border, key=self._place)
+            word = next((own for own, its in path.pairs if its >= behind), 0)
+            if word and not BREAK.search(asked.before(word)):
                 return True
         return False
 
-    def _same_words(self, words: _Words) -> Iterator[tuple[int, int]]:
-        """Passages of the normalised text with exactly these tokens."""
-        position = -1
-        for _ in range(MOST_ALIGNED):
-            position = self._words.joined.find(words.joined, position + 1)
-            if position == -1:
+    def _borders_in(self, start: int, end: int) -> Sequence[int]:
+        """The borders within a passage of the normalised text."""
+        first, last = self._normalised.original(start, end)
+        return self._borders[bisect_right(self._borders, first) : bisect_left(self._borders, last)]
+
+    def _place(self, word: int) -> int:
+        start = self._words.starts[word]
+        return self._normalised.original(start, start + 1)[0]
+
+
+class _Search:
+    """Looks for the ways in which a quotation follows a text, from left to right."""
+
+    def __init__(self, asked: Words, source: Words) -> None:
+        self.asked = asked
+        self.source = source
+        self.spellings = [frozenset(source.spellings(key)) for key in asked.keys]
+        self.exact = [asked.is_exact(word) for word in range(len(asked))]
+        self.steps = 0
+
+    def paths(self) -> Iterator[_Path]:
+        """At most one for each word of the text that a passage can begin with."""
+        size = len(self.asked)
+        rarest = min(range(size), key=lambda word: sum(map(len, self._places(word))))
+        places = sorted({place for found in self._places(rarest) for place in found})
+        failed: set[tuple[int, int]] = set()
+        for first in sorted({place for found in self._places(0) for place in found}):
+            nearest = bisect_left(places, first)
+            if nearest == len(places) or places[nearest] > first + 2 * rarest + WINDOW:
+                continue
+            if (path := self._path(first, failed)) is not None:
+                yield path
+            if self.steps > MOST_STEPS:
                 return
-            first = bisect_left(self._words.starts, position)
-            yield self._words.spans[first][0], self._words.spans[first + len(words.spans) - 1][1]
+
+    def _places(self, word: int) -> list[Sequence[int]]:
+        """Words of the text that this word, or a compound with it, can be."""
+        asked, source = self.asked, self.source
+        found: list[Sequence[int]] = [source.places[key] for key in self.spellings[word]]
+        found.append(source.compounds.get(asked.keys[word], ()))
+        compounds = (asked.compound(first) for first in (word - 1, word) if first >= 0)
+        return found + [source.places.get(joined, ()) for joined in compounds if joined is not None]
+
+    def _path(self, first: int, failed: set[tuple[int, int]]) -> _Path | None:
+        """`failed` holds the pairs from which no way leads to the end of the quotation."""
+        seen: set[tuple[int, int]] = set()
+        ends: list[tuple[int, int, _Step | None]] = [(0, first, None)]
+        while ends and self.steps <= MOST_STEPS:
+            word, place, way = ends.pop()
+            if word == len(self.asked):
+                return _Path.of(way, place)
+            if (word, place) in seen or (word, place) in failed or place >= len(self.source):
+                continue
+            seen.add((word, place))
+            self.steps += 1
+            if word and (aside := aside_at(self.source, place)) is not None:
+                ends += [(*step, _Step(way, (word, aside.behind), aside)) for step in self._on(word, aside.behind)]
+            ends += [(*step, _Step(way, (word, place))) for step in self._on(word, place)]
+        failed |= seen
+        return None
+
+    def _on(self, word: int, place: int) -> Iterator[tuple[int, int]]:
+        """What stands behind two words that are the same, or a word and a compound that are."""
+        asked, source = self.asked, self.source
+        if place >= len(source):
+            return
+        if source.keys[place] in self.spellings[word] and self._same(word, place):
+            yield word + 1, place + 1
+        if source.compound(place) == asked.keys[word]:
+            yield word + 1, place + 2
+        if asked.compound(word) == source.keys[place]:
+            yield word + 2, place + 1
+
+    def _same(self, word: int, place: int) -> bool:
+        """Whether case, diacritics and spelling are as they must be."""
+        if self.exact[word] or self.source.is_exact(place):
+            return self.asked.written(word) == self.source.written(place)
+        key = self.source.keys[place]
+        return key == self.asked.keys[word] or not is_negation(key)
+
+
+def _bare(text: str) -> str:
+    """Without what does not count: case, diacritics, hyphens."""
+    return HYPHEN.sub("", folded(text))
+
+
+def _row_ends(text: str) -> Iterator[int]:
+    """Where a row of a table without outer lines ends and another one follows. A single line with ` | ` in it may be
+    prose."""
+    start, was_row = 0, False
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end == -1 else end
+        is_row = text.find(" | ", start, end) != -1
+        if was_row and is_row:
+            yield start - 1
+        start, was_row = end + 1, is_row
 
 
 def _whole(text: str, quotation: str) -> Iterator[tuple[int, int]]:
@@ -203,5 +331,9 @@ def _whole(text: str, quotation: str) -> Iterator[tuple[int, int]]:
         if position == -1:
             return
         end = position + len(quotation)
-        if not is_torn(text, position) and not is_torn(text, end):
+        if not _is_cut_off(text, position, end):
             yield position, end
+
+
+def _is_cut_off(text: str, start: int, end: int) -> bool:
+    return is_torn(text, start) or is_torn(text, end) or loses_negation(text, start, end)

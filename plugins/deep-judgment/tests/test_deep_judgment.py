@@ -187,6 +187,31 @@ def test_the_threshold_is_the_one_rule(threshold: float, kept: bool, verify: Ver
         assert 0.9 < part_of(result).extracted_excerpts["target"][0]["similarity_score"] < 0.99
 
 
+@pytest.mark.parametrize("text", ["venetoclax targets BCL2", "Venetoclx targets BCL2."])
+def test_a_right_answer_is_not_failed_over_a_letter_of_a_quotation(text: str, verify: Verify, judge: Any) -> None:
+    judge.replies["excerpts"] = [{"target": [excerpt(text)], "dose": [GOOD_DOSE]}]
+    result = verify()
+    assert str(result.outcome) == "passed"
+    assert judge.steps == ["excerpts", "reasoning", "parameters"]
+    row = part_of(result).extracted_excerpts["target"][0]
+    assert (row["text"], "left_out" in row) == (text, False)
+    assert ANSWER[row["start"] : row["end"]] == "Venetoclax targets BCL2"
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [(0.9, False), (0.8, True), (0.1, True)])
+def test_an_aside_that_a_quotation_leaves_out_is_recorded_and_shown(
+    threshold: float, kept: bool, verify: Verify, judge: Any
+) -> None:
+    judge.replies["answer"] = ["Venetoclax, a tablet, targets BCL2. The usual dose is 400 mg."]
+    judge.replies["excerpts"] = [{"target": [excerpt("Venetoclax targets BCL2")], "dose": [GOOD_DOSE]}]
+    result = verify(deep_judgment_fuzzy_match_threshold=threshold, deep_judgment_excerpt_retry_attempts=0)
+    assert (part_of(result).attributes_without_excerpts == ()) is kept
+    if kept:
+        row = part_of(result).extracted_excerpts["target"][0]
+        assert row["left_out"] == [", a tablet,"]
+        assert told(judge.texts("reasoning")[0], "evidence")["target"]["quotations"][0]["left_out"] == row["left_out"]
+
+
 def test_a_confidence_that_does_not_exist_is_corrected_by_the_judge(verify: Verify, judge: Any) -> None:
     odd = {"target": [excerpt("Venetoclax targets BCL2.", "certain")], "dose": [GOOD_DOSE]}
     judge.replies["excerpts"] = [odd, {"target": [GOOD_TARGET], "dose": [GOOD_DOSE]}]

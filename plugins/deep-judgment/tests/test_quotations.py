@@ -14,7 +14,7 @@ from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
 from karenina_deep_judgment.normalised import normalise
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
-SYLLABLES = ("ve", "ne", "to", "clax", "bi", "nds", "mi", "to", "chon", "dri", "al", "pro", "te", "in", "ka", "li")
+SYLLABLES = ("ve", "na", "to", "clax", "bi", "nds", "mi", "to", "chon", "dri", "al", "pro", "te", "in", "ka", "li")
 
 
 def prose(characters: int, seed: int) -> str:
@@ -70,7 +70,7 @@ def test_a_slice_of_a_text_is_rejected_exactly_where_it_tears_a_word_or_a_number
     percent = text[end - 1].isdigit() and re.match(r" ?%", text[end:]) is not None
     torn = re.fullmatch(r"\w\w", text[start - 1 : start + 1] if start else "") is not None
     torn = torn or re.fullmatch(r"\w\w", text[end - 1 : end + 1]) is not None or percent
-    assert (LONG.find(quotation) is None) is torn
+    assert (LONG.find(quotation, 1.0) is None) is torn
 
 
 def test_two_hundred_of_two_hundred_ten_word_quotations_are_found() -> None:
@@ -170,6 +170,8 @@ ACCEPTED = [
     "p < 0.05",
     "HER2- tumours",
     "HER2+ ones can't",
+    "venetoclax does not inhibit",
+    "BCL2 Works",
     "No. BCL2 works",
     "first item\nsecond 5 % item",
     "first item; second 5 % item",
@@ -206,7 +208,7 @@ REJECTED = {
     ],
     "items of a list joined": ["first item second 5 % item", "first item, second 5 % item"],
     "another order": ["MCL1 inhibit not does", "second item first item"],
-    "another case": ["venetoclax does not inhibit", "BCL2 Works", "bcl2 works"],
+    "another case of a name with digits": ["bcl2 works", "Bcl2 works"],
     "the end of a sentence is gone": ["No BCL2 works", "inhibit MCL1 It targets"],
     "invented": ["Venetoclax was approved in 2016", "the drug is safe"],
     "nothing in it": ["", " ", "...", "**", "-", "a", "5", "“”", "\u200b", "(.)", "[ ]", "— —", "`_`"],
@@ -325,8 +327,8 @@ def test_every_occurrence_is_looked_at_not_only_the_first() -> None:
         ("डॉक्टर ने किताब दी", "कताब", False),
         ("डॉक्टर ने किताब दी", "ताब दी", False),
         ("caf\u00e9 noir", "cafe\u0301 noir", True),
-        ("cafe\u0301 noir", "cafe", False),
-        ("cafe\u0301 noir", "cafe noir", False),
+        ("cafe\u0301 noir", "cafe", True),
+        ("cafe\u0301 noir", "cafe noir", True),
         ("ยานี้ไม่ได้ผล", "ไม่ได้ผล", True),
     ],
 )
@@ -510,7 +512,10 @@ def test_rows_and_items_are_joined_only_where_the_quotation_shows_that_they_are_
         ("Side effects include:\n- nausea\n- fever", "Side effects include: nausea"),
         ("- neutropenia,\n- diarrhea, and\n- nausea", "neutropenia, diarrhea, and nausea"),
         ("It is the estimate where\nP(A | B) is large.", "the estimate where P(A | B) is large"),
-        ("We do not know whether\nwild-type p53's role given P(A | B) is clear.", "know whether wild-type p53's role"),
+        (
+            "We do not know whether\nwild-type p53's role given P(A | B) is clear.",
+            "do not know whether wild-type p53's role",
+        ),
     ],
 )
 def test_a_sentence_that_goes_on_over_a_line_is_one_passage(text: str, quotation: str) -> None:

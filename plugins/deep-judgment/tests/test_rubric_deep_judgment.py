@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import asdict, define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_deep_judgment import rubric_prompts, rubric_steps
@@ -31,7 +31,7 @@ from karenina_core import (
 )
 from karenina_core.errors import ContractError, PortError, SearchError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.rubric_config import TraitEvidenceRules
+from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
 from karenina_core.model.traits import TemplateKind
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
@@ -270,6 +270,25 @@ def test_no_more_quotations_are_kept_than_the_rules_allow(most: int) -> None:
     _, evidence = scored(judge, max_excerpts=most)
     assert [row["text"] for row in evidence.excerpts] == [row["text"] for row in many[:most]]
     assert f"at most {most} passages" in judge.text(EXCERPTS)
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "kept"), [(0.9, None, False), (0.5, None, True), (0.9, 0.5, True), (0.5, 0.9, False)]
+)
+def test_the_threshold_of_the_run_counts_where_the_trait_has_none(
+    default: float, own: float | None, kept: bool
+) -> None:
+    trait = evolve(SAFE, deep_judgment_enabled=True, deep_judgment_fuzzy_match_threshold=own)
+    config = VerificationConfig(
+        deep_judgment_rubric_mode="use_checkpoint", deep_judgment_rubric_fuzzy_match_threshold_default=default
+    )
+    rules = evidence_rules(config, trait, "q")
+    assert rules is not None
+    judge = Judge({EXCERPTS: [{"excerpts": [quote("Venetoclax targets BCL2")]}]})
+    case = judge.case("Venetoclax, a small tablet, targets BCL2.")
+    found, evidence = scored(judge, trait, case, **{**asdict(rules), "retries": 0})
+    assert (found.state == "ok") is kept
+    assert [row.get("left_out") for row in evidence.excerpts] == ([[", a small tablet,"]] if kept else [])
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [(1.0, False), (0.995, False), (0.9, True)])

@@ -156,6 +156,7 @@ EXCERPT_ADDED = (
     Column("excerpt_start", "whole", _fact("start"), "In the text that the judge read, in characters.", False),
     Column("excerpt_end", "whole", _fact("end"), "In the text that the judge read, in characters.", False),
     Column("excerpt_search_error", "text", _fact("search_error"), "Why the search failed.", False),
+    Column("excerpt_left_out", "json", _fact("left_out"), "Asides of the passage that the quotation lacks.", False),
 )
 
 JUDGMENT = Table(

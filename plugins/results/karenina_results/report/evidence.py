@@ -75,14 +75,14 @@ def evidence_of(result: VerificationResult, found: Iterable[Quotation]) -> Evide
 
 def _quoted(quotation: Quotation) -> Quoted:
     facts = quotation.facts
-    similarity = facts.get("similarity_score")
+    similarity, left_out = facts.get("similarity_score"), _text(facts, "left_out")
     return Quoted(
         kind=quotation.kind,
         name=quotation.name,
         text=_text(facts, "text"),
         found=quotation.span is not None,
         in_trace=quotation.in_trace,
-        explanation=_text(facts, "explanation"),
+        explanation=_text(facts, "explanation") or (f"leaves out: {left_out}" if left_out else ""),
         confidence=_text(facts, "confidence"),
         similarity=f"{similarity:.2f}" if isinstance(similarity, int | float) else "",
         risk=_text(facts, "hallucination_risk"),

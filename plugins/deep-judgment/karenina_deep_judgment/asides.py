@@ -1,0 +1,81 @@
+"""What a quotation may leave out: an aside that the text itself sets apart, and that the rest does not hang on."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from .sense import is_negation, is_restriction
+from .words import Words
+
+__all__ = ["Aside", "aside_at"]
+
+LONGEST = 300
+"""Characters; what is longer is no aside, and looking further costs time."""
+OPENING = re.compile(r"[(\[]|, |(?<= )- ")
+ASIDE = re.compile(
+    rf"\([^()]{{1,{LONGEST}}}\)|\[[^\[\]]{{1,{LONGEST}}}\]|, [^,;:.!?()\[\]]{{1,{LONGEST}}},"
+    rf"|- [^;:.!?()\[\]]{{1,{LONGEST}}}? -(?= )"
+)
+"""In brackets, between two commas, or between two dashes; commas and dashes enclose no end of a sentence."""
+COORDINATED = re.compile(r" ?(?:and|or|but|nor|und|oder|aber|et|ou|mais|ni|y|e|o|pero|ma|en|of)\b")
+"""Behind the second comma: what stood between was an item of a list or a clause of its own."""
+NUMBERED = re.compile(r"[(\[]\d[\d\s,-]*[)\]]")
+YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?=[a-z]?[)\];,])")
+"""Of a citation: (Smith 2019; Jones 2020a)."""
+REFERRING = frozenset(
+    {"abb", "appendix", "chapter", "eq", "equation", "fig", "figs", "figure", "figures", "kapitel", "page", "panel"}
+    | {"ref", "refs", "reference", "section", "step", "tab", "tabelle", "table", "tables", "tableau"}
+)
+"""Words before a number that says where to look, and no quantity."""
+NAME = re.compile(r"[^\W\d_]-?$")
+"""Just before the digits of a name: BCL2, ABT-199. With `endpos`, `$` is where they begin."""
+HARMLESS = frozenset("/&_'")
+
+
+@frozen
+class Aside:
+    """A part of a normalised text that a quotation may leave out."""
+
+    behind: int
+    """The number of the first token behind it."""
+    start: int
+    """Its first character."""
+    end: int
+    """Behind its last one."""
+
+
+def aside_at(words: Words, number: int) -> Aside | None:
+    """The aside that begins with this token (not the first); None where there is none that may be left out.
+
+    It may not hold a negation, a condition, a restriction or a doubt, nor a quantity: without them the rest would say
+    something else. The numbers of a reference (`[12]`, `Fig. 3`, `Smith 2019`) are no quantities.
+    """
+    before = words.ends[number - 1]
+    opening = OPENING.search(words.text, before, words.starts[number])
+    found = ASIDE.match(words.text, opening.start()) if opening else None
+    if found is None:
+        return None
+    is_comma = found.group().startswith(",")
+    if is_comma and COORDINATED.match(words.text, found.end()):
+        return None
+    behind = words.first_from(found.end())
+    if behind <= number or behind >= len(words):
+        return None
+    tokens = () if NUMBERED.fullmatch(found.group()) else range(number, behind)
+    if any(_counts(words, token, bracketed=not is_comma) for token in tokens):
+        return None
+    return Aside(behind, found.start(), found.end())
+
+
+def _counts(words: Words, number: int, *, bracketed: bool) -> bool:
+    """Whether the text would say something else without this token."""
+    key, start = words.keys[number], words.starts[number]
+    if key[0].isdecimal():
+        if NAME.search(words.text, max(0, start - 2), start):
+            return False
+        return not (bracketed and (words.keys[number - 1] in REFERRING or YEAR.match(words.text, start)))
+    if key[0].isalpha():
+        return is_negation(key) or is_restriction(key)
+    return key not in HARMLESS

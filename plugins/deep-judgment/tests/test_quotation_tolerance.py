@@ -1,0 +1,252 @@
+"""What may differ between a quotation and its passage, what may not, and what the threshold decides."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from karenina_deep_judgment.matching import Passage, Source
+
+exhaustive = settings(database=None, deadline=None, derandomize=True)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Case(NamedTuple):
+    source: Source
+    true: bool
+    kind: str
+    quotation: str
+
+
+def _cases() -> list[Case]:
+    """`quotations.txt`: texts, each followed by true (+) and distorted (-) quotations, `kind: quotation`."""
+    found = []
+    for block in (Path(__file__).parent / "quotations.txt").read_text("utf-8").split("=== ")[1:]:
+        _, rest = block.split("\n", 1)
+        text, *rows = re.split(r"\n(?=[+-] [a-z]+: )", rest.rstrip())
+        source = Source(text)
+        for row in rows:
+            kind, quotation = row[2:].split(": ", 1)
+            found.append(Case(source, row[0] == "+", kind, quotation))
+    return found
+
+
+CASES = _cases()
+
+
+def test_true_quotations_are_accepted_and_distorted_ones_are_not() -> None:
+    """At the default threshold: of 200 true ones at least 98 %, of 200 distorted ones at most 1 %."""
+    kinds = Counter((case.true, case.kind) for case in CASES)
+    assert set(kinds.values()) == {20}
+    assert [sum(true is which for true, _ in kinds) for which in (True, False)] == [10, 10]
+    assert len({(id(case.source), case.quotation) for case in CASES}) == 400
+    accepted = [case for case in CASES if case.source.find(case.quotation) is not None]
+    lost = [case.quotation for case in CASES if case.true and case not in accepted]
+    believed = [case.quotation for case in accepted if not case.true]
+    assert len(lost) <= 4, lost
+    assert len(believed) <= 2, believed
+
+
+@given(st.sampled_from(CASES), st.lists(st.floats(0, 1), min_size=2, max_size=4).map(sorted))
+@exhaustive
+def test_a_higher_threshold_never_accepts_more(case: Case, thresholds: list[float]) -> None:
+    """And at every threshold the same passage is meant."""
+    free = case.source.find(case.quotation, 0.0)
+    for threshold in thresholds:
+        found = case.source.find(case.quotation, threshold)
+        assert found == (free if free is not None and free.similarity >= threshold else None)
+
+
+@given(st.sampled_from(CASES))
+@exhaustive
+def test_a_passage_begins_and_ends_where_the_quotation_does(case: Case) -> None:
+    found = case.source.find(case.quotation, 0.0)
+    assume(found is not None)
+    assert found is not None
+    passage = case.source.text[found.start : found.end]
+    for end in (0, -1):
+        mine, its = (re.findall(r"\w", text)[end].casefold() for text in (case.quotation, passage))
+        if mine.isascii() and its.isascii():
+            assert mine == its
+    for start, end in found.left_out:
+        assert found.start < start < end < found.end
+        assert case.source.text[start:end].strip()[0] in "(,—["
+
+
+ASIDES = [
+    ("The drug (an oral one) is given daily.", "The drug is given daily", "(an oral one)"),
+    ("The drug [12, 13] is given daily.", "The drug is given daily", "[12, 13]"),
+    ("The drug (Smith et al. 2019; Li 2020a) is given daily.", "The drug is given daily", None),
+    ("The drug (see Fig. 3) is given daily.", "The drug is given daily", "(see Fig. 3)"),
+    ("The drug (ABT-199) is given daily.", "The drug is given daily", "(ABT-199)"),
+    ("The drug (BCL2's own) is given daily.", "The drug is given daily", "(BCL2's own)"),
+    ("The drug, a small molecule, is given daily.", "The drug is given daily", ", a small molecule,"),
+    ("The drug — a small molecule — is given daily.", "The drug is given daily", "— a small molecule —"),
+    ("The drug, a small molecule, is given (by mouth) daily.", "The drug is given daily", None),
+    ("Das Mittel (ein Hemmer) wird täglich gegeben.", "Das Mittel wird taglich gegeben", "(ein Hemmer)"),
+]
+
+
+@pytest.mark.parametrize(("text", "quotation", "left_out"), ASIDES)
+def test_an_aside_may_be_left_out_and_is_named(text: str, quotation: str, left_out: str | None) -> None:
+    found = Source(f"Well. {text} And so on.").find(quotation, 0.5)
+    assert found is not None
+    assert found.similarity < 1
+    named = [f"Well. {text} And so on."[start:end].strip() for start, end in found.left_out]
+    assert named
+    if left_out is not None:
+        assert named == [left_out]
+
+
+KEPT = {
+    "a negation": ("The drug (not the placebo) is given daily.", "The drug is given daily"),
+    "a negation in another language": ("Das Mittel, nicht das Placebo, wirkt gut.", "Das Mittel wirkt gut"),
+    "a condition": ("The drug, if tolerated, is given daily.", "The drug is given daily"),
+    "a restriction": ("The drug (only in mice) is given daily.", "The drug is given daily"),
+    "a doubt": ("The drug, possibly, is given daily.", "The drug is given daily"),
+    "whose claim it is": ("The firm, the plaintiff alleges, broke the contract.", "The firm broke the contract"),
+    "a quantity": ("The drug (above 40 mg) is toxic to cells.", "The drug is toxic to cells"),
+    "a percentage": ("The drug (5 %) is toxic to cells.", "The drug is toxic to cells"),
+    "a bound": ("The drug (p < 0.05) is toxic to cells.", "The drug is toxic to cells"),
+    "a number between commas": ("The drug, in 2019, was toxic to cells.", "The drug was toxic to cells"),
+    "a sign": ("The tumour HER2 (-) was toxic to cells.", "The tumour HER2 was toxic to cells"),
+    "words that nothing sets apart": ("The drug is rarely given daily.", "The drug is given daily"),
+    "the first word of an aside": ("The drug, a small molecule, is given daily.", "The drug small molecule, is given"),
+    "a clause of its own": ("In mice, it cures them, and in humans it harms.", "In mice, and in humans it harms"),
+    "several clauses": ("Aspirin, taken daily, helps, arsenic, taken daily, kills.", "Aspirin, taken daily, kills"),
+    "the end of a sentence": ("It works (in mice). Then it stopped daily.", "It works Then it stopped daily"),
+    "a row": ("- aspirin (a drug\n- b) works well", "aspirin works well"),
+}
+
+
+@pytest.mark.parametrize("why", KEPT)
+def test_what_the_rest_hangs_on_may_not_be_left_out(why: str) -> None:
+    """At no threshold."""
+    text, quotation = KEPT[why]
+    assert Source(f"Well. {text} And so on.").find(quotation, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("No death was attributed to it.", "death was attributed to it"),
+        ("It does **not** inhibit MCL1.", "inhibit MCL1"),
+        ("It isn’t active there.", "active there"),
+        ("Er hemmt MCL1 nicht.", "Er hemmt MCL1"),
+        ("Il ne provoque rien.", "provoque rien"),
+        ("药物不抑制蛋白。", "抑制蛋白"),
+    ],
+)
+def test_a_quotation_is_not_cut_off_from_its_negation(text: str, quotation: str) -> None:
+    assert Source(f"Well. {text} And so on.").find(quotation, 0.0) is None
+    assert Source(f"Well. {text} And so on.").find(text) is not None
+
+
+WORDS = st.text(st.sampled_from(LETTERS), min_size=4, max_size=14)
+
+
+@given(WORDS, st.data())
+@exhaustive
+def test_one_letter_may_be_missing_added_or_swapped_in_a_long_word_and_none_be_another(
+    word: str, data: st.DataObject
+) -> None:
+    source = Source(f"It is said that the {word} is there.")
+    place = data.draw(st.integers(1, len(word) - 2))
+    letter = data.draw(st.sampled_from(LETTERS))
+    slips = {
+        word[:place] + word[place + 1 :],
+        word[:place] + letter + word[place:],
+        word[:place] + word[place + 1] + word[place] + word[place + 2 :],
+    } - {word, f"{word[0]}{word}"}
+    for slip in slips:
+        assert (source.find(f"the {slip} is there", 0.5) is not None) is (len(word) >= 7)
+    substituted = word[:place] + letter + word[place + 1 :]
+    assert (source.find(f"the {substituted} is there", 0.0) is not None) is (letter == word[place])
+    first = letter + word[1:]
+    assert (source.find(f"the {first} is there", 0.0) is not None) is (letter == word[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("an asymptomatic course", "a symptomatic course"),
+        ("the asymptomatic course", "the symptomatic course"),
+        ("the afferent fibre", "the efferent fibre"),
+        ("Cys481 is bound", "Cys482 is bound"),
+        ("it reached 5 mM there", "it reached 5 mm there"),
+        ("it took 3 Mg there", "it took 3 mg there"),
+        ("it took CO2 there", "it took Co2 there"),
+        ("a notable result", "a not able result"),
+        ("the inhibitors and the inhibitor", "the inhibitors and the inhibitors"),
+        ("nothing was found there", "noting was found there"),
+    ],
+)
+def test_what_is_another_word_is_no_slip(text: str, quotation: str) -> None:
+    assert Source(f"Well, {text} and so on, and so on.").find(quotation, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [
+        ("Yes.", "yes"),
+        ("Venetoclax targets BCL2", "venetoclax targets BCL2"),
+        ("an anti-apoptotic protein", "an antiapoptotic protein"),
+        ("an antiapoptotic protein", "an anti-apoptotic protein"),
+        ("the anti-apoptotic one", "The Anti Apoptotic one"),
+        ("die Straße und der Zürcher See", "die Strasse und der Zurcher See"),
+        ("Łódź, Ærø und Œuvre", "Lodz, Aero und Oeuvre"),
+    ],
+)
+def test_case_hyphens_and_diacritics_do_not_count(text: str, quotation: str) -> None:
+    found = Source(f"Well: {text} And so on.").find(quotation)
+    assert found is not None
+    assert found.similarity > 0.95
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
+def test_the_threshold_acts_over_its_whole_range(threshold: float) -> None:
+    """The more is left out, the less similar; a third is left out at 0.8."""
+    found: list[Passage] = []
+    for words in range(40):
+        aside = f" ({' '.join(['aside'] * words)})" if words else ""
+        source = Source(f"The drug{aside} works.")
+        passage = source.find("The drug works", 0.0)
+        assert passage is not None
+        assert (source.find("The drug works", threshold) is not None) is (passage.similarity >= threshold)
+        found.append(passage)
+    assert all(one.similarity > other.similarity for one, other in pairwise(found))
+    assert any(passage.similarity >= threshold for passage in found)
+    assert any(passage.similarity < 0.15 for passage in found)
+    third = Source(f"{'a' * 20} ({'b' * 18}) {'c' * 20}").find(f"{'a' * 20} {'c' * 20}", 0.0)
+    assert third is not None
+    assert third.similarity == pytest.approx(0.8, abs=0.01)
+
+
+HARD = {
+    "cells of one row": (lambda n: "the a , b" + " | a" * n, "the a b"),
+    "commas": (lambda n: "a, b, " * n + "c", f"{'a b ' * 300}c"),
+    "brackets": (lambda n: " (x) a" * n, "a a a a b"),
+    "no end": (lambda n: "a b " * n + "c", f"{'a b ' * 300}d c"),
+    "sentences": (lambda n: "the cat sat on the mat. " * (n // 3), "the mat sat on the cat"),
+    "slips": (lambda n: "inhibitor " * (n // 2), "inhibitr inhibtor x"),
+    "open": (lambda n: "((a [b, c - " * (n // 2) + "z", "a b c z"),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_looking_up_takes_time_with_the_length_of_the_text_and_not_with_its_square(name: str) -> None:
+    """Eight times the text may take four times eight times as long; a square would be 64 times."""
+    text, quotation = HARD[name]
+    took = []
+    for size in (8_000, 64_000):
+        started = time.process_time()
+        Source(text(size)).find(quotation, 0.0)
+        took.append(time.process_time() - started)
+    assert took[1] < 32 * max(took[0], 0.01)
