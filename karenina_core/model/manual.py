@@ -78,7 +78,6 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
 
 def _entry_faults(entry: Any) -> Iterator[str]:
     if isinstance(entry, str):
-        yield from () if entry.strip() else ("the answer is empty",)
         return
     if not isinstance(entry, _Object):
         yield FORM
@@ -88,9 +87,8 @@ def _entry_faults(entry: Any) -> Iterator[str]:
             yield f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
     for name in _repeated(entry):
         yield f"{name!r} is there more than once"
-    answer = entry.get("answer")
-    if not isinstance(answer, str) or not answer.strip():
-        yield "the answer is empty" if isinstance(answer, str) else f"the answer must be a text; {FORM}"
+    if not isinstance(entry.get("answer"), str):
+        yield f"the answer must be a text; {FORM}"
     if not isinstance(entry.get("fields"), _Object | None):
         yield "fields must be an object: the values that a judge would extract from the answer, by field"
 

@@ -110,12 +110,21 @@ def _optional_texts(value: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
-    """Accepts `{key: text | messages | {"answer": ..., "fields": ...} | ManualAnswer}`."""
+    """Accepts `{key: text | messages | {"answer": ..., "fields": ...} | ManualAnswer}`. Every answer that is none is
+    named."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
         raise ValueError("manual_traces: expected a mapping from question id or text to an answer")
-    return {str(key): _manual_answer(key, entry) for key, entry in value.items()}
+    answers, problems = {}, []
+    for key, entry in value.items():
+        try:
+            answers[str(key)] = _manual_answer(key, entry)
+        except ValueError as error:
+            problems.append(Problem("manual_traces", str(error)))
+    if problems:
+        raise ConfigError(problems)
+    return answers
 
 
 def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
@@ -125,15 +134,13 @@ def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
         entry = ManualAnswer(entry[-1].text, None, tuple(entry))
     elif isinstance(entry, Mapping):
         if unknown := set(entry) - {"answer", "fields"}:
-            raise ValueError(f"manual_traces: {key!r} has unknown keys {', '.join(sorted(map(str, unknown)))}")
+            raise ValueError(f"{key!r} has unknown keys {', '.join(sorted(map(str, unknown)))}")
         answer, judged = entry.get("answer"), entry.get("fields")
         if not isinstance(answer, str) or not (judged is None or isinstance(judged, Mapping)):
-            raise ValueError(f'manual_traces: {key!r} must look like {{"answer": "text", "fields": {{...}}}}')
+            raise ValueError(f'{key!r} must look like {{"answer": "text", "fields": {{...}}}}')
         entry = ManualAnswer(answer, judged)
     if not isinstance(entry, ManualAnswer):
-        raise ValueError(f"manual_traces: {key!r} must be a text, messages or an answer with fields")
-    if not entry.answer.strip() and not entry.messages:
-        raise ValueError(f"manual_traces: the answer of {key!r} is empty")
+        raise ValueError(f"{key!r} must be a text, messages or an answer with fields")
     return entry
 
 

@@ -13,6 +13,7 @@ from .outcome import Outcome, OutcomeName
 from .rubric_part import RubricPart
 
 __all__ = [
+    "EMPTY",
     "PARTS",
     "ChecksPart",
     "DeepJudgmentPart",
@@ -25,6 +26,9 @@ __all__ = [
     "TrailEntry",
     "VerificationResult",
 ]
+
+EMPTY = "empty"
+"""The text flag of an answer without any text, which tells it from one that was never given."""
 
 Row = Mapping[str, Any]
 
@@ -95,10 +99,16 @@ class GenerationPart:
     """Whether the provider did not say how many tokens the answer took."""
     agent_metrics: Mapping[str, Any] | None = None
     text_flags: tuple[str, ...] = field(default=(), converter=texts)
-    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens)."""
+    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens),
+    `empty` (there is none, although the model was asked)."""
     replayed_from: Mapping[str, Any] | None = None
     """Where the answer was captured, if it was given to the run and its model not asked: `{"run_name",
     "answering_model", "replicate", "timestamp"}`, each None where it is not known."""
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is an answer, be it an empty one."""
+        return bool(self.raw_llm_response) or EMPTY in self.text_flags
 
 
 @frozen(kw_only=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import PluginError
+from ..errors import KareninaError, PluginError
 from ..model.config import ModelConfig
 from ..ports.batch import BatchedLLM
+from ..prompts.tasks import PromptTask
 from .adapters import AdapterSpec
 
 if TYPE_CHECKING:
     from .application import Karenina
 
-__all__ = ["able_to_use_tools", "model_ports"]
+__all__ = ["able_to_use_tools", "model_ports", "why_no_investigator"]
 
 METHODS = {"llm": "ainvoke", "parser": "aparse", "agent": "arun"}
 
@@ -34,6 +35,25 @@ def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[st
 def able_to_use_tools(ports: Mapping[str, Any]) -> bool:
     """Whether the model behind these ports can be given tools."""
     return "agent" in ports or ("llm" in ports and ports["llm"].capabilities.supports_tools)
+
+
+def why_no_investigator(
+    app: Karenina, model: ModelConfig, task: str = PromptTask.RUBRIC_AGENTIC_TRAIT_INVESTIGATION
+) -> str:
+    """Why a model, behind its middleware, cannot investigate; empty where it can. Nothing is opened or asked."""
+    try:
+        tasks = app.adapters.resolve_interface(model.interface).spec.judge_tasks
+        if tasks is not None and task not in tasks:
+            return f"the interface {model.interface!r} cannot investigate"
+        if app.can_use_tools(model):
+            return ""
+    except KareninaError as error:
+        return str(error)
+    if model.batch:
+        return (
+            "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
+        )
+    return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
 
 
 def _wrapped(app: Karenina, port: Any, model: ModelConfig, method: str) -> Any:

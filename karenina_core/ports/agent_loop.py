@@ -21,9 +21,10 @@ from .text import is_nested_deeper
 from .tool_calls import MOST_CHARACTERS, answered
 from .values import AgentConfig, AgentResult, CallContext, Limit, LLMResponse, PortCapabilities, Tool
 
-__all__ = ["MOST_CHARACTERS", "AskWithTools", "ToolLoopAgent", "run_agent_loop"]
+__all__ = ["MOST_CHARACTERS", "TRUNCATED", "AskWithTools", "ToolLoopAgent", "run_agent_loop"]
 
 TRUNCATED = "truncated"
+"""The flag of work whose last reply was cut off by `max_tokens`."""
 
 
 class AskWithTools(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
@@ -14,7 +14,10 @@ from .prices import price_error, priced
 from .retry import Attempts, this_call
 from .values import AgentResult
 
-__all__ = ["CallFacts", "attempts_so_far", "facts_of_failure", "facts_of_reply"]
+if TYPE_CHECKING:
+    from .metered import Place
+
+__all__ = ["CallFacts", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left"]
 
 
 @frozen(kw_only=True)
@@ -63,3 +66,19 @@ def facts_of_reply(reply: Any = None, seconds: float = 0.0) -> CallFacts:
         attempts=attempts.count,
         retries=dict(attempts.retries),
     )
+
+
+def left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:
+    """What the call took, once its place is free; it is counted among the attempts at it."""
+    counted = facts if place is None else place.leave(facts, error)
+    if counted is None or facts is None:
+        counted = counted or CallFacts()
+        tokens, usd = counted.estimated_tokens, counted.estimated_usd
+        counted = evolve(facts or facts_of_reply(), made=counted.made, estimated_tokens=tokens, estimated_usd=usd)
+    if not counted.made:
+        attempts_so_far().not_made()
+        return counted
+    replied, usage = error is None or isinstance(error, ParseError), counted.usage
+    told = replied or usage.total_tokens > 0 or usage.cost_usd is not None
+    attempts_so_far().ended(replied=replied, unknown_cost=not told and counted.estimated_tokens is not None)
+    return counted

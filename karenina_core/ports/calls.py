@@ -74,9 +74,10 @@ class _Plain:
     def key(self) -> str:
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
-    def key_of(self, question_id: str, version: str = "1") -> str:
-        """The key in a journal: what is asked is the same, whoever asks, and for whatever question."""
-        return self.key
+    def key_of(self, question_id: str, version: str = "1", behind: str = "") -> str:
+        """The key in a journal: what is asked is the same, whoever asks, and for whatever question. `behind` is the
+        code that serves it, see `MeteredPort.adapter`."""
+        return hashlib.sha256(f"{self.key}\n{behind}".encode()).hexdigest()
 
     def line(self) -> dict[str, Any]:
         """The recording's line without the reply."""
@@ -114,13 +115,15 @@ class Request(_Plain):
         """What the model has to read, as plain data."""
         return self.messages, self.schema, self.parameters.get("tools")
 
-    def key_of(self, question_id: str, version: str = "1") -> str:
-        """The key in a journal: that of a recording, with the question and the version of the stage that asks.
+    def key_of(self, question_id: str, version: str = "1", behind: str = "") -> str:
+        """The key in a journal: that of a recording, with the question, the version of the stage that asks, and what is
+        `behind` the port: the code of the adapter and, of an agent, the tool servers (see `MeteredPort`).
 
         Two questions with the same text are answered each by itself, also by an adapter that goes by their ids; and the
-        author of a stage can have its calls made afresh.
+        author of a stage can have its calls made again.
         """
-        return hashlib.sha256(f"{self.key}\n{version}\n{question_id}".encode("utf-8", "replace")).hexdigest()
+        told = f"{self.key}\n{version}\n{question_id}\n{behind}"
+        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
 
     def _facts(self) -> dict[str, Any]:
         """The fields by name. All of it is plain data already."""
@@ -184,13 +187,13 @@ class Request(_Plain):
         config: AgentConfig,
         call: CallContext | None,
     ) -> Request:
-        """The folder that the agent works in is another one every time, and no part of what makes the call."""
+        """The limits of the agent's work are part of the call: with others it might have gone further. Its folder is
+        another one every time, and no part of what makes the call."""
         call = call or CallContext("")
         rows = [message.to_dict() for message in messages]
-        own = {
-            name: value for name, value in (("system_prompt", config.system_prompt), ("extra", config.extra)) if value
-        }
-        parameters = {**_parameters(model, None), "tools": [_offered(tool) for tool in tools], **own}
+        offered = [_offered(tool) for tool in tools]
+        own = asdict(config, filter=lambda attribute, _: attribute.name != "workspace_path")
+        parameters = {**_parameters(model, None), "tools": offered, "agent": own}
         folder = str(config.workspace_path) if config.workspace_path is not None else ""
         return cls(
             "agent",

@@ -13,7 +13,7 @@ from attrs import define, evolve, field, frozen
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..model.message import Message
-from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply
+from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
 from .calls import (
     EmbeddingRequest,
     KeptRequest,
@@ -34,10 +34,12 @@ from .calls import (
 )
 from .clocks import standing_still
 from .embedding import Embeddings, NamedEmbedder
+from .own_agent import out_of_time
 from .prices import priced
 from .refusals import Refusals
 from .retry import Attempts, this_call
 from .search import NamedSearch, SearchResult
+from .tool_servers import address_digest
 from .values import (
     AgentConfig,
     AgentResult,
@@ -189,6 +191,8 @@ class MeteredPort:
     model: ModelConfig
     lane: Lane | None = None
     store: CallStore | None = None
+    adapter: str = ""
+    """The code that serves the calls: replies that other code has given are not taken from the store."""
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -235,7 +239,8 @@ class MeteredPort:
         *,
         call: CallContext | None = None,
     ) -> AgentResult:
-        """What an agent did in a folder is in that folder, which is gone: such work is kept and not served again."""
+        """What an agent did in a folder is in that folder, which is gone: such work is kept and not served again. What
+        was ended by the clock is no reply: it is counted, and asked for again."""
         config = config or AgentConfig()
         request = Request.of_agent(self.model, messages, tools, config, call)
         return await self._once(
@@ -244,6 +249,7 @@ class MeteredPort:
             agent_to,
             agent_from,
             again=config.workspace_path is None,
+            unserved=out_of_time,
         )
 
     async def aembed(self, texts: Sequence[str]) -> Embeddings:
@@ -274,10 +280,11 @@ class MeteredPort:
         *,
         again: bool = True,
         output: OutputFormat | None = None,
+        unserved: Callable[[T], PortError | None] = lambda answer: None,
     ) -> T:
         item = current_item.get() or ItemCalls()
         # Only a store asks which call it is, and to know that takes as long as half of the rest.
-        key = request.key_of(item.question_id, item.stage_version) if self.store is not None else ""
+        key = self._key(request, item) if self.store is not None else ""
         number = item.reserve(key) if self.store is not None else 0
         call = StoredCall(
             key,
@@ -296,7 +303,7 @@ class MeteredPort:
             if found is None:
                 if output is not None and (refusal := self._refusal(call, output)) is not None:
                     raise refusal
-                return await self._asked(call, item, ask, to)
+                return await self._asked(call, ask, to, unserved)
         except ParseError:
             raise  # a reply, though no proper one
         except BaseException:
@@ -307,6 +314,14 @@ class MeteredPort:
         if "error" in found.outcome:
             raise error_from(found.outcome["error"])
         return come_back(found.outcome["reply"])
+
+    def _key(self, request: KeptRequest, item: ItemCalls) -> str:
+        """Of an agent, which is served with all that its tools answered, also with the addresses of its servers."""
+        behind = self.adapter
+        if request.kind == "agent":
+            servers = sorted(self.model.mcp_urls_dict.items())
+            behind = "\n".join((behind, *(address_digest(name, address) for name, address in servers)))
+        return request.key_of(item.question_id, item.stage_version, behind)
 
     def _refusal(self, call: StoredCall, output: OutputFormat) -> PortError | None:
         """That of a schema which the model is known to refuse on this channel. The weakest channel is always asked."""
@@ -327,8 +342,13 @@ class MeteredPort:
             return await self.store.take(call)
 
     async def _asked(
-        self, call: StoredCall, item: ItemCalls, ask: Callable[[], Awaitable[T]], to: Callable[[T], dict[str, Any]]
+        self,
+        call: StoredCall,
+        ask: Callable[[], Awaitable[T]],
+        to: Callable[[T], dict[str, Any]],
+        unserved: Callable[[T], PortError | None],
     ) -> T:
+        item = current_item.get() or ItemCalls()
         place = await self._place(call, item)
         begun = time.monotonic()
         try:
@@ -336,15 +356,18 @@ class MeteredPort:
             outcome = {"reply": to(answer)} if self.store is not None else {}
         except BaseException as error:
             told = facts_of_failure(error, self.model, time.monotonic() - begun)
-            facts = _left(place, told, error)
+            facts = left(place, told, error)
             if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
                 if self.store is not None:
                     await self.store.put(call, {"error": error_to(error)}, facts)
             elif self.store is not None:
                 self.store.failed(call, error, facts)
             raise
-        facts = _left(place, facts_of_reply(answer, time.monotonic() - begun), None)
-        if self.store is not None:
+        facts = left(place, facts_of_reply(answer, time.monotonic() - begun), None)
+        if self.store is not None and (failure := unserved(answer)) is not None:
+            item.give_back(call.key, call.nth)
+            self.store.failed(call, failure, facts)
+        elif self.store is not None:
             await self.store.put(call, outcome, facts)
         return answer
 
@@ -370,19 +393,3 @@ async def _inside_call(ask: Callable[[], Awaitable[T]]) -> T:
     finally:
         _inside.reset(around)
         this_call.reset(attempts)
-
-
-def _left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:
-    """What the call took, once its place is free; it is counted among the attempts at it."""
-    counted = facts if place is None else place.leave(facts, error)
-    if counted is None or facts is None:
-        counted = counted or CallFacts()
-        tokens, usd = counted.estimated_tokens, counted.estimated_usd
-        counted = evolve(facts or facts_of_reply(), made=counted.made, estimated_tokens=tokens, estimated_usd=usd)
-    if not counted.made:
-        attempts_so_far().not_made()
-        return counted
-    replied, usage = error is None or isinstance(error, ParseError), counted.usage
-    told = replied or usage.total_tokens > 0 or usage.cost_usd is not None
-    attempts_so_far().ended(replied=replied, unknown_cost=not told and counted.estimated_tokens is not None)
-    return counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..model.message import Message, UsageMetadata
 from .clocks import Clock, time_limit
 from .values import AgentConfig, AgentResult
 
-__all__ = ["GRACE", "in_time", "is_proper"]
+__all__ = ["GRACE", "in_time", "is_proper", "out_of_time"]
 
 GRACE = 30.0
 """Seconds that an agent is given beyond `AgentConfig.timeout`, to end its work itself and to say what it did."""
@@ -50,3 +51,11 @@ def is_proper(result: Any) -> bool:
         and isinstance(result.trace_messages, tuple)
         and all(isinstance(message, Message) for message in result.trace_messages)
     )
+
+
+def out_of_time(result: AgentResult) -> PortError | None:
+    """Why this is no reply to keep: the clock ended the work, that of the agent or of whoever waits for it."""
+    task = asyncio.current_task()
+    if result.limit == "time" or (task is not None and task.cancelling()):
+        return PortError("the agent did not end its work in time", kind="timeout")
+    return None

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -16,13 +17,18 @@ from attrs import frozen
 from ..errors import plural
 from .values import Tool
 
-__all__ = ["OfferedTools", "ToolServer", "secrets_in_address", "shown_address", "tool_digest"]
+__all__ = ["OfferedTools", "ToolServer", "address_digest", "secrets_in_address", "shown_address", "tool_digest"]
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 MASK = "***"
 TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~=-]{20,}")
 """A part of a path that no human being has named: some services put the key of a user there."""
 SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|bearer", re.IGNORECASE)
+
+
+COST = {"n": 2**14, "r": 8, "p": 1}
+"""Of one digest: 16 MB and about 40 ms, the parameters that RFC 7914 and OWASP give for interactive use. A run needs
+one for each server; who wants to guess a password needs one for each guess."""
 
 
 @runtime_checkable
@@ -101,6 +107,19 @@ def shown_address(address: str) -> str:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
     program, *arguments = _words(address) or [""]
     return f"{program} ({plural(len(arguments), 'argument')} not shown)" if arguments else program
+
+
+@cache
+def address_digest(server: str, address: str) -> str:
+    """A digest, 16 hexadecimal digits, of the whole address of a server: arguments, query and what may be secret in it.
+
+    It tells whether an address is another one, and gives away nothing of it: it is made by scrypt, whose work a list of
+    guesses would have to pay for every one of them, with what is shown of the server as the salt, so that no list made
+    for one server serves for another. The same address has the same digest in every run: replies of one run are taken
+    by another one only where they are equal.
+    """
+    salt = f"{server}\n{shown_address(address)}".encode("utf-8", "replace")
+    return hashlib.scrypt(address.encode("utf-8", "replace"), salt=salt, dklen=8, **COST).hex()
 
 
 def secrets_in_address(address: str) -> Iterator[str]:

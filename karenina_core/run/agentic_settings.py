@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import fields_dict
 
 from ..errors import ConfigError, Problem
-from ..model.config import EvaluationMode, VerificationConfig
+from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
 from ..model.question import Question
 from ..model.rubric import AgenticRubricTrait, Rubric
 from ..plugin.application import Karenina
+from ..plugin.model_ports import why_no_investigator
 from .workspace_sources import investigated_modes
 
 __all__ = [
     "UNTOUCHED",
     "check_agentic_parsing",
     "check_blind_judging",
+    "check_investigators",
     "judged_by_folder",
     "notes_on_agents",
 ]
@@ -45,6 +47,32 @@ def check_agentic_parsing(config: VerificationConfig, mode: EvaluationMode) -> N
         problems.append(Problem("agentic_parsing_trigger", what))
     if problems:
         raise ConfigError(problems)
+
+
+def check_investigators(
+    app: Karenina, config: VerificationConfig, mode: EvaluationMode, rubrics: Iterable[Rubric | None]
+) -> list[str]:
+    """Notes on the agentic traits that are skipped because their model cannot act as an agent.
+
+    Raises ConfigError where nothing would be left to score for what some judge judges.
+    """
+    traits = list({id(trait): trait for rubric in rubrics for trait in rubric or ()}.values())
+    notes, problems = [], []
+    for number, judge in enumerate(config.parsing_models if mode != "template_only" else ()):
+        unable: dict[str, list[str]] = {}
+        for trait in traits:
+            model = (trait.model_override or judge) if isinstance(trait, AgenticRubricTrait) else None
+            if isinstance(model, ModelConfig) and (reason := why_no_investigator(app, model)):
+                unable.setdefault(reason, []).append(repr(trait.name))
+        told = [f"agentic traits that are skipped: {', '.join(names)}: {reason}" for reason, names in unable.items()]
+        if mode == "rubric_only" and sum(map(len, unable.values())) == len(traits) > 0:
+            remedy = "nothing else is scored; use a model that can call tools, give the traits a model_override, or"
+            remedy = f"{remedy} leave them out (rubric_trait_names)"
+            problems += [Problem(f"parsing_models[{number}]", f"{line}; {remedy}") for line in told]
+        notes += told
+    if problems:
+        raise ConfigError(problems)
+    return list(dict.fromkeys(notes))
 
 
 def check_blind_judging(

@@ -197,7 +197,7 @@ class ReplayStore:
 def answer_of(result: VerificationResult) -> CachedAnswer | None:
     """The answer of a finished item, for other judges; None where there is none worth sharing."""
     generation = result.generation
-    if not generation.raw_llm_response:  # the messages of an agent that failed are no answer
+    if not generation.has_answer:  # the messages of an agent that failed are none
         return None
     answer_calls = {task: row for task, row in generation.usage_metadata.items() if task == PromptTask.GENERATION}
     return CachedAnswer(

@@ -111,7 +111,7 @@ def is_scorable(stored: StoredResult) -> bool:
     if not stands(stored, PASSING):
         return False
     row = read_back(stored)
-    return bool(row.generation.raw_llm_response) and (stored.outcome != "error" or row.rubric is not None)
+    return row.generation.has_answer and (stored.outcome != "error" or row.rubric is not None)
 
 
 def prior_items(prepared: Prepared, prior: Prior) -> Iterator[Item]:

@@ -84,7 +84,7 @@ class _Scan:
         if end.outcome != "error" or not stands(end, PASSING):
             return True
         stored = self.reader.result(end.task)
-        return stored is not None and bool(read_back(stored).generation.raw_llm_response)
+        return stored is not None and read_back(stored).generation.has_answer
 
     def _is_scored(self, question: str, end: Done) -> bool:
         if question not in self.rubrics or (stored := self.reader.result(end.task)) is None:

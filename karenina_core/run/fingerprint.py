@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from ..model.config import ModelConfig, VerificationConfig
 from ..model.convert import unstructure
 from ..model.question import Question
 from ..model.rubric import Rubric
+from ..plugin.code import LENGTH, code_digest, code_of, package_of
 from ..plugin.markers import is_neutral
 from ..ports.tool_servers import shown_address
 from .prepare import Prepared
@@ -41,10 +40,6 @@ NEUTRAL_OF_MODELS = frozenset(
     }
 )
 CORE = "karenina-core"
-LENGTH = 16
-"""Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
-
-
 SAYING = (
     *("karenina_instruct", "karenina_classify_error", "karenina_wrap_port", "karenina_wrap_agent"),
     *("karenina_wrap_embedder", "karenina_wrap_search_tool", "karenina_wrap_tool_server", "karenina_wrap_stage"),
@@ -149,14 +144,10 @@ def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:
     """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use, and
     those that stand in front of them."""
     app = prepared.app
-    infos = {info.name: info for info in app.plugins}
     for name in _used(prepared):
-        info = infos.get(name)
-        if info is not None and info.state == "active":
-            digest = code_digest(_package(app.module_of(name)))
-            yield name, {"distribution": info.distribution, "version": info.version, "digest": digest}
-    digest = code_digest(_package(__name__))
-    yield CORE, {"distribution": CORE, "version": _version(CORE), "digest": digest}
+        if (code := code_of(app, name)) is not None:
+            yield name, code
+    yield CORE, {"distribution": CORE, "version": _version(CORE), "digest": code_digest(package_of(__name__))}
 
 
 def _settings(prepared: Prepared, plugin: str) -> dict[str, Any]:
@@ -173,36 +164,6 @@ def _used(prepared: Prepared) -> set[str]:
         used |= {entry.plugin for entry in registry.values()}
     saying = (impl for hook in SAYING for impl in getattr(app.hooks, hook).get_hookimpls())
     return used | {impl.plugin_name for impl in saying if not is_neutral(impl.function)}
-
-
-def _package(module: str) -> str:
-    """The package that a module is in: `karenina_core` for `karenina_core.run.fingerprint`."""
-    return module.partition(".")[0]
-
-
-@cache
-def code_digest(package: str) -> str:
-    """The digest of all Python files of a package, or of a module; empty where there are none to read."""
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None:
-        return ""
-    hashed = hashlib.sha256()
-    for file in sorted(_files(spec.submodule_search_locations, spec.origin)):
-        hashed.update(f"{file.name}\0".encode())
-        hashed.update(file.read_bytes())
-    return hashed.hexdigest()[:LENGTH]
-
-
-def _files(folders: Iterable[str] | None, origin: str | None) -> Iterator[Path]:
-    if folders is None:
-        if origin and Path(origin).is_file():
-            yield Path(origin)
-        return
-    for folder in folders:
-        yield from Path(folder).rglob("*.py")
 
 
 def _version(distribution: str) -> str:

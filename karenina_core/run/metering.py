@@ -9,6 +9,9 @@ from attrs import define, field
 
 from ..errors import ConfigError, Problem
 from ..model.config import ModelConfig
+from ..plugin.application import Karenina
+from ..plugin.code import code_behind
+from ..plugin.registry import Entry
 from ..ports.embedding import NamedEmbedder
 from ..ports.metered import CallStore, Lane, MeteredPort
 from ..ports.search import NamedSearch
@@ -37,6 +40,8 @@ class Metering:
     store: CallStore | None = None
     batching: Batching | None = None
     """Of models that are asked in batches; None where there is no place to keep what was sent."""
+    app: Karenina | None = None
+    """Whose plugins serve the calls; their code is part of what the replies are found by."""
     _ports: list[MeteredPort] = field(factory=list)
     _embedders: dict[tuple[str, str], MeteredPort] = field(factory=dict)
 
@@ -44,7 +49,10 @@ class Metering:
         """The ports of a model, metered. Where calls are answered without the provider, they wait for no place."""
         asked = any(port.capabilities.needs_provider for port in ports.values())
         lane = self._lane(model) if asked else None
-        metered = {name: MeteredPort(port, model, lane, self.store) for name, port in ports.items()}
+        adapters = self.app.adapters if self.app is not None else None
+        entry = None if adapters is None else adapters[adapters.resolve_interface(model.interface).interface]
+        code = self._code(entry, "karenina_wrap_port")
+        metered = {name: MeteredPort(port, model, lane, self.store, code) for name, port in ports.items()}
         self._ports += metered.values()
         return metered
 
@@ -53,13 +61,21 @@ class Metering:
         name = embedder.name, embedder.model
         if name not in self._embedders:
             model = ModelConfig(model_name=embedder.model, interface=EMBEDDER.format(embedder.name), max_tokens=WRITTEN)
-            self._embedders[name] = MeteredPort(embedder, model, self._lane(model), self.store)
+            entry = self.app.embedders.get(embedder.name) if self.app is not None else None
+            code = self._code(entry, "karenina_wrap_embedder")
+            self._embedders[name] = MeteredPort(embedder, model, self._lane(model), self.store, code)
             self._ports.append(self._embedders[name])
         return self._embedders[name]
 
     def of_search(self, tool: NamedSearch) -> MeteredPort:
         """A search tool: what it finds is kept. It waits for no place, and nobody says what it costs."""
-        return MeteredPort(tool, ModelConfig(model_name=tool.name, interface=SEARCH), store=self.store)
+        entry = self.app.search_tools.get(tool.name) if self.app is not None else None
+        code = self._code(entry, "karenina_wrap_search_tool")
+        return MeteredPort(tool, ModelConfig(model_name=tool.name, interface=SEARCH), None, self.store, code)
+
+    def _code(self, entry: Entry[Any] | None, hook: str) -> str:
+        """Of the plugin that serves the calls."""
+        return "" if self.app is None or entry is None else code_behind(self.app, entry.plugin, hook)
 
     def _lane(self, model: ModelConfig) -> Lane | None:
         """Raises ConfigError."""

@@ -19,7 +19,7 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
-from .agentic_settings import check_agentic_parsing, check_blind_judging, notes_on_agents
+from .agentic_settings import check_agentic_parsing, check_blind_judging, check_investigators, notes_on_agents
 from .answers import ReplayStore
 from .budget import check_limits
 from .models import check_models, has_tools
@@ -176,6 +176,7 @@ def prepare(
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
     of_workspaces += check_blind_judging(app, config, questions, rubrics)
+    of_models += check_investigators(app, config, mode, rubrics.values())
     prepared = Prepared(
         app=app,
         benchmark=benchmark,

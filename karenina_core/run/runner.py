@@ -273,7 +273,7 @@ async def execute(
         raise ConfigError([Problem("workspace_output_mode", what)])
     gateway = Gateway(uncrowded(config))
     batching = Batching(gateway)
-    metering = Metering(lanes=gateway, batching=batching if destination.run_dir is not None else None)
+    metering = Metering(lanes=gateway, batching=batching if destination.run_dir is not None else None, app=app)
     async with (
         opened_sources(destination.reuse, destination.run_dir) as sources,
         open_models(app, config, config.answering_models, "answering", metering) as answerers,

@@ -20,7 +20,13 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..ports.client import CallRecord, Model, ModelClient
 from ..ports.metered import ItemCalls, current_item
-from .agentic_settings import UNTOUCHED, check_agentic_parsing, check_blind_judging, judged_by_folder
+from .agentic_settings import (
+    UNTOUCHED,
+    check_agentic_parsing,
+    check_blind_judging,
+    check_investigators,
+    judged_by_folder,
+)
 from .budget import check_limits
 from .gateway import Gateway
 from .metering import Metering
@@ -168,6 +174,7 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     rubrics = [rubric if mode != "template_only" else None]
     check_stages(orchestrator, config, app, rubrics)
     check_overrides(app, rubrics, config)
+    check_investigators(app, config, mode, rubrics)
     check_limits(app, config, [model for _, model in overrides(rubrics)])
     return orchestrator
 

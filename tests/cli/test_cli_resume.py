@@ -24,7 +24,7 @@ from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig
 from karenina_core.cli.exits import Interrupted
 from karenina_core.cli.progress import Progress
 from karenina_core.cli.running import carried_out
-from karenina_core.run.fingerprint import code_digest
+from karenina_core.plugin.code import code_digest
 from karenina_core.run.standing import Standing, standing
 from karenina_core.testing import Reply, ScriptedServer
 

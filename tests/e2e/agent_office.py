@@ -147,7 +147,9 @@ def scores(request: ServedRequest) -> Any:
 
 
 def approves_in_words(request: ServedRequest) -> Any:
-    """An investigator that looks at nothing."""
+    """An investigator that takes one look and asks no more."""
+    if turn_of(request) == 0:
+        return calling(0, ("list_files", {}))
     return Reply("All is right: 42 EUR.", usage=(5, 1))
 
 

@@ -57,25 +57,28 @@ def run(office: Any, place: Any, app: Karenina, kind: str, **fields: Any) -> tup
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_limit_that_is_reached_ends_the_answer_and_is_no_error(
-    limit: str, office: Any, place: Any, app: Karenina
-) -> None:
+def test_a_limit_that_is_reached_ends_the_answer(limit: str, office: Any, place: Any, app: Karenina) -> None:
+    """Those of the model are a wrong answer, and judged as far as they go; what the user grants is an error."""
     setting, too_little, _ = LIMITS[limit]
     result, asked = run(office, place, app, "slow" if limit == "time" else limit, **{setting: too_little})
-    assert str(result.outcome) == "auto_failed(RecursionLimitAutoFail)"
-    assert result.metadata.error is None
-    answer = result.generation
-    assert answer.recursion_limit_reached
+    answer, kind = result.generation, {"time": "timeout", "tokens": "budget", "cost": "budget"}.get(limit)
     assert (answer.agent_metrics["limit"], answer.agent_metrics["limit_reached"]) == (limit, True)
-    (reason,) = [effect.reason for effect in result.ledger if effect.stage == "RecursionLimitAutoFail"]
-    assert limit.replace("_", " ") in reason
+    assert answer.recursion_limit_reached == (kind is None)
+    if kind is None:
+        assert str(result.outcome) == "auto_failed(RecursionLimitAutoFail)"
+        assert result.metadata.error is None
+        (reason,) = [effect.reason for effect in result.ledger if effect.stage == "RecursionLimitAutoFail"]
+        assert limit.replace("_", " ") in reason
+        assert result.rubric.trait_states["saved"]["state"] == "ok"
+    else:
+        assert str(result.outcome) == f"error({kind})"
+        assert f"raise {setting}" in result.metadata.error
     usage = answer.usage_metadata["generation"]
     if limit != "time":
         assert asked == answer.agent_metrics["iterations"] == 3
         assert (usage["input_tokens"], usage["output_tokens"]) == (30, 6)
     assert answer.usage_unavailable == (limit == "time")  # the call that was given up has a price that nobody told
     assert answer.trace_messages[0]["tool_calls"]
-    assert result.rubric.trait_states["saved"]["state"] == "ok"  # what was left is judged all the same
     assert place.clean()
 
 

@@ -14,7 +14,7 @@ from attrs import define, evolve
 
 from karenina_core import AgenticRubricTrait, Benchmark, ModelConfig, Question, Rubric, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError
-from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import own_agent
@@ -79,6 +79,14 @@ def done(text: str = "The total is 42 EUR.") -> AgentResult:
     return AgentResult(
         final_response=text, trace_messages=(Message.assistant(text),), usage=UsageMetadata(5, 1, 6, 1.0)
     )
+
+
+def looked() -> AgentResult:
+    """The same of an agent that has read a file before it reports."""
+    calling = Message.assistant("", tool_calls=[ToolUseBlock("c", "read", {"path": "sales.csv"})])
+    report = done()
+    trace = (calling, Message.tool_result("c", "Lyon,30"), *report.trace_messages)
+    return evolve(report, trace_messages=trace, turns=2)
 
 
 def benchmark(root: Path, *traits: AgenticRubricTrait, path: str | None = "shop") -> Benchmark:
@@ -163,7 +171,8 @@ class Able(Reader):
 
 @pytest.mark.parametrize("traits", [(TRAIT,), ()])
 def test_who_can_investigate_is_judged_behind_the_middleware(traits: Any, tmp_path: Path) -> None:
-    bench, config = benchmark(tmp_path, *traits), config_of(*([] if traits else ["agentic_parsing"]))
+    features = [] if traits else ["agentic_parsing"]
+    bench, config = benchmark(tmp_path, *traits), config_of(*features, agentic_judge_context="trace_only")
     able, unable = (AdapterSpec(interface="own", llm_factory=factory) for factory in (Able, Reader))
     for spec, middleware, is_able in ((unable, (), False), (unable, (Shim(True),), True)):
         _check(bench, config, [spec, *middleware], is_able=is_able)
@@ -172,8 +181,10 @@ def test_who_can_investigate_is_judged_behind_the_middleware(traits: Any, tmp_pa
 
 
 def _check(bench: Benchmark, config: VerificationConfig, plugins: Sequence[Any], *, is_able: bool) -> None:
-    if is_able:
-        assert run(bench, config, *plugins).metadata.error is None
+    if is_able or bench.rubric:
+        result = run(bench, config, *plugins)
+        assert result.metadata.error is None
+        assert not bench.rubric or (result.rubric.trait_states["tidy"]["state"] == "ok") == is_able
         return
     with pytest.raises(ConfigError, match="cannot work with tools, so that it cannot investigate"):
         run(bench, config, *plugins)
@@ -231,7 +242,9 @@ def test_an_agent_of_its_own_is_recorded_and_replayed_without_it(features: Seque
     def work(task: str, messages: Any, config: AgentConfig) -> AgentResult:
         asked.append(task)
         assert str(config.workspace_path) in "".join(message.text for message in messages) or task == "generation"
-        return evolve(done(), turns=3, limit="turns" if task == "generation" and not features else None)
+        if task == "generation":
+            return evolve(done(), turns=3, limit=None if features else "turns")
+        return looked()
 
     bench = benchmark(tmp_path / "root", *([] if features else [TRAIT]))
     config, file = config_of(*features), str(tmp_path / "calls.jsonl")

@@ -14,7 +14,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.model.config import ManualAnswer, ModelConfig
 from karenina_core.model.manual import load_manual_traces
 
-TEXT = st.text(min_size=1).filter(str.strip)
+KEY = st.text(min_size=1).filter(str.strip)
+TEXT = st.text() | st.just("")
 VALUE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -55,7 +56,7 @@ def test_fields_that_are_null_are_none_and_fields_without_content_are_kept(tmp_p
     assert found["b"].fields == {}
 
 
-@given(answers=st.dictionaries(TEXT, TEXT | st.tuples(TEXT, FIELDS), min_size=1, max_size=4))
+@given(answers=st.dictionaries(KEY, TEXT | st.tuples(TEXT, FIELDS), min_size=1, max_size=4))
 def test_what_was_written_is_read(answers: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     data = {key: {"answer": e[0], "fields": e[1]} if isinstance(e, tuple) else e for key, e in answers.items()}
     path = written(tmp_path_factory.mktemp("answers"), json.dumps(data))
@@ -68,14 +69,11 @@ def test_what_was_written_is_read(answers: dict[str, Any], tmp_path_factory: pyt
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('""', "the answer is empty"),
-        ('" \\n"', "the answer is empty"),
         ("7", "write "),
         ("null", "write "),
         ('["x"]', "write "),
         ("{}", "the answer must be a text; write "),
         ('{"answer": 7}', "the answer must be a text; write "),
-        ('{"answer": " "}', "the answer is empty"),
         ('{"answer": "x", "fields": ["a"]}', "fields must be an object"),
         ('{"answer": "x", "fields": "a"}', "fields must be an object"),
         ('{"answer": "x", "feilds": {}}', "unknown key 'feilds' (did you mean 'fields'?)"),
@@ -91,7 +89,7 @@ def test_a_mistake_names_the_file_the_key_and_what_to_write(entry: str, message:
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"a": "", "b": 1, "c": "x", "c": "y", " ": "x"}')
+    path = written(tmp_path, '{"a": null, "b": 1, "c": "x", "c": "y", " ": "x"}')
     found = problems(path)
     assert [line.partition(": ")[2].partition(": ")[0] for line in found] == ["'c'", "'a'", "'b'", "' '"]
     assert "more than once" in found[0]
@@ -124,5 +122,18 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_long_key_is_shortened_in_messages(tmp_path: Path) -> None:
-    found = problems(written(tmp_path, json.dumps({"why " * 100: ""})))
-    assert len(found[0]) < len(str(tmp_path)) + 150
+    found = problems(written(tmp_path, json.dumps({"why " * 100: 1})))
+    assert len(found[0]) < len(str(tmp_path)) + 160
+
+
+def test_an_empty_answer_is_one(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"a": "", "b": {"answer": " ", "fields": {"x": 1}}}')
+    expected = {"a": ManualAnswer(""), "b": ManualAnswer(" ", {"x": 1})}
+    assert load_manual_traces(path) == expected
+    assert ModelConfig(interface="manual", manual_traces=expected).manual_traces == expected
+
+
+def test_from_python_too_every_answer_that_is_none_is_named() -> None:
+    with pytest.raises(ConfigError) as failed:
+        ModelConfig(interface="manual", manual_traces={"a": 1, "b": {"answer": "x", "feilds": {}}, "c": "", "d": {}})
+    assert [str(problem).split()[1] for problem in failed.value.problems] == ["'a'", "'b'", "'d'"]

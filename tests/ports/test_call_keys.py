@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import asdict
+from attrs import asdict, evolve, fields
 
 from karenina_core import ModelConfig
 from karenina_core.model.identity import ModelIdentity, TaskIdentity, canonical_json
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
-from karenina_core.ports.calls import Request, llm_to
+from karenina_core.ports.calls import EmbeddingRequest, Request, SearchRequest, llm_to
 from karenina_core.ports.values import AgentConfig, CallContext, LLMResponse, OutputFormat, Tool
 
 MODEL = ModelConfig(
@@ -40,9 +42,40 @@ REQUESTS = [
 def test_the_key_is_the_digest_of_all_fields(request_: Request) -> None:
     facts = asdict(request_)
     assert request_.key == hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()
-    told = f"{request_.key}\n2\nq1"
-    assert request_.key_of("q1", "2") == hashlib.sha256(told.encode("ascii")).hexdigest()
-    assert len({request_.key_of(question, version) for question in ("q1", "q2") for version in ("1", "2")}) == 4
+    told = f"{request_.key}\n2\nq1\ncode"
+    assert request_.key_of("q1", "2", "code") == hashlib.sha256(told.encode("ascii")).hexdigest()
+    each = product(("q1", "q2"), ("1", "2"), ("", "code", "other code"))
+    assert len({request_.key_of(*facts) for facts in each}) == 12
+
+
+AGENT = AgentConfig(
+    max_turns=3, max_tool_calls=3, max_total_tokens=3, max_cost_usd=3.0, max_repeated_calls=3, timeout=3
+)
+CHANGED = {**{limit.name: 4 for limit in fields(AgentConfig)}, "system_prompt": "s", "extra": {"a": 1}}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGED.keys() - {"workspace_path"}))
+def test_every_limit_of_an_agent_is_part_of_its_call(name: str) -> None:
+    first, other = (
+        Request.of_agent(MODEL, MESSAGES, [TOOL], config, CONTEXT)
+        for config in (AGENT, evolve(AGENT, **{name: CHANGED[name]}))
+    )
+    assert first.key != other.key
+    assert first.key == Request.of_agent(MODEL, MESSAGES, [TOOL], evolve(AGENT), CONTEXT).key
+
+
+def test_the_folder_of_an_agent_is_no_part_of_its_call(tmp_path: Path) -> None:
+    asked = [
+        Request.of_agent(MODEL, [Message.user(f"Look into {path}.")], [], evolve(AGENT, workspace_path=path), CONTEXT)
+        for path in (tmp_path / "a", tmp_path / "b")
+    ]
+    assert asked[0].key == asked[1].key
+
+
+@pytest.mark.parametrize("kept", [EmbeddingRequest("e", "m", ("a",)), SearchRequest("s", "a")], ids=lambda r: r.kind)
+def test_the_code_that_serves_a_service_is_part_of_what_its_replies_are_found_by(kept: Any) -> None:
+    assert len({kept.key_of("q1", "1", code) for code in ("", "code", "other code")}) == 3
+    assert kept.key_of("q1", "1", "code") == kept.key_of("q2", "2", "code")
 
 
 @pytest.mark.parametrize("value", [USAGE, UsageMetadata(), MODEL.identity, ModelIdentity("i", "m")], ids=repr)

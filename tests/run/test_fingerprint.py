@@ -13,7 +13,8 @@ from attrs import evolve
 from karenina_core import LLMRubricTrait, ModelConfig, Rubric, hookimpl, neutral
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin import hookspecs
-from karenina_core.run.fingerprint import code_digest, differences, fingerprint
+from karenina_core.plugin.code import code_digest
+from karenina_core.run.fingerprint import differences, fingerprint
 
 Make = Callable[..., Any]
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from attrs import frozen
 
 from karenina_core.errors import AgentResponseError
+from karenina_core.model.message import ToolResultBlock
 from karenina_core.pipeline.trace import render_trace
+from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.client import ModelClient
-from karenina_core.ports.values import Limit, Tool
+from karenina_core.ports.values import AgentResult, Limit, Tool
 
 from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
@@ -80,10 +82,13 @@ class Investigation:
     turns: int = 0
     limit: Limit | None = None
     """What ended the work before the agent did; then there is no report to rely on."""
+    unexamined: str = ""
+    """Why what it says rests on nothing that it has seen, or is not all of it; empty where there is no reason to."""
 
 
 async def investigated(model: ModelClient, assignment: Assignment, material: Material) -> Investigation:
-    """Let an agent do its work on a copy of the workspace.
+    """Let an agent do its work on a copy of the workspace. Where it is given files in place of the trace itself, a tool
+    has to have shown it something: else its report is about nothing that it has read.
 
     Raises PortError where the model cannot be reached or says nothing, OSError and WorkspaceError where the workspace
     cannot be copied.
@@ -106,7 +111,23 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
     trace = result.raw_trace or render_trace(result.trace_messages) or result.final_response
     if not trace.strip() and result.limit is None:
         raise AgentResponseError("the agent said nothing")
-    return Investigation(trace=trace, report=result.final_response, turns=result.turns, limit=result.limit)
+    has_to_look = file is not None or (workspace is not None and not with_trace)
+    return Investigation(
+        trace=trace,
+        report=result.final_response,
+        turns=result.turns,
+        limit=result.limit,
+        unexamined=_unexamined(result, model, has_to_look=has_to_look),
+    )
+
+
+def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool) -> str:
+    if TRUNCATED in result.flags:
+        return f"the report was cut off: it is longer than max_tokens of the model ({model.config.max_tokens})"
+    blocks = (block for message in result.trace_messages for block in message.content)
+    if has_to_look and not any(isinstance(block, ToolResultBlock) and not block.is_error for block in blocks):
+        return "the agent was to look into files, and no tool has shown it anything"
+    return ""
 
 
 def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
-from karenina_core import TraitScore
-from karenina_core.errors import FillError, KareninaError, ParseError, WorkspaceError, one_line
+from karenina_core import Karenina, ModelConfig, TraitScore
+from karenina_core.errors import ContractError, FillError, KareninaError, ParseError, WorkspaceError, one_line
 from karenina_core.log import get_logger
 from karenina_core.model.template_kind import read_record, record_schema
 from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
 from karenina_core.pipeline.asking import closed_object
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.scoring import read_score, score_schema
+from karenina_core.plugin.application import current
 from karenina_core.ports.client import ModelClient
 from karenina_core.prompts import PromptTask
 
@@ -58,11 +60,29 @@ def exported(trait: AgenticRubricTrait, score: TraitScore) -> Any:
 
 
 class AgenticTraitEvaluator:
-    """Evaluates agentic traits with one model: it investigates as an agent, then its record is read for a score."""
+    """Evaluates agentic traits with one model: it investigates as an agent, then its record is read for a score.
 
-    def __init__(self, model: ModelClient) -> None:
-        """`model` has to be able to use tools (`can_use_tools`)."""
-        self.model = model
+    score, trace = await AgenticTraitEvaluator(ModelConfig(...)).evaluate_trait(trait, question, response)
+    """
+
+    def __init__(self, model: ModelClient | ModelConfig, app: Karenina | None = None) -> None:
+        """A model of a run, or the configuration of one, which is then opened for each call of `evaluate_trait` and
+        `run_extraction`; the other methods need a model that is open. It has to be able to use tools."""
+        self.given, self.app = model, app
+
+    @property
+    def model(self) -> ModelClient:
+        if isinstance(self.given, ModelConfig):
+            raise ContractError("this evaluator has no open model: use evaluate_trait or run_extraction")
+        return self.given
+
+    @asynccontextmanager
+    async def _opened(self, question: str = "") -> AsyncIterator[AgenticTraitEvaluator]:
+        if not isinstance(self.given, ModelConfig):
+            yield self
+            return
+        async with current(self.app).client(self.given, question) as client:
+            yield AgenticTraitEvaluator(client)
 
     async def evaluate_trait(
         self,
@@ -76,10 +96,12 @@ class AgenticTraitEvaluator:
         could be read from it, or it was cut short by a limit.
 
         The score of a template kind is `{field: value}`; of a literal trait it is the position of the class, -1 for a
-        text that is none. Failures are logged as warnings and raise nothing.
+        text that is none. Failures are logged as warnings and raise nothing, but for a configuration that names no
+        model which can be opened (KareninaError).
         """
         material = Material(question=question, response=response, workspace=workspace, trace_file=trace_file)
-        finding = await self.find(trait, material)
+        async with self._opened(question) as evaluator:
+            finding = await evaluator.find(trait, material)
         return exported(trait, finding.score), finding.trace
 
     async def run_extraction(self, trait: AgenticRubricTrait, trace: str) -> Any:
@@ -87,7 +109,8 @@ class AgenticTraitEvaluator:
 
         Raises ParseError where the replies hold no score, PortError where the model cannot be reached.
         """
-        return exported(trait, await self.extract(trait, trace))
+        async with self._opened() as evaluator:
+            return exported(trait, await evaluator.extract(trait, trace))
 
     async def find(self, trait: AgenticRubricTrait, material: Material) -> Finding:
         """What becomes of one trait, with the reason where there is no score. Never raises for a failure."""
@@ -108,6 +131,9 @@ class AgenticTraitEvaluator:
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("an investigation was cut short", **where, limit=investigation.limit)
             return Finding(score=TraitScore(state="error", reason=reason, details=details), trace=investigation.trace)
+        if investigation.unexamined:
+            score = TraitScore(state="error", reason=investigation.unexamined, details=details)
+            return Finding(score=score, trace=investigation.trace)
         try:
             score = await self.extract(trait, investigation.trace, details)
         except BaseException as error:  # the same

@@ -19,18 +19,19 @@ from karenina_core import (
     feature,
     hookimpl,
 )
-from karenina_core.errors import AgentExecutionError, AgentResponseError, KareninaError, PortError, Problem
+from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind, KareninaError, PortError, Problem
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.plugin.model_ports import why_no_investigator
 from karenina_core.ports.structured import json_objects
+from karenina_core.ports.values import Limit
 from karenina_core.prompts import PromptTask
 from karenina_core.templates.handle import FilledTemplate, TemplateHandle
 
 from .agents import WITH_TRACE, WITH_WORKSPACE, Assignment, Investigation, Material, cut_short, investigated, with_own
 from .decision import MALFORMED, decide
 from .folders import WrittenTrace, kept_at, written_trace
-from .investigators import why_not
 from .prompts import FILLING, filling_text, verification_system
 
 FEATURE = "agentic_parsing"
@@ -82,7 +83,7 @@ class AgenticParseTemplate(Stage):
             yield from app.adapters.unable_judges(config.parsing_models, PromptTask.AGENTIC_PARSING_DECISION, remedy)
         task = PromptTask.AGENTIC_PARSING_INVESTIGATION
         for number, model in enumerate(config.parsing_models):
-            if reason := why_not(app, model, task):
+            if reason := why_no_investigator(app, model, task):
                 told = f"{reason}; use a model that can call tools, or switch agentic_parsing off"
                 yield Problem(f"parsing_models[{number}]", told)
 
@@ -144,7 +145,10 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
         told = cut_short(
             found.limit, context.parsing, turns="agentic_parsing_max_turns", time="agentic_parsing_timeout"
         )
-        raise AgentExecutionError(told, limit_reached=found.limit != "time")
+        kinds: dict[Limit, ErrorKind] = {"time": "timeout", "tokens": "budget", "cost": "budget"}
+        raise AgentExecutionError(told, limit_reached=found.limit != "time", kind=kinds.get(found.limit, "agent"))
+    if found.unexamined:
+        raise AgentResponseError(found.unexamined)
     return await _filled(context, handle, found)
 
 

@@ -17,7 +17,9 @@ from karenina_core.pipeline.presence import ABSENT, presence_of, undecided
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.pipeline.traits import TraitCase
 
-__all__ = ["Known", "known_of"]
+__all__ = ["EMPTY_ANSWER", "Known", "known_of"]
+
+EMPTY_ANSWER = "the answer is empty"
 
 
 @frozen(kw_only=True)
@@ -38,6 +40,8 @@ async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricT
     dynamic = [trait for trait in traits if rubric is not None and trait.name in rubric.dynamic]
     if not dynamic:
         return Known(decided={})
+    if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
+        return Known(decided={trait.name: TraitScore(state="skipped", reason=EMPTY_ANSWER) for trait in dynamic})
     if context.get_result_field("rubric_evaluation_performed", False):
         return Known(decided=_as_found(context, dynamic))
     given = _given(context)

@@ -26,7 +26,7 @@ from karenina_core.pipeline.stage import with_traits
 from .agents import WITH_TRACE, Material
 from .evaluator import Finding, exported
 from .folders import kept_at, written_trace
-from .investigators import investigators, unsupported
+from .investigators import investigators, misnamed
 from .presence import Known, known_of
 from .strategies import Case, individual, shared
 
@@ -61,7 +61,7 @@ class AgenticRubricEvaluation(Stage):
     def check_traits(
         self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
     ) -> Iterable[Problem]:
-        return unsupported([trait for trait in traits if isinstance(trait, AgenticRubricTrait)], config, app)
+        return misnamed(trait for trait in traits if isinstance(trait, AgenticRubricTrait))
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -127,11 +127,11 @@ def _keep(
     findings: Mapping[str, Finding],
     presence: Known,
 ) -> None:
-    investigated = [trait for trait in traits if findings[trait.name].score.state != "skipped"]
+    wanted = [t for t in traits if t.name not in presence.decided or presence.decided[t.name].state != "skipped"]
     scores: dict[str, Any] = {}
-    for trait in investigated:
+    for trait in wanted:
         scores |= _entries(trait, findings[trait.name])
-    traces = {trait.name: findings[trait.name].trace for trait in investigated}
+    traces = {trait.name: findings[trait.name].trace for trait in wanted}
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED, True)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_SCORES, scores)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_INVESTIGATION_TRACES, traces)
@@ -141,11 +141,11 @@ def _keep(
         context.extend_result_field("dynamic_rubric_promoted_traits", presence.promoted)
         skipped = {name: presence.decided[name].reason for name in presence.skipped}
         context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
-    failed = {t.name: findings[t.name].score.reason for t in investigated if findings[t.name].score.state != "ok"}
+    failed = {t.name: findings[t.name].score.reason for t in wanted if findings[t.name].score.state != "ok"}
     if failed:
         told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-        context.warn(f"{len(failed)} of {len(investigated)} agentic traits have no score ({told:.1000})")
-    context.note(f"{len(investigated) - len(failed)} of {len(traits)} agentic traits have a score")
+        context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({told:.1000})")
+    context.note(f"{len(wanted) - len(failed)} of {len(traits)} agentic traits have a score")
 
 
 def _entries(trait: AgenticRubricTrait, finding: Finding) -> dict[str, Any]:

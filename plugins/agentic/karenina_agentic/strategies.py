@@ -15,6 +15,7 @@ from karenina_core.model.traits import AgenticRubricTrait
 from .agents import WITH_TRACE, WITH_WORKSPACE, Material
 from .evaluator import Finding, failed
 from .investigators import Investigator
+from .presence import EMPTY_ANSWER
 
 __all__ = ["Case", "individual", "shared"]
 
@@ -42,8 +43,8 @@ async def individual(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findin
     """Every trait with an agent of its own."""
 
     async def one(trait: AgenticRubricTrait) -> Finding:
-        if reason := _unable(case, trait):
-            return Finding(score=TraitScore(state="error", reason=reason))
+        if (unable := _unable(case, trait)) is not None:
+            return Finding(score=unable)
         evaluator = case.investigators[trait.name].evaluator
         assert evaluator is not None  # or there is a reason
         return await case.in_turn(lambda: evaluator.find(trait, case.material))
@@ -58,7 +59,7 @@ async def shared(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findings:
     Traits that are to be investigated by different models are evaluated one by one, and so are those whose shared
     investigation failed.
     """
-    able = [trait for trait in traits if not _unable(case, trait)]
+    able = [trait for trait in traits if _unable(case, trait) is None]
     findings = await individual(case, [trait for trait in traits if trait not in able])
     if len({case.investigators[trait.name].identity for trait in able}) > 1:
         case.context.warn("agentic traits name different models, so that each is investigated on its own")
@@ -92,16 +93,16 @@ async def _group(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findings:
     return {trait.name: finding for trait, finding in zip(traits, found, strict=True)}
 
 
-def _unable(case: Case, trait: AgenticRubricTrait) -> str:
-    """Why a trait cannot be investigated at all."""
+def _unable(case: Case, trait: AgenticRubricTrait) -> TraitScore | None:
+    """What becomes of a trait that cannot be investigated at all; None for any other."""
     investigator = case.investigators[trait.name]
     if investigator.evaluator is None:
-        return investigator.why_not
+        return TraitScore(state="skipped" if investigator.skipped else "error", reason=investigator.why_not)
     if trait.context_mode == "workspace_only" and case.material.workspace is None:
-        return "there is no workspace to investigate"
+        return TraitScore(state="error", reason="there is no workspace to investigate")
     if trait.context_mode == "trace_only" and not case.material.response.strip():
-        return "there is no trace to investigate"
-    return ""
+        return TraitScore(state="skipped", reason=EMPTY_ANSWER)
+    return None
 
 
 def _tell_of_union(case: Case, traits: Sequence[AgenticRubricTrait]) -> None:

@@ -23,6 +23,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.ports.client import CallRecord, ModelClient
 from karenina_core.ports.values import LLMResponse, PortCapabilities
@@ -35,6 +36,8 @@ ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "se
 ANSWER = "I wrote the totals to totals.csv."
 QUESTION = "What do the sales add up to?"
 Says = Callable[[ServedRequest, bool], Any]
+LOOK = Reply(tool_calls=[ToolUseBlock("look", "list_files", {})])
+"""What an investigator does first that has tools, unless a test says otherwise."""
 
 
 @define(eq=False)
@@ -48,6 +51,13 @@ class Told:
 
     def __call__(self, request: ServedRequest) -> Any:
         is_extraction = "record of an investigation" in request.text
+        if (
+            not is_extraction
+            and not callable(self.investigates)
+            and request.body.get("tools")
+            and request.messages[-1]["role"] != "tool"
+        ):
+            return LOOK
         self.requests.append(("extraction" if is_extraction else "investigation", request))
         said = self.scores if is_extraction else self.investigates
         said = said(request) if callable(said) else said

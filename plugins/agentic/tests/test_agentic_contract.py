@@ -146,7 +146,7 @@ def test_the_form_of_a_template_kind_is_filled_in_by_the_descriptions_of_its_fie
 
 FAILURES: dict[str, tuple[Any, Any, bool, str]] = {
     "the investigation fails": (Reply.error(400), {"result": True}, False, "error"),
-    "the agent says nothing": ("", {"result": True}, False, "error"),
+    "the agent says nothing": (lambda _: "", {"result": True}, False, "error"),
     "a limit ends it": (Reply(tool_calls=[ToolUseBlock("c", "list_files", {})]), {"result": True}, True, "error"),
     "the extraction fails": ("I looked.", Reply.error(400), True, "error"),
     "there is no object": ("I looked.", "I cannot say.", True, "error"),
@@ -262,9 +262,10 @@ def test_one_file_is_written_for_all_traits_and_any_of_them_keeps_it(
 ) -> None:
     there: set[str] = set()
 
-    def looks(_: Any) -> str:
+    def looks(request: Any) -> Any:
         there.update(path.name for path in (workspace / ".karenina" / "traces").iterdir())
-        return "Fine."
+        looked = request.messages[-1]["role"] == "tool"
+        return "Fine." if looked else Reply(tool_calls=[ToolUseBlock("c", "list_files", {})])
 
     traits = [
         trait("filed", materialize_trace=True),

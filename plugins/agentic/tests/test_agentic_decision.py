@@ -16,6 +16,7 @@ from karenina_core import ModelConfig, Question, VerificationConfig, Verificatio
 from karenina_core.errors import ConfigError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.convert import structure, unstructure
+from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.testing.fakes import example_of
@@ -32,6 +33,7 @@ FACT = {"name": "fact", "type": "str", "description": "What it is", "ground_trut
 TEMPLATE = json.dumps({"class_name": "Answer", "fields": [{**FACT, "verify_with": {"type": "ExactMatch"}}]})
 MESSAGE = "FINAL-MESSAGE: see results.txt."
 DIRECT: dict[str, Any] = {"reasoning": "fact: it is given.", "sufficient": True, "answer": {"fact": EXPECTED}}
+LOOK = Reply(tool_calls=[ToolUseBlock("look", "list_files", {})])
 LACKING: dict[str, Any] = {"reasoning": "fact: only a file is named.", "sufficient": False, "answer": None}
 
 
@@ -52,6 +54,8 @@ class Judge:
         if "take values over from the report" in request.text:
             self.extractions.append(request)
             return json.dumps({"fact": EXPECTED})
+        if request.body.get("tools") and request.messages[-1]["role"] != "tool":
+            return LOOK
         self.investigations.append(request)
         return "It stands in results.txt."
 

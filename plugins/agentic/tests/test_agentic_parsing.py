@@ -25,6 +25,7 @@ from karenina_core.testing.replies import ServedRequest
 
 TRACE = "SECRET-TRACE: it is 42."
 REPORT = 'The file says 42.\n{"fact": "42", "_unanswered_fields": []}'
+LOOK = Reply(tool_calls=[ToolUseBlock("look", "list_files", {})])
 
 
 @define(eq=False)
@@ -36,6 +37,13 @@ class Judge:
 
     def __call__(self, request: ServedRequest) -> Any:
         extracting = "take values over from the report" in request.text
+        if (
+            not extracting
+            and not callable(self.report)
+            and request.body.get("tools")
+            and request.messages[-1]["role"] != "tool"
+        ):
+            return LOOK
         (self.extractions if extracting else self.investigations).append(request)
         said = self.fills if extracting else self.report
         said = said(request) if callable(said) else said
@@ -294,3 +302,51 @@ def test_the_judge_is_shown_the_report_and_not_the_way_to_it(workspace: Path) ->
     assert "The file says 42." in shown.text
     assert "First I look around." not in shown.text
     assert "totals.csv" not in shown.text
+
+
+# What was not examined is not judged
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"agentic_judge_context": "trace_only", "agentic_parsing_materialize_trace": True},
+        {"agentic_judge_context": "trace_and_workspace", "agentic_parsing_materialize_trace": True},
+        {"agentic_judge_context": "workspace_only"},
+    ],
+    ids=str,
+)
+def test_a_report_of_an_agent_that_has_read_nothing_fills_in_no_template(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    judge = Judge(report=lambda _: "The full agent trace is saved to: .karenina/traces/trace_q1.txt")
+    with pytest.raises(AgentResponseError, match="no tool has shown it anything") as failed:
+        parsed(judge, workspace=tmp_path, **config)
+    assert failed.value.kind == "agent"
+    assert judge.extractions == []
+
+
+def test_a_report_that_was_cut_off_fills_in_no_template() -> None:
+    judge = Judge(report=Reply('{"fact": "4', finish_reason="length"))
+    with pytest.raises(AgentResponseError, match="cut off") as failed:
+        parsed(judge, agentic_judge_context="trace_only")
+    assert failed.value.kind == "agent"
+    assert judge.extractions == []
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "kind"),
+    [
+        ({}, {"agentic_parsing_timeout": 0.2}, "timeout"),
+        ({"agent_max_total_tokens": 1}, {}, "budget"),
+        ({}, {"agentic_parsing_max_turns": 1}, "agent"),
+    ],
+)
+def test_a_limit_that_ends_the_investigation_is_an_error_of_its_kind(
+    model: Any, config: Any, kind: str, tmp_path: Path
+) -> None:
+    slow = kind == "timeout"
+    judge = Judge(report=lambda _: Reply(tool_calls=[ToolUseBlock("c", "list_files", {})], latency=2.0 if slow else 0))
+    with pytest.raises(AgentExecutionError) as failed:
+        parsed(judge, workspace=tmp_path, model=model, **config)
+    assert failed.value.kind == kind

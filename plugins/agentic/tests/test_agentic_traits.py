@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_agentic import AgenticTraitEvaluator, Material
 from pydantic import BaseModel, Field
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Rubric
+from karenina_core.errors import ContractError
 from karenina_core.model.message import ToolUseBlock
-from karenina_core.testing import Reply
+from karenina_core.testing import Reply, ScriptedServer, application
 
 TRACE = "SECRET-TRACE: I looked at the sales and wrote totals.csv."
 STRATEGIES = ("individual", "shared")
@@ -148,8 +151,9 @@ def test_a_trait_whose_model_cannot_investigate_is_passed_over(strategy: str, ev
     unable = trait("neat", model_override=ModelConfig(interface="manual", manual_traces={"q": "a"}))
     ran = evaluated([trait(), unable], told("Fine.", {"result": True}), agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": True, "neat": None}
-    assert (ran.traces["neat"], ran.states["neat"]) == (None, "error")
+    assert (ran.traces["neat"], ran.states["neat"]) == (None, "skipped")
     assert "manual" in ran.reason("neat")
+    assert any("neat: the interface 'manual' cannot investigate" in warning for warning in ran.context.warnings)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -550,10 +554,77 @@ def test_dynamic_traits_that_nobody_could_decide_on_are_errors(evaluated: Any, t
 
 
 @pytest.mark.parametrize("strategy", ["individual", "shared"])
-def test_a_trait_about_the_trace_of_an_empty_answer_is_an_error_and_nobody_is_asked(
-    strategy: str, evaluated: Any, told: Any
-) -> None:
+def test_a_trait_about_the_trace_of_an_empty_answer_is_skipped(strategy: str, evaluated: Any, told: Any) -> None:
     only = trait(context_mode="trace_only")
     ran = evaluated([only], told(scores={"result": True}), response=" \n", agentic_rubric_strategy=strategy)
-    assert (ran.states, ran.scores, ran.told.requests) == ({"right": "error"}, {"right": None}, [])
-    assert ran.reason("right") == "there is no trace to investigate"
+    assert (ran.states, ran.scores, ran.told.requests) == ({"right": "skipped"}, {"right": None}, [])
+    assert ran.reason("right") == "the answer is empty"
+
+
+# What was not examined is not judged
+
+
+def idle(_: Any) -> str:
+    return "The full agent trace is saved to: .karenina/traces/trace_q_1.txt"
+
+
+def reaching_out(request: Any) -> Any:
+    """Asks for a file that is not there, and reports all the same."""
+    if request.messages[-1]["role"] == "tool":
+        return "All is well."
+    return Reply(tool_calls=[ToolUseBlock("c", "read_file", {"path": "no/such.txt"})])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("investigates", [idle, reaching_out])
+@pytest.mark.parametrize(
+    "facts", [{"context_mode": "trace_only", "materialize_trace": True}, {"context_mode": "workspace_only"}], ids=str
+)
+def test_a_report_of_an_agent_that_has_read_nothing_is_no_score(
+    facts: dict[str, Any], investigates: Any, strategy: str, evaluated: Any, told: Any, workspace: Path
+) -> None:
+    only = trait(**facts)
+    model_ = told(investigates, {"result": True})
+    ran = evaluated([only], model_, workspace=workspace, response=TRACE, agentic_rubric_strategy=strategy)
+    assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
+    assert "no tool has shown it anything" in ran.reason("right")
+    assert ran.traces["right"]
+    assert model_.asked("extraction") == []
+
+
+def test_an_agent_that_is_shown_the_trace_itself_has_examined_it(evaluated: Any, told: Any, workspace: Path) -> None:
+    ran = evaluated([trait()], told(idle, {"result": True}), workspace=workspace, response=TRACE)
+    assert ran.scores == {"right": True}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_report_that_was_cut_off_is_no_score(strategy: str, evaluated: Any, told: Any) -> None:
+    model_ = told(Reply("The totals are", finish_reason="length"), {"result": True})
+    ran = evaluated([trait()], model_, judge={"max_tokens": 200}, agentic_rubric_strategy=strategy)
+    assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
+    assert "cut off: it is longer than max_tokens of the model (200)" in ran.reason("right")
+    assert "The totals are" in (ran.traces["right"] or "")
+
+
+# Evaluators on their own
+
+
+def test_an_evaluator_takes_the_configuration_of_a_model(told: Any) -> None:
+    model_ = told("They match.", {"result": True})
+    with ScriptedServer(model_) as server:
+        config = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url)
+        evaluator = AgenticTraitEvaluator(config, application(installed={"openai_endpoint"}))
+        score, trace = asyncio.run(evaluator.evaluate_trait(trait(), "What is it?", TRACE))
+        assert score is True
+        assert "They match." in trace
+        assert asyncio.run(evaluator.run_extraction(trait(), trace)) is True
+        assert "What is it?" in model_.prompts()[0]
+        with pytest.raises(ContractError, match="evaluate_trait"):
+            asyncio.run(evaluator.investigate([trait()], Material(question="?")))
+
+
+def test_an_evaluator_whose_model_cannot_act_as_an_agent_has_neither_score_nor_trace() -> None:
+    config = ModelConfig(interface="manual", manual_traces={"What is it?": "42"})
+    with application(installed={"manual"}):
+        evaluator = AgenticTraitEvaluator(config)
+        assert asyncio.run(evaluator.evaluate_trait(trait(), "What is it?", TRACE)) == (None, None)

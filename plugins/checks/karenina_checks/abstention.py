@@ -96,7 +96,9 @@ class AbstentionCheck(Stage):
             return allowed
         if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
             return Skip("the answering agent reached its limit")
-        return True if context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE) else Skip("there is no answer")
+        if not context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE):
+            return Skip("there is no answer")
+        return True if context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip() else Skip("the answer is empty")
 
     async def execute(self, context: VerificationContext) -> None:
         given = examined(context)

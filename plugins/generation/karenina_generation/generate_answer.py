@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
+
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, trace_dicts
+from karenina_core.model.result import EMPTY
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.prompts import PromptTask
 
 from .few_shot import examples_for, with_examples
-from .working import trace_text, with_workspace, worked, works_with_tools
+from .working import RECORDED, trace_text, with_workspace, worked, works_with_tools
 
 
 class GenerateAnswer(Stage):
@@ -63,16 +66,15 @@ async def _asked(context: VerificationContext) -> CachedAnswer:
 
 
 async def _said(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
-    """One direct call."""
+    """One direct call, and one more where nothing comes back."""
     response = await context.answering.invoke(PromptTask.GENERATION, messages)
+    if not trace_text(_trace(response)).strip() and context.answering.config.interface != RECORDED:
+        _refuse_filtered(response)
+        response = await context.answering.invoke(PromptTask.GENERATION, messages)
+    _refuse_filtered(response)
     trace = _trace(response)
-    text = trace_text(trace)
-    if response.finish_reason == "content_filter":
-        raise PortError("the provider's content filter cut the answer off", kind="content_filter")
-    if not text.strip():
-        raise PortError(_empty(response), kind="bad_response")
     return CachedAnswer(
-        raw_llm_response=text,
+        raw_llm_response=trace_text(trace),
         trace_messages=tuple(trace_dicts(trace)),
         conversation_context=tuple(message.to_dict() for message in messages),
         text_flags=(*response.flags, *(("truncated",) if response.finish_reason == "length" else ())),
@@ -88,13 +90,19 @@ def _trace(response: LLMResponse) -> list[Message]:
     return [Message("assistant", (*thinking, TextBlock(response.content)), response.usage)]
 
 
-def _empty(response: LLMResponse) -> str:
-    if response.finish_reason == "length":
-        return "the answer is empty because the model used all its tokens before answering; raise max_tokens"
-    return f"the answering model gave an empty answer (finish reason: {response.finish_reason or 'not given'})"
+def _refuse_filtered(response: LLMResponse) -> None:
+    if response.finish_reason == "content_filter":
+        raise PortError("the provider's content filter cut the answer off", kind="content_filter")
 
 
 def _keep(context: VerificationContext, answer: CachedAnswer) -> None:
+    """An empty answer is one, and wrong whatever was asked. Of one that a limit cut off, the guard says why."""
+    if not answer.raw_llm_response.strip():
+        answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
+        why = "; all its tokens were used before it, max_tokens" if "truncated" in answer.text_flags else ""
+        context.note(f"the answer is empty{why}")
+        if context.evaluates_template and not answer.recursion_limit_reached:
+            context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
     context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
     context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
     context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))

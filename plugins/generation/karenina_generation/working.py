@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from attrs import evolve
 
-from karenina_core import VerificationConfig, VerificationContext
-from karenina_core.errors import AgentTimeoutError, PortError, WorkspaceError, plural
+from karenina_core import ModelConfig, VerificationConfig, VerificationContext
+from karenina_core.errors import AgentTimeoutError, ErrorKind, PortError, WorkspaceError, plural
 from karenina_core.model.message import Message, trace_dicts
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.client import Model
 from karenina_core.ports.tool_calls import heard
-from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities, Tool
+from karenina_core.ports.values import AgentResult, Limit, PortCapabilities, Tool
 from karenina_core.prompts import PromptTask
 
-__all__ = ["trace_text", "with_workspace", "worked", "works_with_tools"]
+__all__ = ["RECORDED", "trace_text", "with_workspace", "worked", "works_with_tools"]
 
 RECORDED = "manual"
+OF_MODEL: Collection[Limit | None] = ("turns", "tool_calls", "repeated_calls")
+"""Limits that a model runs into which does not come to an end: the answer is wrong."""
+GRANTED: Mapping[Limit, tuple[str, ErrorKind]] = {
+    "time": ("agent_timeout", "timeout"),
+    "tokens": ("agent_max_total_tokens", "budget"),
+    "cost": ("agent_max_cost_usd", "budget"),
+}
+"""Limits that say what the user grants, and how fast the provider is: by setting, and the kind of error that it is."""
 WHERE = (
     'You have a working folder. For your tools its root is ".": the inputs of the task are there, and what you are '
     "asked to produce belongs there too. Give your answer as text when you are done."
@@ -56,18 +64,21 @@ def with_workspace(context: VerificationContext, system_text: str) -> str:
 
 
 async def worked(context: VerificationContext, messages: Sequence[Message]) -> CachedAnswer:
-    """Let the model work.
+    """Let the model work, once more where it says and does nothing.
 
-    Raises PortError where there is no usable answer; what was done until then is in the result all the same.
+    Raises PortError where there is no usable answer, as where its time, its tokens or its money is used up, which is no
+    fault of the model: what was done until then is in the result all the same.
     """
     model = context.answering.model
     tools = [heard(tool, partial(_warned, context)) for tool in await _tools(context)]
     config = context.answering.agent_config(workspace_path=context.workspace)
     try:
         result = await context.answering.run_agent(PromptTask.GENERATION, messages, tools, config=config)
-        _refuse_nothing(result, config)
+        if result.limit is None and not _said_anything(result):
+            result = await context.answering.run_agent(PromptTask.GENERATION, messages, tools, config=config)
+        _refuse_cut_off(result, context.answering.config)
     except PortError as error:
-        if isinstance(done := error.evidence.get("agent_result"), AgentResult) and done.trace_messages:
+        if isinstance(done := error.evidence.get("agent_result"), AgentResult) and _said_anything(done):
             _keep_part(context, messages, done)
         raise
     trace = _trace(result)
@@ -78,7 +89,7 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
     return CachedAnswer(
         raw_llm_response=trace_text(trace),
         trace_messages=tuple(trace_dicts(trace)),
-        recursion_limit_reached=result.limit_reached,
+        recursion_limit_reached=result.limit in OF_MODEL,
         answering_mcp_servers=model.servers,
         agent_metrics=metrics,
         conversation_context=tuple(message.to_dict() for message in messages),
@@ -140,20 +151,26 @@ def _trace(result: AgentResult) -> list[Message]:
     return list(result.trace_messages) or [Message.assistant(result.final_response or result.raw_trace)]
 
 
-def _refuse_nothing(result: AgentResult, config: AgentConfig) -> None:
-    """Raises PortError where the agent said and did nothing."""
-    if trace_text(_trace(result)).strip():
+def _said_anything(result: AgentResult) -> bool:
+    return bool(trace_text(_trace(result)).strip())
+
+
+def _refuse_cut_off(result: AgentResult, model: ModelConfig) -> None:
+    """Raises PortError, with what was done, where the work was ended by what the user grants and not by the model."""
+    if result.limit is None or result.limit in OF_MODEL:
         return
-    if result.limit == "time":
-        raise AgentTimeoutError(
-            f"the answering agent said nothing within {config.timeout:g} s; raise agent_timeout", kind="timeout"
-        )
-    raise PortError("the answering agent gave an empty answer", kind="bad_response")
+    setting, kind = GRANTED[result.limit]
+    told = f"the answering agent was ended by its limit of {result.limit} before it was done"
+    told = f"{told}; raise {setting} ({getattr(model, setting):g})"
+    error: PortError = AgentTimeoutError(told, kind=kind) if kind == "timeout" else PortError(told, kind=kind)
+    error.evidence = {"agent_result": result}
+    raise error
 
 
 def _keep_part(context: VerificationContext, messages: Sequence[Message], done: AgentResult) -> None:
     """Keep what an agent did before it failed. It is no answer: nothing of it is judged."""
-    context.set_result_field("trace_messages", trace_dicts(done.trace_messages))
-    context.set_result_field("agent_metrics", agent_metrics(done.trace_messages, done.limit))
+    trace = _trace(done)
+    context.set_result_field("trace_messages", trace_dicts(trace))
+    context.set_result_field("agent_metrics", agent_metrics(trace, done.limit))
     context.set_result_field("conversation_context", [message.to_dict() for message in messages])
     context.set_result_field("usage_unavailable", done.usage_unavailable)

@@ -193,19 +193,51 @@ def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> No
     assert "ended by its limit of turns" in trail["GenerateAnswer"].reason
 
 
-def test_an_agent_that_said_nothing_in_time_is_an_error() -> None:
-    about = context(Agent(AgentResult(final_response="", limit="time")), settings={"agent_timeout": 7.0})
-    result, _ = run(about)
-    assert str(result.outcome) == "error(timeout)"
-    assert "said nothing within 7 s; raise agent_timeout" in str(about.error)
+@pytest.mark.parametrize("said_so_far", ["", "Let me see."])
+@pytest.mark.parametrize(
+    ("limit", "setting", "kind"),
+    [
+        ("time", "agent_timeout", "timeout"),
+        ("tokens", "agent_max_total_tokens", "budget"),
+        ("cost", "agent_max_cost_usd", "budget"),
+    ],
+)
+def test_what_the_user_grants_is_no_fault_of_the_model(limit: Any, setting: str, kind: str, said_so_far: str) -> None:
+    agent = Agent(AgentResult(final_response=said_so_far, limit=limit))
+    about = context(agent, settings={setting: 7})
+    result, trail = run(about)
+    assert str(result.outcome) == f"error({kind})"
+    assert str(about.error).endswith(f"ended by its limit of {limit} before it was done; raise {setting} (7)")
+    assert not about.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    assert trail["RecursionLimitAutoFail"].status == "skipped"
+    assert [row["content"] for row in about.get_result_field("trace_messages", [])] == [said_so_far][
+        : bool(said_so_far)
+    ]
+    if said_so_far:
+        assert about.get_result_field("agent_metrics")["limit"] == limit
 
 
-@pytest.mark.parametrize("port", [Worker(said(" ")), Agent(AgentResult(final_response=""))])
-def test_an_empty_answer_of_an_agent_is_no_answer(port: Any) -> None:
+@pytest.mark.parametrize("limit", ["turns", "tool_calls", "repeated_calls"])
+def test_a_model_that_does_not_come_to_an_end_has_failed_also_where_it_said_nothing(limit: Any) -> None:
+    result, _ = run(context(Agent(AgentResult(final_response="", limit=limit))))
+    assert str(result.outcome) == "auto_failed(RecursionLimitAutoFail)"
+
+
+@pytest.mark.parametrize("port", [Worker(said(" "), said("")), Agent(AgentResult(final_response=""))])
+def test_an_agent_that_says_nothing_twice_has_answered_wrongly(port: Any) -> None:
     about = context(port)
     result, _ = run(about)
-    assert str(result.outcome) == "error(bad_response)"
-    assert not about.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    assert str(result.outcome) == "failed"
+    assert result.ledger[0].reason == "the answer is empty"
+    assert about.get_result_field("text_flags") == ["empty"]
+    assert sum(call.attempts for call in about.calls) == 2
+
+
+def test_an_agent_that_says_nothing_at_first_is_asked_once_more() -> None:
+    about = context(Worker(said(""), said("Because.")))
+    run(about)
+    assert about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == "Because."
+    assert about.get_result_field("text_flags") == []
 
 
 def test_what_was_done_before_a_failure_is_kept_and_is_no_answer() -> None:

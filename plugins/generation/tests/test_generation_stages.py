@@ -121,20 +121,42 @@ def test_recorded_messages_become_a_trace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "words"),
+    ("reply", "flags", "words"),
     [
-        (LLMResponse(content=""), "empty answer (finish reason: not given)"),
-        (LLMResponse(content=" \n", finish_reason="stop"), "empty answer (finish reason: stop)"),
-        (LLMResponse(content="", finish_reason="length"), "raise max_tokens"),
+        (LLMResponse(content=""), ["empty"], "the answer is empty"),
+        (LLMResponse(content=" \n", finish_reason="stop"), ["empty"], "the answer is empty"),
+        (LLMResponse(content="", finish_reason="length"), ["truncated", "empty"], "all its tokens were used before it"),
     ],
 )
-def test_an_empty_answer_is_no_answer(reply: LLMResponse, words: str) -> None:
-    about = context(ScriptedLLM(reply))
-    assert run(GenerateAnswer(), about).status == "failed"
-    assert words in (about.error or "")
-    assert str(about.outcome) == "error(bad_response)"
-    assert not about.has_artifact(RAW)
-    assert len(about.calls) == 1, "it was paid for all the same"
+def test_an_empty_answer_is_asked_for_once_more_and_is_then_wrong(
+    reply: LLMResponse, flags: list[str], words: str
+) -> None:
+    about = context(ScriptedLLM(reply, reply))
+    assert run(GenerateAnswer(), about).status == "ran"
+    assert words in about.effects[0].reason
+    assert (str(about.outcome), about.verdict.field) == ("failed", False)
+    assert about.get_artifact(RAW) == reply.content
+    assert about.get_result_field("text_flags") == flags
+    assert len(about.calls) == 2
+
+
+def test_a_second_reply_takes_the_place_of_an_empty_one() -> None:
+    about = context(ScriptedLLM("", "BCL2"))
+    run(GenerateAnswer(), about)
+    assert (about.get_artifact(RAW), about.effects, len(about.calls)) == ("BCL2", (), 2)
+
+
+def test_where_no_verdict_is_due_an_empty_answer_has_none() -> None:
+    about = context(ScriptedLLM("", ""), mode="rubric_only")
+    run(GenerateAnswer(), about)
+    assert (about.effects, about.get_result_field("text_flags")) == ((), ["empty"])
+
+
+@pytest.mark.parametrize("first", ["", "half a "])
+def test_what_a_content_filter_cut_off_is_an_error_and_not_asked_for_again(first: str) -> None:
+    about = context(ScriptedLLM(LLMResponse(content=first, finish_reason="content_filter"), "BCL2"))
+    run(GenerateAnswer(), about)
+    assert (str(about.outcome), len(about.calls)) == ("error(content_filter)", 1)
 
 
 def test_a_provider_failure_keeps_its_kind() -> None:

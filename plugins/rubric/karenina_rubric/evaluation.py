@@ -28,7 +28,7 @@ from karenina_core.pipeline.traits import TraitCase, TraitScore, evaluator_probl
 
 from .evidence import evidence_fields, evidence_warnings
 from .groups import evaluated
-from .presence import presence_of
+from .presence import asks_model, presence_of
 from .reporting import artifacts, score_fields
 
 AGENTIC = "agentic"
@@ -96,6 +96,8 @@ class RubricEvaluation(Stage):
         case = TraitCase(context, given, asyncio.Semaphore(context.config.rubric_concurrency))
         presence = await presence_of(case)
         decided = _decided(traits, given, presence)
+        if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
+            decided = _of_nothing(context, traits)
         open_ = [trait for trait in traits if trait.name not in decided]
         scores = {**decided, **await evaluated(case, open_)}
         _keep(context, traits, {trait.name: scores[trait.name] for trait in traits}, presence)
@@ -129,6 +131,13 @@ def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Pr
     absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in presence.absent if name in names}
     unknown = TraitScore(state="error", reason=undecided(presence.failure))
     return {**absent, **{name: unknown for name in presence.open if name in names}}
+
+
+def _of_nothing(context: VerificationContext, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
+    """What is known about the traits of an empty answer: code decides about it as about any other, and for a judge
+    there is nothing to read."""
+    judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
+    return {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
 
 
 def _keep(

@@ -12,7 +12,7 @@ from karenina_core.pipeline.traits import TraitCase
 
 from .plain_data import told
 
-__all__ = ["presence_of"]
+__all__ = ["asks_model", "presence_of"]
 
 
 async def presence_of(case: TraitCase) -> Presence:
@@ -33,10 +33,11 @@ async def presence_of(case: TraitCase) -> Presence:
 def _to_ask_about(context: VerificationContext) -> list[RubricTrait]:
     rubric = context.rubric
     dynamic = rubric.dynamic if rubric is not None else frozenset()
-    return [trait for trait in rubric or () if trait.name in dynamic and _asks_model(context, trait.type_name)]
+    return [trait for trait in rubric or () if trait.name in dynamic and asks_model(context, trait.type_name)]
 
 
-def _asks_model(context: VerificationContext, type_name: str) -> bool:
+def asks_model(context: VerificationContext, type_name: str) -> bool:
+    """Whether a model is asked about traits of this type."""
     if type_name == "agentic":
         return True
     try:

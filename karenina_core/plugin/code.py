@@ -1,0 +1,68 @@
+"""The code of plugins, by which it is seen whether it is still what it was."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .markers import is_neutral
+
+if TYPE_CHECKING:
+    from .application import Karenina
+
+__all__ = ["code_behind", "code_digest", "code_of", "package_of"]
+
+LENGTH = 16
+"""Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
+
+
+def code_of(app: Karenina, plugin: str) -> dict[str, str] | None:
+    """`{"distribution", "version", "digest"}` of an active plugin, the digest that of all its package's Python files;
+    None for any other."""
+    info = {info.name: info for info in app.plugins}.get(plugin)
+    if info is None or info.state != "active":
+        return None
+    digest = code_digest(package_of(app.module_of(plugin)))
+    return {"distribution": info.distribution, "version": info.version, "digest": digest}
+
+
+def code_behind(app: Karenina, plugin: str, hook: str) -> str:
+    """The code that answers where this plugin is asked: its own, and that of others which `hook` puts in front of it,
+    unless they are neutral. Equal texts mean equal code; what else is installed has no part in it."""
+    wrapping = (impl for impl in getattr(app.hooks, hook).get_hookimpls() if not is_neutral(impl.function))
+    plugins = (plugin, *sorted(impl.plugin_name for impl in wrapping))
+    return "\n".join(f"{name} {sorted((code_of(app, name) or {}).items())}" for name in plugins)
+
+
+def package_of(module: str) -> str:
+    """The package that a module is in: `karenina_core` for `karenina_core.run.fingerprint`."""
+    return module.partition(".")[0]
+
+
+@cache
+def code_digest(package: str) -> str:
+    """The digest of all Python files of a package, or of a module; empty where there are none to read."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return ""
+    hashed = hashlib.sha256()
+    for file in sorted(_files(spec.submodule_search_locations, spec.origin)):
+        hashed.update(f"{file.name}\0".encode())
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()[:LENGTH]
+
+
+def _files(folders: Iterable[str] | None, origin: str | None) -> Iterator[Path]:
+    if folders is None:
+        if origin and Path(origin).is_file():
+            yield Path(origin)
+        return
+    for folder in folders:
+        yield from Path(folder).rglob("*.py")
