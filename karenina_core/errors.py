@@ -225,7 +225,7 @@ class ParseError(PortError):
     """A judge's reply could not be turned into data that fits the schema.
 
     `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for; `usage_unavailable`
-    says that the provider did not tell what some of them cost.
+    says that the provider did not tell what some of them cost. `cut_off` says that a limit ended the reply.
     """
 
     def __init__(self, message: str, *, raw_response: str = "") -> None:
@@ -234,6 +234,7 @@ class ParseError(PortError):
         self.usage: object = None
         self.usage_unavailable = False
         self.channel: str | None = None
+        self.cut_off = False
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:

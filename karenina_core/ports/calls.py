@@ -380,6 +380,7 @@ def error_to(error: KareninaError) -> dict[str, Any]:
             "usage": usage.to_dict() if isinstance(usage, UsageMetadata) else None,
             "usage_unavailable": error.usage_unavailable,
             "channel": error.channel,
+            **({"cut_off": True} if error.cut_off else {}),
         }
     return facts
 
@@ -391,6 +392,7 @@ def error_from(data: Mapping[str, Any]) -> PortError:
         failure.usage = UsageMetadata(**parse["usage"]) if parse["usage"] else None
         failure.usage_unavailable = parse.get("usage_unavailable", False)
         failure.channel = parse["channel"]
+        failure.cut_off = parse.get("cut_off", False)
         return failure
     found = PortError(data["message"], kind=data["kind"], status=data["status"], raw=data["raw"], final=True)
     if done := data.get("agent"):

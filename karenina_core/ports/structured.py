@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve
 
-from ..errors import FillError, ParseError, PortError
+from ..errors import FillError, ParseError, PortError, plural, shortened
 from ..model.message import Message, UsageMetadata
 from .protocols import LLMPort, ParserPort
 from .refusals import Refusals
@@ -29,6 +29,14 @@ REFUSED_STATUS = (400, 415, 422, 501)
 MAX_SCANNED = 1_000_000
 MAX_TRIED = 1000
 MAX_BRACES = 10_000
+MAX_QUOTED = 20_000
+"""Characters of a misfitting reply that the judge is shown again."""
+MAX_QUOTED_CUT = 500
+"""The same of a reply that was cut off: enough to recognise it, too little to continue it."""
+EMPTY = "(an empty reply)"
+"""Servers refuse a message without a text."""
+MAX_KEYS = 50
+"""Expected keys that a correction names; a template with more has its schema in the prompt."""
 
 
 class StructuredParser:
@@ -99,12 +107,23 @@ def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
     raw = response.structured if response.structured is not None else response.content
     try:
         data = _sound(raw)
-    except ParseError as error:
+    except ParseError as found:
+        error = _cut_off(raw, response) if response.is_partial else found
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
         error.usage_unavailable = response.usage_unavailable
-        raise
+        raise error from None
     untold = response.usage_unavailable
     return ParsePortResult(data=data, usage=response.usage, usage_unavailable=untold, channel=channel, raw=raw)
+
+
+def _cut_off(raw: str, response: LLMResponse) -> ParseError:
+    tokens = response.usage.output_tokens
+    after = f" after {plural(tokens, 'token')}" if tokens and not response.usage_unavailable else ""
+    why = "max_tokens" if response.finish_reason in (None, "length") else response.finish_reason
+    said = f"the reply was cut off{after} ({why}) before its JSON object was complete; reply with a shorter one"
+    error = ParseError(said, raw_response=raw)
+    error.cut_off = True
+    return error
 
 
 def _sound(raw: str) -> Any:
@@ -118,15 +137,14 @@ def _sound(raw: str) -> Any:
 def json_object(text: str) -> Mapping[str, Any]:
     """The JSON object in a reply: the whole text, a fenced block, or the one object embedded in prose.
 
-    Raises ParseError where there is none, or more than one that differ: to guess would be to invent an answer.
+    Raises ParseError where there is none, more than one that differ, or one that has a key twice with different values:
+    to guess would be to invent an answer.
     """
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if isinstance(value, dict):
-        return value
-    found = _embedded(text[:MAX_SCANNED])
+        value = _whole(text)
+        found = [value] if isinstance(value, dict) else _embedded(text[:MAX_SCANNED])
+    except _Contradiction as error:
+        raise ParseError(str(error), raw_response=text) from None
     if not found:
         raise ParseError("the reply holds no JSON object", raw_response=text)
     if any(other != found[0] for other in found):
@@ -134,26 +152,54 @@ def json_object(text: str) -> Mapping[str, Any]:
     return found[0]
 
 
+def _whole(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_contradiction)
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Contradiction(Exception):
+    """An object says two things under one key."""
+
+
+def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs. One that repeats itself word for word is no contradiction."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if type(value) is not type(found[key]) or value != found[key]:
+                said = f"the reply has the key {shortened(key, 100)!r} more than once, with different values"
+                raise _Contradiction(f"{said}; reply with every key once")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction)
+
+
 def json_objects(text: str) -> list[dict[str, Any]]:
     """The complete JSON objects in a text, in their order; what is inside of one is a part of it.
 
-    None of a text that is too long (1,000,000 characters, 10,000 braces) for the last one to be found.
+    None of a text that is too long (1,000,000 characters, 10,000 braces) for the last one to be found, and none of one
+    in which an object has a key twice with different values.
     """
     if len(text) > MAX_SCANNED or text.count("{") > MAX_BRACES:
         return []
-    return _embedded(text, MAX_BRACES)
+    try:
+        return _embedded(text, MAX_BRACES)
+    except _Contradiction:
+        return []
 
 
 def _embedded(text: str, most: int = MAX_TRIED) -> list[dict[str, Any]]:
     """The objects in a text. What stands inside an object that is broken or cut off is a part of it, not an answer."""
-    decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     position = text.find("{")
     tries = 0
     while position != -1 and tries < most:
         tries += 1
         try:
-            value, end = decoder.raw_decode(text, position)
+            value, end = DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             end = _end_of(text, position) if BEGUN.match(text, position) else position + 1
         else:
@@ -193,11 +239,13 @@ async def parse_with_repair(
     """Parse, and on a useless reply show the judge what is wrong and ask again, at most `max_repairs` times.
 
     `validate` may refuse data for reasons beyond the schema (FillError); what it returns is the result's `parsed`.
-    Raises ParseError when the repairs are used up. The usage is that of all calls together.
+    A judge that gives the same reply again, shown what is wrong with it, is not asked once more. Raises ParseError
+    where no reply could be used. The usage is that of all calls together.
     """
     asked = list(messages)
     usage: UsageMetadata | None = None
     untold = False
+    before: str | None = None
     for repairs in range(max_repairs + 1):
         try:
             result = await parser.aparse(asked, schema, call=call)
@@ -205,7 +253,7 @@ async def parse_with_repair(
             untold = untold or result.usage_unavailable
             parsed = await validate(result.data) if validate else None
         except ParseError as error:
-            reply, problem, failure = error.raw_response, str(error), error
+            reply, problem, failure = error.raw_response, f"{error}\n{_expected(schema)}", error
             untold = untold or error.usage_unavailable
             if isinstance(error.usage, UsageMetadata):
                 usage = error.usage if usage is None else usage + error.usage
@@ -217,16 +265,33 @@ async def parse_with_repair(
             raise
         else:
             return evolve(result, usage=usage, usage_unavailable=untold, repairs=repairs, parsed=parsed)
-        if not reply:
+        if not reply and failure.channel is None:
             break  # nothing that a judge could correct: the data was recorded, not asked for
-        asked = [*messages, Message.assistant(reply[:20_000]), Message.user(_correction(problem))]
+        corrected = [*messages, *_correction(reply, problem, cut_off=failure.cut_off)]
+        if reply == before or corrected == asked:
+            failure.args = (f"{failure}; shown the mistake, the judge gave the same reply again",)
+            break
+        asked, before = corrected, reply
     failure.usage, failure.usage_unavailable, failure.repairs = usage, untold, repairs
     raise failure
 
 
-def _correction(problem: str) -> str:
-    return (
-        f"That reply cannot be used:\n{problem}\n\nReply again with one corrected JSON object that fits the "
-        "schema, and with nothing else. Do not invent values: use null where the schema allows it and the response "
-        "does not say."
-    )
+def _correction(reply: str, problem: str, *, cut_off: bool) -> list[Message]:
+    """What follows the first request: the useless reply, and what is wrong with it."""
+    most = MAX_QUOTED_CUT if cut_off else MAX_QUOTED
+    quoted = reply if len(reply) <= most else f"{reply[:most]}... [{len(reply) - most} more characters]"
+    return [
+        Message.assistant(quoted if quoted.strip() else EMPTY),
+        Message.user(
+            f"That reply cannot be used:\n{problem}\n\nReply again with one corrected JSON object that fits the "
+            "schema, and with nothing else. Do not invent values: use null where the schema allows it and the response "
+            "does not say."
+        ),
+    ]
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """The keys of an object that no reply holds. Of one that does not fit, whoever refuses it says what is wrong."""
+    keys = list(schema.get("properties", ()))
+    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+    return f"Its keys are: {', '.join(map(READABLE.encode, keys[:MAX_KEYS]))}{more}." if keys else ""

@@ -62,6 +62,25 @@ def test_two_different_objects_are_an_error(a: Any, b: Any, first_fenced: bool, 
             json_object(reply)
 
 
+@given(OBJECTS, TEXT, VALUES, VALUES, FRAMES, st.booleans())
+@example({}, "a", 1, True, "{object}", False)
+@example({}, "a", {"b": 1}, {"b": 2}, "```json\n{object}\n```", True)
+def test_a_key_with_two_values_is_an_error_and_never_the_last_of_them(
+    value: dict[str, Any], key: str, one: Any, other: Any, frame: str, nested: bool
+) -> None:
+    value.pop(key, None)
+    rest = "".join(f", {json.dumps(name)}: {json.dumps(found)}" for name, found in value.items())
+    text = f"{{{json.dumps(key)}: {json.dumps(one)}, {json.dumps(key)}: {json.dumps(other)}{rest}}}"
+    text = f'{{"outer": [{text}]}}' if nested else text
+    reply = frame.format(object=text, before="", after="")
+    if json.dumps(one) == json.dumps(other):
+        assert json_object(reply) == ({"outer": [value | {key: one}]} if nested else value | {key: one})
+    elif one != other or type(one) is not type(other):
+        with pytest.raises(ParseError, match="more than once, with different values") as caught:
+            json_object(reply)
+        assert caught.value.raw_response == reply
+
+
 @given(OBJECTS.filter(bool), st.data())
 def test_a_cut_off_object_is_no_object(value: dict[str, Any], data: Any) -> None:
     """Least of all is one of the objects inside it the answer."""

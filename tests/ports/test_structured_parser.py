@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -209,7 +210,12 @@ def test_the_judge_is_shown_its_reply_and_what_is_wrong_with_it(reply: Any, prob
     assert "Do not invent values" in shown[3].text
 
 
-@given(st.lists(st.sampled_from([reply for reply, _ in BAD]), max_size=5), st.integers(0, 4))
+ALWAYS_ANOTHER = st.lists(st.sampled_from([reply for reply, _ in BAD]), max_size=5).filter(
+    lambda replies: all(one != other for one, other in pairwise(replies))
+)
+
+
+@given(ALWAYS_ANOTHER, st.integers(0, 4))
 @settings(deadline=None)
 def test_repairs_are_bounded_and_every_reply_is_paid_for(replies: list[Any], max_repairs: int) -> None:
     llm = ScriptedLLM(*replies, GOOD, usage=UsageMetadata(10, 5, 15, 0.01))
@@ -235,8 +241,75 @@ def test_only_the_last_mistake_is_shown() -> None:
     assert "second" in llm.calls[2].text
 
 
+@pytest.mark.parametrize("empty", ["", "  \n"])
+def test_an_empty_reply_is_repaired_like_any_other(empty: str) -> None:
+    llm = ScriptedLLM(empty, GOOD)
+    result = repaired(llm)
+    assert (result.parsed, result.repairs) == ("BCL2", 1)
+    assert [message.role for message in llm.calls[1].messages] == ["system", "user", "assistant", "user"]
+    assert all(message.text.strip() for message in llm.calls[1].messages)
+
+
+@pytest.mark.parametrize("reply", ["", *(reply for reply, _ in BAD)])
+def test_a_judge_that_gives_the_same_reply_again_is_not_asked_once_more(reply: Any) -> None:
+    llm = ScriptedLLM(lambda call: reply, usage=UsageMetadata(10, 5, 15))
+    with pytest.raises(ParseError, match="the judge gave the same reply again") as caught:
+        repaired(llm, 7)
+    assert (len(llm.calls), caught.value.repairs, caught.value.usage) == (2, 1, UsageMetadata(20, 10, 30))
+
+
+def test_no_request_is_sent_twice_where_long_replies_differ_beyond_what_is_shown() -> None:
+    texts = iter(range(10))
+    llm = ScriptedLLM(lambda call: LLMResponse(content="x" * 5000 + str(next(texts)), is_partial=True))
+    with pytest.raises(ParseError, match="same reply again"):
+        repaired(llm, 7)
+    sent = [call.messages for call in llm.calls]
+    assert len(sent) == len(set(sent)) == 2
+
+
+@pytest.mark.parametrize(
+    ("usage", "finish", "told"),
+    [
+        (UsageMetadata(10, 512, 522), "length", r"cut off after 512 tokens \(max_tokens\)"),
+        (UsageMetadata(), "length", r"cut off \(max_tokens\)"),
+        (UsageMetadata(10, 9, 19), "content_filter", r"cut off after 9 tokens \(content_filter\)"),
+    ],
+)
+def test_a_reply_that_was_cut_off_is_called_that_and_only_its_head_is_shown(
+    usage: UsageMetadata, finish: str, told: str
+) -> None:
+    text = '{"target": "warfarin' + ", protein Z" * 200
+    cut = LLMResponse(content=text, usage=usage, finish_reason=finish, is_partial=True)
+    with pytest.raises(ParseError, match=told) as caught:
+        parse(StructuredParser(ScriptedLLM(cut)))
+    assert (caught.value.raw_response, caught.value.cut_off) == (text, True)
+    llm = ScriptedLLM(cut, GOOD)
+    assert repaired(llm).parsed == "BCL2"
+    shown, said = llm.calls[1].messages[2:]
+    assert shown.text.startswith(text[:400])
+    assert len(shown.text) < 600
+    assert "reply with a shorter one" in said.text
+
+
+def test_a_whole_object_in_a_reply_that_was_cut_off_counts() -> None:
+    reply = LLMResponse(content=f"{json.dumps(GOOD)}\nThis is because", is_partial=True)
+    assert repaired(ScriptedLLM(reply)).parsed == "BCL2"
+
+
+def test_the_correction_names_the_expected_keys() -> None:
+    llm = ScriptedLLM("no JSON", GOOD)
+    repaired(llm)
+    assert 'Its keys are: "target".' in llm.calls[1].messages[-1].text
+    many = {"type": "object", "properties": {f"field_{number}": {} for number in range(70)}}
+    llm = ScriptedLLM("no JSON", {"field_1": 1})
+    asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, many))
+    said = llm.calls[1].messages[-1].text
+    assert '"field_49" and 20 more' in said
+    assert "field_50" not in said
+
+
 def test_a_reply_with_only_unknown_keys_ends_as_an_error_of_the_judge() -> None:
-    llm = ScriptedLLM(lambda call: {"protein": "BCL2"})
+    llm = ScriptedLLM(*({"protein": name} for name in ("BCL2", "ABL1")))
     with pytest.raises(ParseError, match="does not fit: only unknown keys") as caught:
         repaired(llm, 1)
     assert (caught.value.kind, caught.value.repairs, len(llm.calls)) == ("judge", 1, 2)
@@ -265,7 +338,7 @@ def test_other_failures_are_not_repaired(error: Exception) -> None:
 
 @pytest.mark.parametrize("made", [0, 1, 2])
 def test_a_call_that_fails_says_how_many_corrections_came_before_it(made: int) -> None:
-    llm = ScriptedLLM(*["no JSON"] * made, PortError("down", kind="server"))
+    llm = ScriptedLLM(*["no JSON", "still none"][:made], PortError("down", kind="server"))
     with pytest.raises(PortError, match="down") as caught:
         repaired(llm)
     assert (caught.value.repairs, len(llm.calls)) == (made, made + 1)
@@ -284,6 +357,7 @@ def test_all_objects_of_a_text_are_found_in_their_order_or_none_where_the_last_c
         {},
     ]
     assert json_objects("no object") == []
+    assert json_objects('{"a": 1} {"b": 1, "b": 2}') == []
     many = '{"a": 1} ' * 5000
     assert len(json_objects(many)) == 5000
     assert json_objects("{x} " * 10_001 + '{"a": 1}') == []

@@ -453,7 +453,7 @@ def test_a_retry_that_fails_is_a_failure_of_the_judge_and_not_a_missing_quotatio
 @pytest.mark.parametrize("last", ["no JSON either", *ERRORS[:2]])
 @pytest.mark.parametrize("step", [EXCERPTS, REASONING, SCORE])
 def test_corrections_are_counted_however_they_end(step: str, last: Any) -> None:
-    judge = Judge({step: ["no JSON", "no JSON", last]})
+    judge = Judge({step: ["no JSON", "still no JSON", last]})
     found, evidence = scored(judge, case=judge.case(max_retries=2), retries=0)
     assert found.state == ("invalid" if step == SCORE and isinstance(last, str) else "error")
     assert judge.llm.asked(step)[2:]
