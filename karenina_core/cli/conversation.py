@@ -14,7 +14,7 @@ from ..model.said import said
 from ..pipeline.trace import final_message, render_trace
 from .output import Part, Passage, inline
 
-__all__ = ["answer_parts", "answer_text", "indented", "sent_parts", "shortened_lines", "trace_parts"]
+__all__ = ["answer_parts", "answer_text", "indented", "rendered", "sent_parts", "shortened_lines", "trace_parts"]
 
 MOST_LINES = 40
 """Lines of a conversation that are printed, half of them from its beginning."""
@@ -35,7 +35,7 @@ def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ())
         return [f"{title}{', as the judge read it' if other else ''}", passage, *_legend(passage, quoted), ""]
     if not generation.trace_messages:
         return [title, indented("(none)"), ""]
-    done = shortened_lines(_rendered(generation.trace_messages))
+    done = shortened_lines(rendered(generation.trace_messages))
     return [title, indented("(none; what was done until then:)"), "", indented(*done), ""]
 
 
@@ -45,7 +45,7 @@ def trace_parts(result: VerificationResult) -> list[Part]:
     if not text or _same(text, _as_text(rows)):
         return []  # it stands in the place of the answer
     if any(not _only_says(row, text) for row in rows):
-        return [f"Trace ({plural(len(rows), 'message')})", indented(*shortened_lines(_rendered(rows))), ""]
+        return [f"Trace ({plural(len(rows), 'message')})", indented(*shortened_lines(rendered(rows))), ""]
     return [] if _same(whole, text) else ["The whole reply", indented(*shortened_lines(whole)), ""]
 
 
@@ -55,7 +55,7 @@ def sent_parts(result: VerificationResult) -> list[Part]:
     known = (metadata.question_text, metadata.answering_system_prompt or "")
     if all(any(_only_says(row, text) for text in known) for row in rows):
         return []
-    lines = shortened_lines(_rendered(rows))
+    lines = shortened_lines(rendered(rows))
     return [f"Sent to the model ({plural(len(rows), 'message')})", indented(*lines), ""]
 
 
@@ -100,7 +100,7 @@ def _legend(passage: Passage, quoted: Collection[Quotation]) -> list[Part]:
     return [f"  (marked: quotations that were found in it, for {', '.join(names)})"]
 
 
-def _rendered(rows: Iterable[Mapping[str, Any]]) -> str:
+def rendered(rows: Iterable[Mapping[str, Any]]) -> str:
     """Who speaks at the edge, and what is said two blanks from it, so that no text can pass for another message."""
     lines: list[str] = []
     for message in said(rows):

@@ -20,6 +20,7 @@ from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from ..run.summary import summarize
 from .agents import investigations, kept_workspace, work
+from .calls import call_parts, calls_of
 from .conversation import answer_parts, answer_text, indented, sent_parts, trace_parts
 from .evidence import checks, embedding, excerpts, trait_excerpts
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
@@ -43,6 +44,8 @@ class Wanted:
     model: str | None = None
     """Part of the name of an answering or parsing model."""
     replicate: int | None = None
+    calls: bool = False
+    """With every request and reply."""
 
 
 def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
@@ -50,15 +53,17 @@ def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
     with own_stdout() as out:
         loaded = VerificationResultSet.load(path)
         results = select_results(loaded, wanted)
+        calls = calls_of(loaded.run_dir, results) if wanted.calls else [None] * len(results)
         if as_json:
-            documents = [_document(result) for result in results]
+            documents = [_document(*about) for about in zip(results, calls, strict=True)]
             print_json(documents[0] if wanted.question_id and len(documents) == 1 else documents, out)
         elif wanted.question_id is None:
             print_parts([_overview(results), *_totals(results)], out)
         else:
-            for number, result in enumerate(results):
+            for number, (result, asked) in enumerate(zip(results, calls, strict=True)):
                 print_parts(["", "=" * 80, ""] if number else [], out)
                 print_parts(explained(result, loaded.run_dir), out)
+                print_parts(call_parts(asked) if asked is not None else [], out)
 
 
 def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[VerificationResult]:
@@ -146,8 +151,8 @@ def _require(found: Sequence[VerificationResult], option: str, given: str, there
         raise ConfigError([Problem(option, f"no result of {given!r}; there is: {', '.join(there) or 'nothing'}")])
 
 
-def _document(result: VerificationResult) -> dict[str, Any]:
-    """The result as it is stored, with its question beside it."""
+def _document(result: VerificationResult, calls: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """The result as it is stored, with its question beside it, and its calls where they are wanted."""
     metadata = result.metadata
     question = {
         "id": metadata.question_id,
@@ -155,7 +160,7 @@ def _document(result: VerificationResult) -> dict[str, Any]:
         "raw_answer": metadata.raw_answer,
         "keywords": list(metadata.keywords),
     }
-    return {"question": question, **unstructure(result)}
+    return {"question": question, **unstructure(result), **({} if calls is None else {"calls": calls})}
 
 
 def _overview(results: Sequence[VerificationResult]) -> Table:

@@ -16,6 +16,7 @@ __all__ = ["command"]
 @click.argument("question_id", required=False)
 @click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
 @click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")
+@click.option("--calls", is_flag=True, help="With every request that was sent for the question, and every reply.")
 @json_option
 @click.pass_context
 def command(
@@ -24,6 +25,7 @@ def command(
     question_id: str | None,
     model: str | None,
     replicate: int | None,
+    calls: bool,
     as_json: bool,
 ) -> None:
     """List the results in DIR, a run directory or a results.jsonl, or explain those of one question.
@@ -32,5 +34,7 @@ def command(
     """
     from .explanation import Wanted, show
 
-    show(directory, Wanted(question_id, model, replicate), as_json=as_json)
+    if calls and question_id is None:
+        raise click.UsageError("--calls needs a QUESTION_ID.")
+    show(directory, Wanted(question_id, model, replicate, calls), as_json=as_json)
     ctx.exit(0)

@@ -12,8 +12,9 @@ from typing import Any
 
 from attrs import define, field
 
-from ..errors import PortError, RunDirectoryError
+from ..errors import RETRYABLE, PortError, RunDirectoryError
 from ..log import redactor
+from ..ports.calls import error_to
 from ..ports.metered import CallFacts, StoredCall, StoredReply
 from ..prompts.tasks import EMBEDDING, SEARCH, PromptTask
 from .flights import Flights
@@ -226,8 +227,9 @@ class Journal:
             (self._flights.failed if facts.made else self._flights.left)((call.key, call.nth))
 
     def _keep_failure(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
-        came = error.raw if isinstance(error, PortError) and error.kind == "bad_response" else None
-        text = ENCODE(came) if came else ""
+        text = ""
+        if isinstance(error, PortError) and error.kind not in RETRYABLE:  # what is tried again is asked again
+            text = _line(call, {"error": error_to(error)})
         row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
 
         def settled(failure: RunDirectoryError | None) -> None:

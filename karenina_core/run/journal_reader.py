@@ -151,9 +151,9 @@ class JournalReader:
         found = (self._checked(table, columns) for columns in self._fetch(_select(table), ()))
         return (row for row in found if row is not None)
 
-    def query(self, statement: str) -> list[Any]:
+    def query(self, statement: str, *values: Any) -> list[Any]:
         """The rows of any other question to the database."""
-        return self._fetch(statement, ())
+        return self._fetch(statement, values)
 
     def call(self, key: str, nth: int) -> Row | None:
         """The latest reply to a call."""

@@ -89,7 +89,8 @@ ASKED = {
 CALLS = Table("calls", {**ASKED, "reused_from": "TEXT"}, body=True)
 """Replies. The body is the call's line in a recording."""
 FAILURES = Table("failures", {**ASKED, "error": "TEXT", "status": "INTEGER", "message": "TEXT"}, body=True)
-"""Attempts that failed. The body is what came back instead of a reply, as JSON, where that could not be read."""
+"""Attempts that failed. The body is the call's line in a recording where the failure is of a kind that is not tried
+again: what was asked, and what came back instead of a reply."""
 RESULTS = Table(
     "results",
     {"task": "TEXT", "position": "INTEGER", "result_id": "TEXT", "outcome": "TEXT", "detail": "TEXT"}

@@ -73,11 +73,13 @@ def as_it_was_written(reader: JournalReader) -> None:
         assert (row["trait"], row["result_id"]) == (f"trait {number % 2}", f"r{number}")
         assert reader.done(f"t{number}") == Done(f"t{number}", 29 - number, f"r{number}", "passed")
     assert [result.line for result in reader.results()] == [line(29 - number) for number in range(30)]
-    failures = [(row["error"], row["status"], row["message"], row.body) for row in reader.rows(FAILURES)]
-    assert [(*facts, body and json.loads(reader.bodies.unpacked(body))) for *facts, body in failures] == [
-        ("rate_limited", 429, "PortError: busy", b""),
-        ("bad_response", None, "PortError: no JSON", PAGE),
+    failures = list(reader.rows(FAILURES))
+    assert [(row["error"], row["status"], row["message"], bool(row.body)) for row in failures] == [
+        ("rate_limited", 429, "PortError: busy", False),
+        ("bad_response", None, "PortError: no JSON", True),
     ]
+    ended = json.loads(reader.bodies.unpacked(failures[1].body))
+    assert (ended["error"]["raw"], ended["messages"]) == (PAGE, list(call(6).request.messages))
     assert reader.batches() == [BATCH]
     total = reader.ledger().total
     assert (total.calls, total.failed, total.known_cost_usd, total.unknown_costs) == (31, 2, 3.75, 1)

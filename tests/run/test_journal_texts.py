@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import zlib
 from collections.abc import Coroutine
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_what_came_back_need_not_be_a_text(tmp_path: Path) -> None:
     assert check(tmp_path).problems == ()
     with JournalReader.open(tmp_path) as reader:
         bodies = [reader.bodies.unpacked(row.body) for row in reader.rows(FAILURES)]
-        assert [bodies[0], bodies[-1]] == ["\"b'\\\\x80'\"", ""]
+        assert (json.loads(bodies[0])["error"]["raw"], bodies[-1]) == ("b'\\x80'", "")
     Journal.open(tmp_path).close()
 
 
