@@ -14,17 +14,17 @@ from .traits import trait_name
 
 __all__ = ["checks", "embedding", "excerpts", "trait_excerpts"]
 
-SUFFICIENT = {True: "sufficient", False: "insufficient"}
+SUFFICIENT = {True: "sufficient", False: "insufficient", None: "no verdict"}
 EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
 REASONING = 1000
 """Characters of what a judge thought about a field or a trait."""
-ABSTAINED = {True: "abstained", False: "answered"}
+ABSTAINED = {True: "abstained", False: "answered", None: "no verdict"}
 
 
 def checks(part: ChecksPart) -> list[Part]:
     """The checks that were performed, with their reasons."""
     rows = [
-        (name, words.get(detected, "no verdict"), inline(reasoning or ""))
+        (name, words[detected], inline(reasoning or ""))
         for name, performed, detected, words, reasoning in (
             (
                 "abstention",
@@ -41,7 +41,7 @@ def checks(part: ChecksPart) -> list[Part]:
                 part.sufficiency_reasoning,
             ),
         )
-        if performed and detected is not None
+        if performed
     ]
     return [Table(("check", "result", "reason"), rows, "Checks")] if rows else []
 

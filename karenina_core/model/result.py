@@ -57,7 +57,7 @@ class MetadataPart:
     error: str | None = None
     warnings: tuple[str, ...] = field(default=(), converter=texts)
     caveats: tuple[str, ...] = field(default=(), converter=texts)
-    """Names of what a reader of the result should mind: `parse_decision_malformed`, or those of other packages."""
+    """Names of what a reader of the result should mind: see [Caveats](#caveats)."""
     execution_time: float = 0.0
     """Seconds from the first stage to the last."""
     timestamp: str = ""
@@ -157,6 +157,9 @@ class TemplatePart:
     embedding_similarity_score: float | None = None
     embedding_override_applied: bool = False
     embedding_model_used: str | None = None
+    ungrounded_values: tuple[str, ...] = field(default=(), converter=texts)
+    """Fields with a value that stands nowhere in the text that the judge read, as code finds; a mark, no verdict.
+    Truth values, choices and what an agent found are not looked for."""
     judge_channel: str | None = None
     """How the judge was asked for structure: json_schema, tool_call, json_object or text; None where it was not."""
     judge_repairs: int = 0

@@ -78,6 +78,8 @@ def _about_the_template(result: VerificationResult) -> Iterator[str]:
         yield f"the fields were not compared: {template.field_verification_error}"
     if template.judge_repairs:
         yield f"the judge was shown a mistake and asked again {plural(template.judge_repairs, 'time')}"
+    if template.ungrounded_values:
+        yield f"values stand nowhere in the answer: {', '.join(template.ungrounded_values)}"
     if template.agentic_extraction_error:
         yield f"extraction by an agent failed: {template.agentic_extraction_error}"
     if template.agentic_extraction_recovery:

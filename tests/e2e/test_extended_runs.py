@@ -347,7 +347,7 @@ def test_checks_of_the_answer_are_not_made_again_for_traits(made: Callable[..., 
     def script(request: ServedRequest) -> Any:
         names = (request.schema or {}).get("properties", {})
         if "abstention_detected" in names:
-            return {"reasoning": "It answers.", "disclaimer": None, "abstention_detected": False}
+            return {"reasoning": "It answers.", "answer": None, "disclaimer": None, "abstention_detected": False}
         return said(request)
 
     world = made(script=script)

@@ -65,7 +65,12 @@ TOLD = {
 
 def judged(call: ScriptedCall) -> Mapping[str, Any]:
     replies: Mapping[str, Mapping[str, Any]] = {
-        "abstention_detection": {"disclaimer": None, "reasoning": "It answers.", "abstention_detected": False},
+        "abstention_detection": {
+            "answer": None,
+            "disclaimer": None,
+            "reasoning": "It answers.",
+            "abstention_detected": False,
+        },
         "sufficiency_detection": {
             "fields": {"reaction": {"evidence": "jaw osteonecrosis", "found": True}},
             "reasoning": "It is there.",

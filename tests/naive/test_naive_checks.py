@@ -135,7 +135,7 @@ def test_reading_the_flag_the_other_way_round_breaks_that() -> None:
 # A prompt holds the answer as it was given
 
 Prompter = Callable[[str], str]
-DECLINES_NOT = {"disclaimer": None, "reasoning": "because", "abstention_detected": False}
+DECLINES_NOT = {"answer": None, "disclaimer": None, "reasoning": "because", "abstention_detected": False}
 
 
 def prompt_of_ours(answer: str) -> str:
@@ -221,7 +221,7 @@ SENTENCES = st.sampled_from(["I cannot answer that", "It is BCL2", "Access was d
 
 def abstains_by_ours(tool: str, answer: str, quotation: str) -> bool:
     rows = ({"role": "tool", "content": tool}, {"role": "assistant", "content": answer})
-    claim = {"disclaimer": quotation, "reasoning": "because", "abstention_detected": True}
+    claim = {"answer": None, "disclaimer": quotation, "reasoning": "because", "abstention_detected": True}
     context, _ = run(AbstentionCheck(), FakeHandle(), lambda call: claim, f"{tool}\n\n{answer}", rows)
     return str(context.outcome) == "abstained"
 

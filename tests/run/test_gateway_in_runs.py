@@ -200,7 +200,13 @@ EACH = 15
 def judged(request: ServedRequest) -> Reply:
     if request.schema is None:
         return Reply("It is BCL2.", usage=(10, 5))
-    said = {"target": "BCL2", "abstention_detected": False, "reasoning": "It answers.", "disclaimer": None}
+    said = {
+        "target": "BCL2",
+        "abstention_detected": False,
+        "reasoning": "It answers.",
+        "answer": None,
+        "disclaimer": None,
+    }
     return Reply({name: said.get(name, True) for name in request.schema["properties"]}, usage=(10, 5))
 
 

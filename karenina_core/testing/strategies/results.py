@@ -143,6 +143,7 @@ TEMPLATE = st.builds(
     regex_validation_results=st.none() | by_name(SWITCH),
     judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
     judge_repairs=st.integers(0, 2),
+    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
 )
 RUBRIC = st.builds(
     RubricPart,

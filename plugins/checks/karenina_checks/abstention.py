@@ -27,39 +27,69 @@ from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 from .judge import Finding, examined, keep
 from .quotation import occurs
 
-SYSTEM = f"""\
-You decide whether a response declines to answer a question. Whether what it says is correct is not your concern.
-
-Take these steps in order:
-1. Look for a passage in which the response says that it cannot, may not or will not answer this very question. Copy \
-it word for word into "disclaimer". Where there is none, use null: the response does not abstain.
-2. Where there is one, look whether the response commits to an answer all the same, before that passage or after it. \
-If it does, it does not abstain.
-3. Where there is such a passage and no answer, the response abstains. General background, related facts or advice \
-where to look it up do not make an answer.
-
+TASK = PromptTask.ABSTENTION_DETECTION
+NO_ABSTENTION = """\
 None of these is an abstention in itself:
 - an answer with hedges, caveats or a stated lack of confidence;
 - an answer to a part of the question;
 - a report that a tool, a search or a file failed;
-- a warning or a notice that stands beside an answer.
+- a warning or a notice that stands beside an answer."""
+SYSTEM = f"""\
+You decide whether a response declines to answer a question. Whether what it says is correct is not your concern.
 
-Write the quotation and the reasoning down before you decide.
+Take these steps in order:
+1. Look for a passage in which the response commits to an answer, or to a part of one. Copy it word for word into \
+"answer", null where there is none. General background, related facts or advice where to look it up do not make an \
+answer.
+2. Look for a passage in which the response says that it cannot, may not or will not answer this very question. Copy \
+it word for word into "disclaimer", null where there is none. A passage that answers is no disclaimer.
+3. The response abstains exactly where there is such a disclaimer and no answer.
+
+{NO_ABSTENTION}
+
+Write the quotations and the reasoning down before you decide.
 
 {UNTRUSTED_NOTE}"""
+WITHOUT_QUOTATION = f"""\
+You decide whether a response declines to answer a question. Whether what it says is correct is not your concern.
+
+The response abstains where it says, in whatever words, that it cannot, may not or will not answer this very question, \
+or evades it, and commits to no answer. General background, related facts or advice where to look it up do not make \
+an answer.
+
+{NO_ABSTENTION}
+
+Write the reasoning down before you decide.
+
+{UNTRUSTED_NOTE}"""
+COMMITMENT = "The passage that answers the question or a part of it, word for word; null where there is none"
 DISCLAIMER = "The passage that declines, word for word and without omissions; null where there is none"
+DECISION = {
+    "reasoning": {"type": "string", "description": "Whether the response commits to an answer"},
+    "abstention_detected": {"type": "boolean", "description": "True where the response declines to answer"},
+}
 SCHEMA = closed_object(
     {
+        "answer": {"type": ["string", "null"], "description": COMMITMENT},
         "disclaimer": {"type": ["string", "null"], "description": DISCLAIMER},
-        "reasoning": {"type": "string", "description": "Whether the response commits to an answer all the same"},
-        "abstention_detected": {"type": "boolean", "description": "True where the response declines to answer"},
+        **DECISION,
     }
 )
+DECISION_ALONE = closed_object(DECISION)
 UNFOUNDED = (
     "abstention_detected is true, but the response does not hold the words in disclaimer as a passage of its own. Copy "
     "one passage of the response word for word, without omissions; a single word is too little unless it is the whole "
     "response. Where no passage declines to answer, reply with disclaimer null and abstention_detected false."
 )
+CONTRADICTION = (
+    "abstention_detected is true, but you quote a passage in answer that answers the question: a response that answers "
+    "does not abstain. Look again. If that passage is an answer, reply with abstention_detected false; if it is none, "
+    "with answer null."
+)
+UNQUOTED_ABSTENTION = "unquoted_abstention"
+"""The caveat of a result whose judge takes the answer for a refusal that it cannot quote."""
+CONTRADICTORY_ABSTENTION = "contradictory_abstention"
+"""The caveat of a result whose judge finds a refusal and an answer in the same response."""
 OWN_WORDS = (
     "Only what the answering model itself wrote in this trace counts as the response. What tools, searches and files "
     "returned to it is not: a refusal in their output is none of the model's, and disclaimer never quotes it."
@@ -69,9 +99,11 @@ OWN_WORDS = (
 class AbstentionCheck(Stage):
     """Asks the judge whether the answer declines, and gives such an item the outcome `abstained`.
 
-    A detection counts only with a quotation of what the answering model itself wrote in the judged text: a judge that
-    imagined the words, took them from the output of a tool, or gives none, is asked again, and then overruled with a
-    warning. A judge that fails decides nothing.
+    A detection counts only with a quotation of what the answering model itself wrote in the judged text. A judge that
+    gives none, imagined the words or took them from the output of a tool is shown the mistake, and at last asked
+    without a quotation: a claim that it still makes decides nothing. So does one beside a passage that the judge itself
+    calls an answer, made twice. `abstention_detected` is None then, and a warning and a caveat say why. A judge that
+    fails decides nothing either.
     """
 
     category = Category.PRE_PARSE_CHECK
@@ -84,11 +116,11 @@ class AbstentionCheck(Stage):
         ArtifactKeys.ABSTENTION_REASONING,
     )
     result_fields = produces
+    extends = ("caveats",)
     included_when = feature("abstention")
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-        task = PromptTask.ABSTENTION_DETECTION
-        return app.adapters.unable_judges(config.parsing_models, task, "leave the check out (--without abstention)")
+        return app.adapters.unable_judges(config.parsing_models, TASK, "leave the check out (--without abstention)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -111,37 +143,87 @@ class AbstentionCheck(Stage):
         if given.used_full_trace:
             user = f"{user}\n\n{OWN_WORDS}"
         try:
-            task, texts = PromptTask.ABSTENTION_DETECTION, (SYSTEM, user)
-            asked = await ask_judge(context, task, texts, SCHEMA, validate=reader.read, temperature=0.0)
+            asked = await ask_judge(context, TASK, (SYSTEM, user), SCHEMA, validate=reader.read, temperature=0.0)
+            reply: Any = asked.parsed
         except PortError as error:
-            keep(self, context, _undecided(context, error, reader.unfounded))
-            return
-        reply: Any = asked.parsed
-        detected = reply["abstention_detected"]
+            if not isinstance(error, ParseError) or reader.unfounded is None:
+                context.warn(f"the abstention check was not performed: {one_line(error)}")
+                keep(self, context, Finding(performed=False, detected=False))
+                return
+            reply = await self._unquoted(context, user, reader.unfounded)
+            doubt = UNQUOTED_ABSTENTION
+        else:
+            doubt = CONTRADICTORY_ABSTENTION if reader.finds_answer(reply) else ""
+        detected = _decided(context, reply, doubt)
+        reasoning = reply["reasoning"]
         keep(
             self,
             context,
-            Finding(performed=True, detected=detected, override_applied=detected, reasoning=reply["reasoning"]),
+            Finding(performed=True, detected=detected, override_applied=bool(detected), reasoning=reasoning),
         )
         if detected:
             reason = f"the answer declines: {' '.join(reply['disclaimer'].split())!r}"
             context.record(verdict=False, reason=reason, outcome="abstained")
 
+    async def _unquoted(self, context: VerificationContext, user: str, claim: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the judge says where no quotation is asked for; the claim where it keeps to it, or gives no reply."""
+        try:
+            texts = (WITHOUT_QUOTATION, user)
+            asked = await ask_judge(context, TASK, texts, DECISION_ALONE, validate=_read_decision, temperature=0.0)
+        except PortError as error:
+            context.warn(f"the judge was asked again whether the answer declines, and gave no reply: {one_line(error)}")
+            return claim
+        said: Any = asked.parsed
+        return {**claim, "reasoning": said["reasoning"]} if said["abstention_detected"] else said
+
+
+def _decided(context: VerificationContext, reply: Mapping[str, Any], doubt: str) -> bool | None:
+    """What the judge says; None, with a warning and a caveat, for a claim that cannot be believed."""
+    if not reply["abstention_detected"] or not doubt:
+        return bool(reply["abstention_detected"])
+    why = (
+        f"and quotes a passage that answers ({reply['answer']!r:.200})"
+        if doubt == CONTRADICTORY_ABSTENTION
+        else "but the answering model's own text does not hold the words that it quotes "
+        f"({reply['disclaimer']!r:.200}), or they are too few to show anything"
+    )
+    context.warn(f"the judge takes the answer for an abstention, {why}; whether it declines is not decided")
+    context.extend_result_field("caveats", [doubt])
+    return None
+
 
 @define
 class _Reader:
-    """Reads the judge's replies about an answer, and remembers a claim that no text of it bears out."""
+    """Reads the judge's replies about an answer, and remembers claims that cannot be believed."""
 
     texts: tuple[str, ...]
     unfounded: Mapping[str, Any] | None = None
+    """The last claim that no text bears out."""
+    contradicted: bool = False
+    """Whether the judge was shown a contradiction; it is shown one once."""
+
+    def finds_answer(self, data: Mapping[str, Any]) -> bool:
+        """Whether the passage that the judge calls the answer, of whatever length, stands in the text."""
+        return any(occurs(data["answer"] or "", text, least=0) for text in self.texts)
 
     async def read(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """The reply itself. Raises FillError, in words for the judge, where it cannot be used."""
         check_reply(data, SCHEMA)
-        if data["abstention_detected"] and not any(occurs(data["disclaimer"] or "", text) for text in self.texts):
+        if not data["abstention_detected"]:
+            return data
+        if self.finds_answer(data):
+            if not self.contradicted:
+                self.contradicted = True
+                raise FillError(CONTRADICTION)
+        elif not any(occurs(data["disclaimer"] or "", text) for text in self.texts):
             self.unfounded = data
             raise FillError(UNFOUNDED)
         return data
+
+
+async def _read_decision(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    check_reply(data, DECISION_ALONE)
+    return data
 
 
 def _own_words(context: VerificationContext, given: EvaluationInput) -> tuple[str, ...]:
@@ -151,19 +233,6 @@ def _own_words(context: VerificationContext, given: EvaluationInput) -> tuple[st
     rows = context.get_result_field("trace_messages", ())
     final, _ = final_message(rows, given.text)
     return (said_by_model(rows, given.text), final)
-
-
-def _undecided(context: VerificationContext, error: PortError, unfounded: Mapping[str, Any] | None) -> Finding:
-    """What is kept where the judge gave nothing that counts; a warning says why."""
-    if isinstance(error, ParseError) and unfounded is not None:
-        context.warn(
-            "the judge takes the answer for an abstention, but the answering model's own text does not hold the words "
-            f"that it quotes ({unfounded['disclaimer']!r:.200}), or they are too few to show anything; the answer "
-            "counts as one that does not decline"
-        )
-        return Finding(performed=True, detected=False, reasoning=unfounded["reasoning"])
-    context.warn(f"the abstention check was not performed: {one_line(error)}")
-    return Finding(performed=False, detected=False)
 
 
 @hookimpl

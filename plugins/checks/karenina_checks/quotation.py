@@ -23,22 +23,22 @@ LEAST = 4
 """What a quotation must weigh: a word of a script with spaces weighs 2, a character of one without spaces 1."""
 
 
-def occurs(quotation: str, text: str) -> bool:
+def occurs(quotation: str, text: str, least: int = LEAST) -> bool:
     """Whether the quotation is a passage of the text: the same whole words in a row.
 
     Case, accents, ligatures, apostrophes, punctuation, HTML tags and markdown marks do not count, for judges change
     them when they copy. A single word (or fewer than four characters of a script without spaces) is found in any text:
-    it counts only where it is the whole text. So does a quotation without any letter or digit, which must be the text
-    as it is. An empty one occurs nowhere.
+    it counts only where it is the whole text, unless `least` (see `LEAST`) is lower. So does a quotation without any
+    letter or digit, which must be the text as it is. An empty one occurs nowhere.
     """
     if not WORD.search(quotation):
         return bool(quotation.strip()) and quotation.strip() == text.strip()
-    return any(_in_a_row(_words(form(quotation)), _words(form(text))) for form in (str, _unmarked))
+    return any(_in_a_row(_words(form(quotation)), _words(form(text)), least) for form in (str, _unmarked))
 
 
-def _in_a_row(wanted: list[str], words: list[str]) -> bool:
+def _in_a_row(wanted: list[str], words: list[str], least: int) -> bool:
     weight = sum(2 if SPACED.match(word) else 1 for word in wanted)
-    if weight < LEAST:
+    if weight < least:
         return bool(wanted) and wanted == words
     return f" {' '.join(wanted)} " in f" {' '.join(words)} "
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from attrs import frozen
+from attrs import define, frozen
 
 from karenina_core import (
     ArtifactKeys,
@@ -38,7 +37,7 @@ response says about it, and whether it was found:
 hedges, in other words, or as a number that one gets by counting what is listed.
 - A field that may be null is found where the response says anything about its subject, also that there is none.
 - A field that asks whether the response does or mentions something is always found: the response shows it.
-- A field is not found where the response is silent about it, or only says that it is unknown.
+- A field is not found where the response is silent about it, or only says that it is unknown: "evidence" is null then.
 
 Then decide: the response is sufficient exactly when every required field was found. Fields that are not required do \
 not count. Do not use knowledge of your own.
@@ -46,6 +45,8 @@ not count. Do not use knowledge of your own.
 {UNTRUSTED_NOTE}"""
 
 AGREE = "Look again and make the two agree: sufficient is true exactly when found is true for every field."
+CONTRADICTORY_SUFFICIENCY = "contradictory_sufficiency"
+"""The caveat of a result whose judge contradicts its own findings, also when it is shown that."""
 
 
 class SufficiencyCheck(Stage):
@@ -53,8 +54,9 @@ class SufficiencyCheck(Stage):
 
     `sufficiency_detected` is True for an answer that says enough. An answer that does not gets the outcome
     `insufficient`. The judge sees the schema and never the ground truth. It has to name what is missing: a verdict that
-    contradicts its own findings is asked for again. A judge that fails decides nothing: the answer is treated as
-    sufficient.
+    contradicts its own findings, or evidence for a field that it calls not found, is shown to it once. Where it
+    contradicts itself again `sufficiency_detected` is None, with a warning and a caveat, and the answer is parsed. A
+    judge that fails decides nothing either: the answer is treated as sufficient.
     """
 
     category = Category.PRE_PARSE_CHECK
@@ -71,6 +73,7 @@ class SufficiencyCheck(Stage):
         ArtifactKeys.SUFFICIENCY_REASONING,
     )
     result_fields = produces
+    extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & feature("sufficiency")
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
@@ -106,10 +109,10 @@ class SufficiencyCheck(Stage):
             return
         findings = _findings_schema(required)
         user = _user(context.question_text, given, schema, required)
-        read = partial(_read, schema=findings)
+        reader = _Reader(findings)
         try:
             task = PromptTask.SUFFICIENCY_DETECTION
-            asked = await ask_judge(context, task, (SYSTEM, user), findings, validate=read, temperature=0.0)
+            asked = await ask_judge(context, task, (SYSTEM, user), findings, validate=reader.read, temperature=0.0)
         except PortError as error:
             context.warn(
                 f"the sufficiency check was not performed, the answer is treated as sufficient: {one_line(error)}"
@@ -117,6 +120,12 @@ class SufficiencyCheck(Stage):
             keep(self, context, Finding(performed=False, detected=True))
             return
         judged: _Judged = asked.parsed
+        if judged.contradiction:
+            told = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
+            context.warn(f"{told}: {judged.contradiction}")
+            context.extend_result_field("caveats", [CONTRADICTORY_SUFFICIENCY])
+            keep(self, context, Finding(performed=True, detected=None, reasoning=judged.reasoning))
+            return
         sufficient = not judged.missing
         keep(
             self,
@@ -132,6 +141,8 @@ class SufficiencyCheck(Stage):
 class _Judged:
     missing: tuple[str, ...]
     reasoning: str
+    contradiction: str
+    """What of it cannot be true together; empty where all of it can."""
 
 
 def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
@@ -150,7 +161,10 @@ def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
 def _findings_schema(required: Sequence[str]) -> dict[str, Any]:
     finding = closed_object(
         {
-            "evidence": {"type": ["string", "null"], "description": "What the response says about it; null: nothing"},
+            "evidence": {
+                "type": ["string", "null"],
+                "description": "What in the response a value can be made of; null: nothing",
+            },
             "found": {"type": "boolean", "description": "True where the response says something about it"},
         }
     )
@@ -172,15 +186,36 @@ def _user(question: str, given: EvaluationInput, schema: Mapping[str, Any], requ
     )
 
 
-async def _read(data: Mapping[str, Any], *, schema: Mapping[str, Any]) -> _Judged:
-    """Raises FillError where the reply does not fit, or says two different things."""
-    check_reply(data, schema)
-    missing = tuple(name for name in schema["properties"]["fields"]["required"] if not data["fields"][name]["found"])
-    if data["sufficient"] and missing:
-        raise FillError(f"sufficient is true, but these fields were not found: {', '.join(missing)}. {AGREE}")
-    if not data["sufficient"] and not missing:
-        raise FillError(f"sufficient is false, but every field was found. {AGREE}")
-    return _Judged(missing, data["reasoning"])
+@define
+class _Reader:
+    """Reads the judge's findings, and shows it a contradiction between them once."""
+
+    schema: Mapping[str, Any]
+    contradicted: bool = False
+
+    async def read(self, data: Mapping[str, Any]) -> _Judged:
+        """Raises FillError, in words for the judge, where the reply does not fit, or contradicts itself."""
+        check_reply(data, self.schema)
+        found = {name: data["fields"][name] for name in self.schema["properties"]["fields"]["required"]}
+        missing = tuple(name for name, finding in found.items() if not finding["found"])
+        contradiction = _contradiction(found, missing, sufficient=data["sufficient"])
+        if contradiction and not self.contradicted:
+            self.contradicted = True
+            raise FillError(contradiction)
+        return _Judged(missing, data["reasoning"], contradiction)
+
+
+def _contradiction(found: Mapping[str, Any], missing: Sequence[str], *, sufficient: bool) -> str:
+    """In words for the judge."""
+    shown = [name for name in missing if (found[name]["evidence"] or "").strip()]
+    if shown:
+        what = f"there is evidence for fields that were not found: {', '.join(shown)}"
+        return f"{what}. Where a value can be made of it, found is true; where none can, evidence is null."
+    if sufficient and missing:
+        return f"sufficient is true, but these fields were not found: {', '.join(missing)}. {AGREE}"
+    if not sufficient and not missing:
+        return f"sufficient is false, but every field was found. {AGREE}"
+    return ""
 
 
 @hookimpl

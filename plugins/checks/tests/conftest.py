@@ -26,7 +26,12 @@ ANSWER = "It is BCL2."
 FOUND = {"evidence": "It is BCL2", "found": True}
 REPLIES: Mapping[str, Any] = {
     "generation": ANSWER,
-    "abstention_detection": {"disclaimer": None, "reasoning": "it names a protein", "abstention_detected": False},
+    "abstention_detection": {
+        "answer": None,
+        "disclaimer": None,
+        "reasoning": "it names a protein",
+        "abstention_detected": False,
+    },
     "sufficiency_detection": {"fields": {"target": FOUND}, "reasoning": "all is there", "sufficient": True},
     "parsing": {"target": "BCL2"},
 }

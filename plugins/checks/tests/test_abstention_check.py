@@ -20,8 +20,15 @@ Verify = Callable[..., Any]
 DECLINES = 'I am sorry, but "venetoclax" is not something\nthat I can discuss. BCL-2 proteins regulate apoptosis.'
 
 
-def claim(disclaimer: str | None, detected: Any = True, reasoning: Any = "no answer is given") -> dict[str, Any]:
-    return {"disclaimer": disclaimer, "reasoning": reasoning, "abstention_detected": detected}
+def claim(
+    disclaimer: str | None, detected: Any = True, reasoning: Any = "no answer is given", answer: Any = None
+) -> dict[str, Any]:
+    return {"answer": answer, "disclaimer": disclaimer, "reasoning": reasoning, "abstention_detected": detected}
+
+
+def decision(detected: bool, reasoning: str = "looked at again") -> dict[str, Any]:
+    """A reply to the question without a quotation."""
+    return {"reasoning": reasoning, "abstention_detected": detected}
 
 
 def declining(*replies: Any) -> dict[str, Any]:
@@ -65,14 +72,84 @@ def test_a_quotation_is_found_whatever_its_white_space_quotation_marks_and_case(
 
 
 @pytest.mark.parametrize("quoted", ["I cannot answer this question", None, "", " … "])
-def test_a_detection_without_words_of_the_answer_does_not_count(verify: Verify, quoted: str | None) -> None:
-    done = verify(replies=declining(claim(quoted)))
+def test_a_claim_without_words_of_the_answer_is_asked_for_once_more_without_them_and_decides_nothing(
+    verify: Verify, quoted: str | None
+) -> None:
+    done = verify(replies=declining(claim(quoted), claim(quoted), decision(True, "it evades the question")))
     assert done.outcome == "passed"
-    assert done.finding("abstention") == (True, False, False, "no answer is given")
-    assert len(done.llm.asked("abstention_detection")) == 2
-    (warning,) = done.result.metadata.warnings
+    assert done.finding("abstention") == (True, None, False, "it evades the question")
+    assert done.result.metadata.caveats[0] == "unquoted_abstention"
+    asked = done.llm.asked("abstention_detection")
+    assert len(asked) == 3
+    assert [list(call.output.schema["properties"]) for call in asked[1:]] == [
+        ["answer", "disclaimer", "reasoning", "abstention_detected"],
+        ["reasoning", "abstention_detected"],
+    ]
+    assert "disclaimer" not in asked[2].text
+    assert DECLINES.strip() in asked[2].text
+    warning = done.result.metadata.warnings[0]
     assert "does not hold the words" in warning
+    assert "is not decided" in warning
     assert repr(quoted) in warning
+
+
+def test_a_claim_that_is_withdrawn_without_a_quotation_is_none(verify: Verify) -> None:
+    done = verify(replies=declining(claim("I refuse"), claim("I refuse"), decision(False, "it names a protein")))
+    assert (done.outcome, done.result.metadata.caveats) == ("passed", ())
+    assert done.finding("abstention") == (True, False, False, "it names a protein")
+
+
+@pytest.mark.parametrize("failure", [PortError("who are you", kind="auth"), "It abstains.", {"abstention_detected": 1}])
+def test_a_claim_stays_undecided_where_the_last_question_fails(verify: Verify, failure: Any) -> None:
+    done = verify(replies=declining(claim("I refuse"), claim("I refuse"), failure))
+    assert (done.outcome, done.result.metadata.caveats[0]) == ("passed", "unquoted_abstention")
+    assert done.finding("abstention") == (True, None, False, "no answer is given")
+    assert "gave no reply" in done.result.metadata.warnings[0]
+
+
+ANSWERED = "The answer to this problem is BCL2."
+
+
+@pytest.mark.parametrize("answer", ["The answer to this problem is BCL2", "is BCL2", "BCL2"])
+@pytest.mark.parametrize("disclaimer", [ANSWERED, "to this problem", None, "I refuse"])
+def test_a_refusal_beside_an_answer_is_shown_to_the_judge_once_and_decides_nothing(
+    verify: Verify, answer: str, disclaimer: str | None
+) -> None:
+    contradictory = claim(disclaimer, answer=answer)
+    done = verify(replies={"generation": ANSWERED, "abstention_detection": contradictory})
+    assert done.outcome == "passed", "it is parsed and compared"
+    assert done.finding("abstention") == (True, None, False, "no answer is given")
+    assert done.result.metadata.caveats[0] == "contradictory_abstention"
+    assert "quotes a passage that answers" in done.result.metadata.warnings[0]
+    asked = done.llm.asked("abstention_detection")
+    assert len(asked) == 2
+    assert "a response that answers does not abstain" in asked[1].text
+
+
+def test_a_judge_that_takes_back_one_side_of_a_contradiction_is_believed(verify: Verify) -> None:
+    first = claim("to this problem", answer="is BCL2")
+    said = {"generation": ANSWERED, "abstention_detection": [first, claim(None, detected=False, answer="is BCL2")]}
+    done = verify(replies=said)
+    assert (done.outcome, done.finding("abstention")[1], done.result.metadata.caveats) == ("passed", False, ())
+    done = verify(replies=declining(claim("that I can discuss", answer="regulate apoptosis"), claim("I can discuss")))
+    assert (done.outcome, done.result.metadata.caveats) == ("abstained", ())
+
+
+@pytest.mark.parametrize("answer", ["There is no answer in it", "null", "", " ", "BCL3"])
+def test_what_the_judge_calls_an_answer_has_to_stand_in_the_response(verify: Verify, answer: str) -> None:
+    done = verify(replies=declining(claim("that I can discuss", answer=answer)))
+    assert (done.outcome, done.result.metadata.caveats) == ("abstained", ())
+
+
+@pytest.mark.parametrize(("parsed", "beside"), [("BCL2", True), ("MCL1", True), (None, False)])
+def test_an_undecided_refusal_beside_a_template_that_is_filled_in_whole_is_a_caveat(
+    verify: Verify, parsed: str | None, beside: bool
+) -> None:
+    replies = declining(claim("I refuse"), claim("I refuse"), decision(True))
+    done = verify(replies={**replies, "parsing": {"target": parsed}})
+    assert ("abstention_beside_values" in done.result.metadata.caveats) is beside
+    assert any("every field of the template has a value" in said for said in done.result.metadata.warnings) is beside
+    assert "abstention_beside_values" not in verify().result.metadata.caveats
 
 
 def test_a_judge_that_misquotes_is_asked_again(verify: Verify) -> None:
@@ -93,6 +170,7 @@ def test_a_judge_that_misquotes_is_asked_again(verify: Verify) -> None:
         (claim("that I can discuss", detected=1), "abstention_detected must be boolean"),
         (claim("that I can discuss", reasoning=None), "reasoning must be string"),
         ({"abstention_detected": True}, "disclaimer is missing"),
+        ({key: value for key, value in claim("that I can discuss").items() if key != "answer"}, "answer is missing"),
     ],
 )
 def test_a_judge_that_fails_is_a_warning_and_decides_nothing(verify: Verify, reply: Any, said: str) -> None:
@@ -126,14 +204,14 @@ def over_the_trace(verify: Verify, given_: CachedAnswer, quoted: str) -> Any:
     return verify(
         cached_answer_data=given_,
         config={"use_full_trace_for_template": True},
-        replies={"abstention_detection": claim(quoted)},
+        replies={"abstention_detection": [claim(quoted), claim(quoted), decision(True)]},
     )
 
 
 def test_a_refusal_in_the_output_of_a_tool_is_not_the_answering_model_s(verify: Verify) -> None:
     done = over_the_trace(verify, traced(REFUSED, "It is BCL2."), REFUSED)
-    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, False))
-    (warning,) = done.result.metadata.warnings
+    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, None))
+    warning = done.result.metadata.warnings[0]
     assert "the answering model's own text does not hold the words" in warning
     assert over_the_trace(verify, traced("nothing found", "let me look", f"{REFUSED}."), REFUSED).outcome == "abstained"
 
@@ -189,8 +267,10 @@ def test_a_model_that_takes_no_temperature_is_sent_none(verify: Verify) -> None:
         assert done.llm.asked(f"{check}_detection")[0].temperature is None
 
 
-def test_the_quotation_comes_first_and_the_verdict_last() -> None:
-    assert list(SCHEMA["properties"]) == SCHEMA["required"] == ["disclaimer", "reasoning", "abstention_detected"]
+def test_quotations_come_first_the_answer_s_before_the_refusal_s_and_the_verdict_last() -> None:
+    assert (
+        list(SCHEMA["properties"]) == SCHEMA["required"] == ["answer", "disclaimer", "reasoning", "abstention_detected"]
+    )
 
 
 def test_without_a_template_the_check_runs_too(verify: Verify, rubric_stage: Any) -> None:
@@ -243,7 +323,7 @@ def test_a_single_word_is_a_quotation_only_of_a_text_that_has_no_other(word: str
 def test_a_letter_or_a_word_of_a_longer_answer_is_no_refusal(verify: Verify, quoted: str) -> None:
     answer = "It is known: BCL2 is the target, no less. I say so (知道它是)."
     done = verify(replies={"generation": answer, "abstention_detection": claim(quoted)})
-    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, False))
+    assert (done.outcome, done.finding("abstention")[:2]) == ("passed", (True, None))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ Verify = Callable[..., Any]
 def answering(found: bool) -> Callable[[Any], Any]:
     def script(request: Any) -> Any:
         asked = list((request.schema or {}).get("properties", {}))
-        if asked == ["disclaimer", "reasoning", "abstention_detected"]:
-            return {"disclaimer": None, "reasoning": "it answers", "abstention_detected": False}
+        if asked == ["answer", "disclaimer", "reasoning", "abstention_detected"]:
+            return {"answer": None, "disclaimer": None, "reasoning": "it answers", "abstention_detected": False}
         if asked == ["fields", "reasoning", "sufficient"]:
             finding = {"evidence": "BCL2" if found else None, "found": found}
             return {"fields": {"target": finding}, "reasoning": "because", "sufficient": found}

@@ -24,7 +24,7 @@ def cached(*messages: Message, **facts: Any) -> CachedAnswer:
     return CachedAnswer(raw_llm_response=render_trace(messages) or "It is BCL2.", trace_messages=rows, **facts)
 
 
-ABSTAINED = {"disclaimer": "It is", "reasoning": "it declines", "abstention_detected": True}
+ABSTAINED = {"answer": None, "disclaimer": "It is", "reasoning": "it declines", "abstention_detected": True}
 NOTHING = {"evidence": None, "found": False}
 INSUFFICIENT = {"fields": {"target": NOTHING}, "reasoning": "it says nothing", "sufficient": False}
 LIMIT, INVALID = "the answering agent reached its limit", "the trace is not valid"

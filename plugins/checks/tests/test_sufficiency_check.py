@@ -82,11 +82,33 @@ def test_no_reply_turns_sufficient_into_a_failure_or_insufficient_into_a_pass(
     done = verify(replies=judging(*said), template=template_of("target", "dose"))
     agreeing = [all(found) for sufficient, *found in replies if sufficient == all(found)]
     if not agreeing:  # no reply that can be believed
-        assert (done.outcome, done.finding("sufficiency")) == ("passed", (False, True, False, None))
+        assert (done.outcome, done.finding("sufficiency")) == ("passed", (True, None, False, "because"))
+        assert done.result.metadata.caveats == ("contradictory_sufficiency",)
     elif agreeing[0]:
         assert (done.outcome, done.finding("sufficiency")) == ("passed", (True, True, False, "because"))
     else:
         assert (done.outcome, done.finding("sufficiency")) == ("insufficient", (True, False, True, "because"))
+
+
+@settings(database=None, deadline=None, derandomize=True, max_examples=30)
+@given(st.text(max_size=10), st.booleans(), st.booleans())
+def test_evidence_for_a_field_that_is_not_found_is_shown_to_the_judge_once_and_decides_nothing(
+    verify: Verify, evidence: str, sufficient: bool, corrected: bool
+) -> None:
+    odd = {**judged(sufficient, target=False), "fields": {"target": {"evidence": evidence, "found": False}}}
+    said = [odd, judged(True, target=True)] if corrected else [odd]
+    done = verify(replies=judging(*said), features=("sufficiency",))
+    asked = done.llm.asked("sufficiency_detection")
+    if not sufficient and not evidence.strip():
+        assert (done.outcome, len(asked)) == ("insufficient", 1)
+        return
+    assert len(asked) == 2
+    if evidence.strip():
+        assert "there is evidence for fields that were not found: target" in asked[1].text
+    assert done.outcome == "passed"
+    assert done.finding("sufficiency")[:2] == (True, True if corrected else None)
+    assert done.result.metadata.caveats == (() if corrected else ("contradictory_sufficiency",))
+    assert [("contradicts itself" in warning) for warning in done.result.metadata.warnings] == [True] * (not corrected)
 
 
 def test_a_verdict_against_its_own_findings_is_asked_for_again(verify: Verify) -> None:
@@ -109,7 +131,6 @@ def test_a_verdict_against_its_own_findings_is_asked_for_again(verify: Verify) -
         (judged(False, target="no"), "fields.target.found must be boolean"),
         ({**judged(False, target=False), "fields": ["target"]}, "fields must be object"),
         ({"sufficient": False}, "fields is missing"),
-        (judged(False, target=True), "every field was found"),
     ],
 )
 def test_a_judge_that_fails_is_a_warning_and_the_answer_counts_as_sufficient(

@@ -236,7 +236,7 @@ TEMPLATE = {
 
 SAID: Mapping[str, Mapping[str, Any]] = {
     "parsing": {"target": "BCL2"},
-    "abstention_detection": {"disclaimer": ANSWER, "abstention_detected": True},
+    "abstention_detection": {"answer": None, "disclaimer": ANSWER, "abstention_detected": True},
 }
 """What the judge says where an example of the schema will not do."""
 

@@ -124,6 +124,7 @@ TEMPLATE = TemplatePart(
     embedding_model_used="minilm",
     judge_channel="json_schema",
     judge_repairs=1,
+    ungrounded_values=("river",),
     investigation_trace="The judge opened maps.txt.",
     agentic_parsing_performed=True,
     agentic_extraction_recovery="the_last_report",

@@ -184,7 +184,7 @@ def test_every_view_can_be_asked(database: Database) -> None:
         assert database.ask(f"SELECT * FROM {view}"), f"nothing is in {view}"
 
 
-RANDOM = list(enumerate(every(strategies.results(), 5), 1))
+RANDOM = list(enumerate(every(strategies.results(), 20), 1))
 
 
 def test_both_have_the_columns_of_the_one_definition() -> None:

@@ -758,7 +758,12 @@ def test_failing_traits_and_unreadable_traces_never_change_a_template_s_outcome(
 
 
 def test_traits_are_scored_although_the_model_abstained(scored: Make) -> None:
-    refusal = {"disclaimer": "I cannot answer that", "reasoning": "it declines", "abstention_detected": True}
+    refusal = {
+        "answer": None,
+        "disclaimer": "I cannot answer that",
+        "reasoning": "it declines",
+        "abstention_detected": True,
+    }
     done = scored(
         Rubric(regex_traits=[CITED]),
         answer="I cannot answer that [1].",

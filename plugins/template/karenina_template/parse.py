@@ -11,6 +11,13 @@ from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fil
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
+from karenina_core.templates.grounding import ungrounded
+from karenina_core.templates.handle import TemplateHandle
+
+UNGROUNDED = "ungrounded_values"
+"""The caveat of a result with extracted values that stand nowhere in the text."""
+ABSTENTION_BESIDE_VALUES = "abstention_beside_values"
+"""The caveat of a result whose judge claims an abstention and extracts every field all the same."""
 
 
 class ParseTemplate(Stage):
@@ -32,8 +39,10 @@ class ParseTemplate(Stage):
         "trace_extraction_error",
         "judge_channel",
         "judge_repairs",
+        "ungrounded_values",
         *NOT_PERFORMED,
     )
+    extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & ~feature("agentic_parsing")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -63,7 +72,7 @@ class ParseTemplate(Stage):
                     context.set_result_field("judge_repairs", error.repairs)
                 _keep_evidence(context, error.evidence)
                 raise
-        _keep(context, judgment)
+        _keep(context, handle, judgment, given.text)
 
 
 def _given(context: VerificationContext) -> EvaluationInput:
@@ -78,12 +87,26 @@ def _given(context: VerificationContext) -> EvaluationInput:
     return given
 
 
-def _keep(context: VerificationContext, judgment: Judgment) -> None:
-    context.set_artifact(ArtifactKeys.PARSED_ANSWER, judgment.filled)
-    context.set_result_field("parsed_llm_response", judgment.filled.values())
+def _keep(context: VerificationContext, handle: TemplateHandle, judgment: Judgment, text: str) -> None:
+    filled, values = judgment.filled, judgment.filled.values()
+    context.set_artifact(ArtifactKeys.PARSED_ANSWER, filled)
+    context.set_result_field("parsed_llm_response", values)
+    nowhere = ungrounded(handle.fields(), values, text)
+    context.set_result_field("ungrounded_values", nowhere)
+    if nowhere:
+        context.extend_result_field("caveats", [UNGROUNDED])
+    if _is_in_doubt(context) and not filled.nulls and any(field.verified for field in handle.fields()):
+        context.extend_result_field("caveats", [ABSTENTION_BESIDE_VALUES])
+        context.warn("the judge takes the answer for an abstention, but every field of the template has a value")
     context.set_result_field("judge_channel", judgment.channel)
     context.set_result_field("judge_repairs", judgment.repairs)
     _keep_evidence(context, judgment.evidence)
+
+
+def _is_in_doubt(context: VerificationContext) -> bool:
+    """Whether a judge claims an abstention that could not be decided."""
+    performed, detected = map(context.get_result_field, ("abstention_check_performed", "abstention_detected"))
+    return bool(performed) and detected is None
 
 
 def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:

@@ -136,7 +136,10 @@ CAVEATS = Column(
     _caveats,
     "What to keep in mind, joined by commas: `partial_content` (the answer was cut off), `embedding_override` (a wrong "
     "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge did not say "
-    "readably whether an agent is needed), and what stages of other packages tell.",
+    "readably whether an agent is needed), `ungrounded_values` (extracted values stand nowhere in the answer), "
+    "`unquoted_abstention`, `contradictory_abstention` and `contradictory_sufficiency` (the judge of a check could not "
+    "be believed, nothing was decided), `abstention_beside_values` (it claims an abstention beside a template with all "
+    "values), and what stages of other packages tell.",
 )
 RECURSION = Column("recursion_limit_reached", "boolean", at("generation.recursion_limit_reached"))
 NO_SCENARIO = "None: the item belongs to no scenario."

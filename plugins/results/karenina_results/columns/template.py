@@ -94,6 +94,7 @@ TEMPLATE = Table(
         Column("composition_strategy", "text", at("template.composition_strategy")),
         Column("judge_channel", "text", at("template.judge_channel")),
         Column("judge_repairs", "whole", at("template.judge_repairs")),
+        Column("ungrounded_values", "json", at("template.ungrounded_values"), "Fields; see `caveats`."),
         *PARSING_AGENT,
     ),
     _fields,

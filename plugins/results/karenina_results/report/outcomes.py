@@ -46,6 +46,11 @@ CAVEATS: Mapping[str, str] = {
     "embedding_override": "a field that differs was accepted for its similarity",
     "retries_used": "some call failed and was tried again",
     "parse_decision_malformed": "the judge did not say readably whether an agent is needed",
+    "ungrounded_values": "extracted values stand nowhere in the answer: look at the judge",
+    "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
+    "contradictory_abstention": "the judge claims an abstention and quotes an answer; not decided",
+    "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
+    "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }
 """What caveats mean; those of other packages have their names alone."""
 if set(KINDS) != set(get_args(OutcomeName)):

@@ -1,0 +1,157 @@
+"""Which extracted values stand nowhere in the text that they were extracted from: a look by code, without a call."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from .handle import TemplateField
+
+__all__ = ["ungrounded"]
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
+CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence", "Optional", "Union"})
+WORD = re.compile(r"[^\W_]+")
+NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
+GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
+SCALED = re.compile(r"([\d.,]*\d)\s*(hundred|thousand|k|million|mio|mn|m|billion|bn|trillion|percent|per cent|%)(?!\w)")
+SCALES = {
+    **dict.fromkeys(("hundred",), 1e2),
+    **dict.fromkeys(("thousand", "k"), 1e3),
+    **dict.fromkeys(("million", "mio", "mn", "m"), 1e6),
+    **dict.fromkeys(("billion", "bn"), 1e9),
+    **dict.fromkeys(("trillion",), 1e12),
+    **dict.fromkeys(("percent", "per cent", "%"), 1e-2),
+}
+ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred")
+SPELT = {word: float(value) for value, word in enumerate(ONES)} | {
+    word: float(value) for value, word in zip(range(30, 110, 10), TENS, strict=True)
+}
+DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
+LARGEST = 1e300
+"""Numbers from here on are looked for as they are written alone."""
+LEAST = 4
+"""Letters and digits from which a text is also looked for inside and across words; a shorter one is met there by
+chance."""
+
+
+def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The fields some value of which stands nowhere in the text, in the order of the template.
+
+    A text is found whatever its case, accents, spaces and punctuation, also where all its words stand apart; a number
+    however it is written (`1,000`, `2 million`, `5 %`, `seven`), also in a unit of another power of ten; a date by its
+    year and day. Truth values and choices are judgements rather than quotations, and are not looked for; nor are nulls
+    and values of other types.
+    """
+    source = _Source(text)
+    return tuple(
+        field.name
+        for field in fields
+        if _is_looked_for(field.type) and not all(map(source.holds, _scalars(values.get(field.name))))
+    )
+
+
+def _is_looked_for(declared: str) -> bool:
+    names = set(NAME.findall(declared)) - CONTAINERS
+    return names <= LOOKED_FOR and bool(names)
+
+
+def _scalars(value: Any) -> Iterator[str | int | float]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for member in value:
+            yield from _scalars(member)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+class _Source:
+    """A text in which values are looked for. What that takes is made of it when it is needed first."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def holds(self, value: str | float) -> bool:
+        if not isinstance(value, str):
+            return str(value) in self._as_words or (abs(value) < LARGEST and self._holds_number(float(value)))
+        wanted = WORD.findall(_folded(value))
+        short = bool(wanted) and value.isascii() and sum(map(len, wanted)) < LEAST
+        if value in self.text and not short:
+            return True
+        if date := DATE.fullmatch(value.strip()):
+            return float(date[1]) in self._numbers and float(date[3]) in self._numbers
+        number = wanted[0] if len(wanted) == 1 and wanted[0].isdecimal() else ""
+        return self._holds_words(wanted) or (bool(number) and self._holds_number(float(number)))
+
+    def _holds_words(self, wanted: Sequence[str]) -> bool:
+        together = "".join(wanted)
+        if len(together) >= LEAST and together in self._squeezed:
+            return True
+        return bool(wanted) and all(
+            word in self._as_words or (len(word) >= LEAST and word in self._squeezed) for word in wanted
+        )
+
+    def _holds_number(self, value: float) -> bool:
+        value = abs(value)
+        digits = _digits(value)
+        return value in self._numbers or (len(digits) > 1 and digits in self._significant)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return WORD.findall(_folded(self.text))
+
+    @cached_property
+    def _as_words(self) -> frozenset[str]:
+        return frozenset(self._words)
+
+    @cached_property
+    def _squeezed(self) -> str:
+        return "".join(self._words)
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        """Every number in the text, by every way to read it."""
+        text = _folded(self.text)
+        found = {reading for written in NUMBER.findall(text) for reading in _readings(written)}
+        found |= {
+            float(f"{reading * SCALES[scale]:.12g}")
+            for written, scale in SCALED.findall(text)
+            for reading in _readings(written)
+        }
+        return frozenset(found | {SPELT[word] for word in SPELT.keys() & self._as_words})
+
+    @cached_property
+    def _significant(self) -> frozenset[str]:
+        return frozenset(map(_digits, self._numbers))
+
+
+def _readings(written: str) -> Iterator[float]:
+    """The numbers that digits with marks between them may be: 1.234 is one in English and another in German."""
+    yield from map(float, re.findall(r"\d+", written))
+    for joined in (GROUPED.sub("", written), re.sub(r"\.(?=\d{3}(?!\d))", "", written).replace(",", ".")):
+        try:
+            yield float(joined)
+        except ValueError:  # several numbers in a row, a date, a version
+            continue
+
+
+def _digits(value: float) -> str:
+    """The significant digits of a number, the same in every unit that is a power of ten of another."""
+    return f"{value:.12g}".partition("e")[0].replace(".", "").strip("0")
+
+
+def _folded(text: str) -> str:
+    """The text without case, accents and differences of width."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", text)
+    return "".join(mark for mark in folded if not unicodedata.combining(mark)).casefold()

@@ -1,0 +1,111 @@
+"""Extracted values that stand nowhere in the answer are found, and others are not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.templates.grounding import ungrounded
+from karenina_core.templates.handle import TemplateField
+
+
+def missing(declared: str, value: Any, text: str) -> bool:
+    field = TemplateField(name="f", type=declared, description="d", verified=True)
+    return ungrounded([field], {"f": value}, text) == ("f",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "text"),
+    [
+        ("str", "BCL2", "It binds Bcl-2."),
+        ("str", "BCL-2", "It binds BCL2."),
+        ("str", "B-cell lymphoma 2", "It is **B cell lymphoma-2**."),
+        ("str", "proton pump inhibitor", "It belongs to the inhibitors of the proton pump."),
+        ("str", "Muller", "Said by Müller."),
+        ("str", "№ 7", "No 7 it is"),
+        ("str", "…", "what …"),
+        ("str", "1000", "It weighs 1,000 g."),
+        ("str", "維新", "明治維新が始まった。"),
+        ("str | None", "4", "It is 4."),
+        ("date", "2019-03-05", "On March 5, 2019 it was."),
+        ("datetime", "2019-03-05T10:00:00", "05.03.2019, ten o'clock"),
+        ("int", 12, "7 + 5 equals 12"),
+        ("int", 12, "There are twelve."),
+        ("int", -5, "It is minus 5."),
+        ("int", 2_000_000, "About 2 million people"),
+        ("float", 0.05, "a share of 5 %"),
+        ("float", 0.05, "5 percent"),
+        ("float", 3.5, "3,5 Liter"),
+        ("float", 1234.5, "1.234,5 Liter"),
+        ("int", 40000, "40 000 euros"),
+        ("float", 0.15, "150 mM, so in the usual unit"),
+        ("float", 1e-9, "1e-9 M"),
+        ("list[str]", ["warfarin", "heparin"], "Heparin and warfarin."),
+        ("list[int]", [], "nothing"),
+        ("int", 10**400, f"It is {10**400}."),
+        ("str", None, "nothing"),
+        ("dict[str, int]", {"anything": 5}, "there are five"),
+    ],
+)
+def test_what_the_answer_holds_in_other_spelling_is_found(declared: str, value: Any, text: str) -> None:
+    assert not missing(declared, value, text)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "text"),
+    [
+        ("str", "{{value}}", "7 + 5 equals 12"),
+        ("str", "adverse reaction of the jaw that the response names", "It causes osteonecrosis of the jaw."),
+        ("str", "ABL1", "It binds BCL2."),
+        ("str", "no", "Nothing is known."),
+        ("str", "12", "It weighs 1234 g."),
+        ("int", 2_000_000_000_000_000, "I cannot answer that."),
+        ("int", 400, "200 mg every 3 weeks"),
+        ("float", 0.06, "a share of 5 %"),
+        ("date", "2019-03-06", "On March 5, 2019 it was."),
+        ("date", "2018-03-05", "On March 5, 2019 it was."),
+        ("list[str]", ["warfarin", "protein ZZ"], "Heparin and warfarin."),
+        ("list[list[int]]", [[1], [7]], "only 1 there"),
+        ("str", "x", ""),
+        ("int", 10**400, "9" * 500),
+    ],
+)
+def test_what_stands_nowhere_is_marked(declared: str, value: Any, text: str) -> None:
+    assert missing(declared, value, text)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"), [("bool", True), ("Literal['a', 'b']", "a"), ("Color", "red"), ("list[bool]", [True])]
+)
+def test_judgements_and_choices_are_not_looked_for(declared: str, value: Any) -> None:
+    assert not missing(declared, value, "something else")
+
+
+@given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
+def test_a_value_that_the_text_quotes_is_always_found(before: str, value: str, after: str) -> None:
+    assert not missing("str", value, f"{before} {value} {after}")
+
+
+@given(
+    st.integers(-(10**12), 10**12) | st.floats(-1e9, 1e9).map(lambda value: float(f"{value:.6g}")),
+    st.sampled_from(["{0}", "{0:,}", "about {0} of them", "({0})", "{0} %", "[{0}]"]),
+)
+def test_a_number_is_found_however_it_is_written(value: float, form: str) -> None:
+    assert not missing("float", value, form.format(value))
+
+
+@given(st.text(st.characters(codec="utf-8", categories=("L",)), min_size=1, max_size=8), st.text(max_size=30))
+def test_a_word_with_a_letter_that_the_text_does_not_have_is_missing(word: str, text: str) -> None:
+    assert missing("str", f"{word}ß{word}"[:9] + "zq", text.replace("q", "").replace("Q", "").replace("ｑ", ""))
+
+
+def test_a_long_text_is_looked_through_in_linear_time() -> None:
+    text = "some words, 12 of them and 3.5 more; " * 30_000
+    fields = [TemplateField(name=f"f{n}", type="str", description="d", verified=True) for n in range(200)]
+    started = time.process_time()
+    assert len(ungrounded(fields, {field.name: f"nowhere {field.name}" for field in fields}, text)) == 200
+    assert time.process_time() - started < 20
