@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-__all__ = ["configure", "get_logger", "hide", "redactor", "secrets_in"]
+from .secrets import redactor, secrets_in
 
-MASK = "[redacted]"
+__all__ = ["configure", "get_logger", "hide"]
 
 
 class _Logger:
@@ -56,25 +56,6 @@ def configure(level: str = "WARNING") -> None:
     logger.propagate = False
 
 
-def secrets_in(environment: Mapping[str, str]) -> frozenset[str]:
-    """Values of environment variables whose names say that they are secret."""
-    marks = ("API_KEY", "TOKEN", "SECRET", "PASSWORD")
-    return frozenset(v for k, v in environment.items() if len(v) >= 8 and any(mark in k.upper() for mark in marks))
-
-
-def redactor(secrets: Iterable[str]) -> Any:
-    """A function that replaces every one of `secrets` in a text."""
-    values = sorted((s for s in secrets if s), key=len, reverse=True)
-
-    def redact(text: str) -> str:
-        for value in values:
-            if value in text:
-                text = text.replace(value, MASK)
-        return text
-
-    return redact
-
-
 _hidden: set[str] = set()
 
 
@@ -84,7 +65,7 @@ def hide(secrets: Iterable[str]) -> None:
 
 
 def _redact_environment(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    redact = redactor(secrets_in(os.environ) | _hidden)
+    redact = redactor({*secrets_in(os.environ), *_hidden})
     return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -10,10 +11,13 @@ from typing import Any, Literal
 from ..run.config_file import Flags, RunConfig, load_config
 from ..run.config_models import ModelFlags
 from ..run.sinks import without_password
+from ..secrets import MASK, is_secret_name
 from .output import note
 
 __all__ = ["configured", "model_flags", "trust_line"]
 
+NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
+"""A name in a table of TOML or JSON."""
 RUN_FIELDS = {
     "mode": "evaluation_mode",
     "replicates": "replicate_count",
@@ -45,9 +49,24 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
 
 
 def trust_line(arguments: Sequence[str]) -> str:
-    """What the user typed, with `--trust` added, ready to be pasted into a shell; passwords of sinks are left out."""
+    """What the user typed, with `--trust` added, ready to be pasted into a shell; what is secret is left out."""
     command, *rest = arguments
-    return shlex.join(["karenina", command, "--trust", *map(without_password, rest)])
+    settings = {place + 1 for place, word in enumerate(rest) if word == "--set"}
+    shown = [
+        _setting(word) if place in settings or word.startswith("--set=") else without_password(word)
+        for place, word in enumerate(rest)
+    ]
+    line = shlex.join(["karenina", command, "--trust", *shown])
+    return line if shown == rest else f"{line}  # type again what is {MASK} here"
+
+
+def _setting(word: str) -> str:
+    """A setting without its value where that is secret, or has a part that is."""
+    path, mark, value = word.removeprefix("--set=").partition("=")
+    names = [path, *(found[1] for found in NAMED.finditer(value))]
+    if not any(is_secret_name(name) or name.lower() == "authorization" for name in names):
+        return without_password(word)
+    return f"{word[: len(word) - len(value)]}{MASK}" if mark else word
 
 
 def _recording(options: Mapping[str, Any]) -> list[str]:

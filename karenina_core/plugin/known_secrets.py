@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from attrs import fields, has
 
-from ..log import secrets_in
 from ..model.config import ModelConfig
 from ..ports.model_secrets import secrets_among, secrets_in_endpoint
 from ..ports.tool_servers import secrets_in_address
+from ..secrets import SHORTEST, secrets_in
 from .application import Karenina
 
 __all__ = ["SECRET_VARIABLES", "secrets_of"]
 
 SECRET_VARIABLES = "secret_variables"
 """In the metadata of a setting of a plugin: its texts are names of environment variables whose values are secret."""
-SHORTEST = 8
-"""What is shorter is no secret but a placeholder such as `none`, which occurs in any text."""
 
 
-def secrets_of(app: Karenina, models: Iterable[ModelConfig]) -> frozenset[str]:
-    """Every secret of a run with these models, each as it is and as JSON has it.
+def secrets_of(app: Karenina, models: Collection[ModelConfig]) -> dict[str, str]:
+    """Every secret of a run with these models, each with the variable or the setting that it is the value of.
 
-    These are the configured keys, what the addresses of tool servers hold, the environment's variables whose names say
-    that they are secret, and those that settings of plugins name; see `SECRET_VARIABLES`.
+    These are the configured keys, what the addresses of tool servers hold, the environment's secrets (see
+    `secrets_in`), and the variables that settings of plugins name; see `SECRET_VARIABLES`. Whatever is configured as a
+    key is a secret, also where it is a plain word or a number; only what is shorter than 8 characters is none.
     """
-    found = set(secrets_in(os.environ))
-    found.update(os.environ.get(name, "") for name in _named_variables(app))
+    found: dict[str, str] = {}
     for model in models:
-        found.update(_secrets_of_model(model))
-    written = {json.dumps(secret, ensure_ascii=ascii_)[1:-1] for secret in found for ascii_ in (True, False)}
-    return frozenset(secret for secret in found | written if len(secret) >= SHORTEST)
+        found.update((value, name) for name, value in _secrets_of_model(model))
+    variables = [*_named_variables(app), *(model.api_key_env for model in models if model.api_key_env is not None)]
+    found.update((os.environ.get(name, ""), name) for name in variables)
+    found.update(secrets_in(os.environ))
+    return {value: name for value, name in found.items() if len(value) >= SHORTEST}
 
 
-def _secrets_of_model(model: ModelConfig) -> Iterator[str]:
-    yield from secrets_among(model.extra_kwargs)
-    yield from secrets_in_endpoint(model.endpoint_base_url or "")
+def _secrets_of_model(model: ModelConfig) -> Iterator[tuple[str, str]]:
+    """`(setting, value)`."""
+    yield from (("extra_kwargs", value) for value in secrets_among(model.extra_kwargs))
+    yield from (("endpoint_base_url", value) for value in secrets_in_endpoint(model.endpoint_base_url or ""))
     for address in model.mcp_urls_dict.values():
-        yield from secrets_in_address(address)
+        yield from (("mcp_urls_dict", value) for value in secrets_in_address(address))
     if model.endpoint_api_key is not None:
-        yield model.endpoint_api_key.reveal()
-    if model.api_key_env is not None:
-        yield os.environ.get(model.api_key_env, "")
+        yield "endpoint_api_key", model.endpoint_api_key.reveal()
 
 
 def _named_variables(app: Karenina) -> Iterator[str]:

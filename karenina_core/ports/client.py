@@ -15,8 +15,10 @@ from ..model.identity import ModelIdentity
 from ..model.message import Message, UsageMetadata
 from ..prompts.assembler import PromptAssembler
 from ..prompts.instructions import AdapterInstructionRegistry
+from ..secrets import Secrets
 from .agent_loop import run_agent_loop
 from .call_records import CallRecord, record_of
+from .cleaning import Cleaner
 from .own_agent import in_time, is_proper
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, this_call, with_retries
@@ -62,6 +64,8 @@ class Model:
     classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
     around_agent: Sequence[AroundAgent] = ()
     """What stands in front of work with tools, the outermost first."""
+    secrets: Secrets = field(factory=Secrets)
+    """Of the run: no tool's answer holds them, and no error."""
 
     def __attrs_post_init__(self) -> None:
         if self.parser is None and self.llm is not None:
@@ -90,6 +94,8 @@ class ModelClient:
     question_id: str = ""
     question_text: str = ""
     replicate: int = 1
+    removed: set[str] = field(factory=set)
+    """See `Cleaner.every`."""
 
     @property
     def config(self) -> ModelConfig:
@@ -223,7 +229,8 @@ class ModelClient:
             )
             return response
 
-        return await run_agent_loop(ask, messages, tools, config)
+        cleaner = Cleaner(self.model.secrets, self.removed)
+        return cleaner.reply(await run_agent_loop(ask, messages, cleaner.tools(tools), config))
 
     async def parse(
         self,
@@ -289,7 +296,8 @@ class ModelClient:
             raise
         except Exception as error:
             kind = self.model.classify(error) or _builtin_kind(error)
-            raise PortError(f"the adapter {self.config.interface!r} failed: {one_line(error)}", kind=kind) from error
+            told = self.model.secrets.text(one_line(error), self.removed)
+            raise PortError(f"the adapter {self.config.interface!r} failed: {told}", kind=kind) from error
 
     def _record(
         self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any

@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..model.message import Message
+from ..secrets import Secrets
 from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
 from .calls import (
     EmbeddingRequest,
@@ -32,6 +33,7 @@ from .calls import (
     search_from,
     search_to,
 )
+from .cleaning import Cleaner
 from .clocks import standing_still
 from .embedding import Embeddings, NamedEmbedder
 from .own_agent import out_of_time
@@ -80,6 +82,8 @@ class ItemCalls:
     meter: Meter | None = None
     """Of the run; None where nothing limits and keeps the calls of embedders and search tools."""
     numbers: dict[str, set[int]] = field(factory=dict)
+    removed: set[str] = field(factory=set)
+    """See `Cleaner.every`."""
     kept_out: bool = False
     """Whether there was no place for a call, and none is to come: when the run is gone on with, more may come of the
     item."""
@@ -124,7 +128,8 @@ class StoredCall:
 
 @frozen
 class StoredReply:
-    """`{"reply": {...}}` or, of a judge whose reply could not be read, `{"error": {...}}`; and what it took."""
+    """`{"reply": {...}}` or, of a judge whose reply could not be read, `{"error": {...}}`; and what it took. See also
+    `Cleaner.outcome`."""
 
     outcome: Mapping[str, Any]
     facts: CallFacts
@@ -193,6 +198,7 @@ class MeteredPort:
     store: CallStore | None = None
     adapter: str = ""
     """The code that serves the calls: replies that other code has given are not taken from the store."""
+    secrets: Secrets = field(factory=Secrets)
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -242,13 +248,15 @@ class MeteredPort:
         """What an agent did in a folder is in that folder, which is gone: such work is kept and not served again. What
         was ended by the clock is no reply: it is counted, and asked for again."""
         config = config or AgentConfig()
-        request = Request.of_agent(self.model, messages, tools, config, call)
+        request, cleaner = Request.of_agent(self.model, messages, tools, config, call), self._cleaner()
+        tools = cleaner.tools(tools)
         return await self._once(
             request,
             lambda: self.inner.arun(messages, tools, mcp_servers, config, call=call),
             agent_to,
             agent_from,
             again=config.workspace_path is None,
+            cleaner=cleaner,
             unserved=out_of_time,
         )
 
@@ -271,6 +279,10 @@ class MeteredPort:
     async def aclose(self) -> None:
         await self.inner.aclose()
 
+    def _cleaner(self) -> Cleaner:
+        item = current_item.get()
+        return Cleaner(self.secrets) if item is None else Cleaner(self.secrets, item.removed)
+
     async def _once(
         self,
         request: KeptRequest,
@@ -280,30 +292,21 @@ class MeteredPort:
         *,
         again: bool = True,
         output: OutputFormat | None = None,
+        cleaner: Cleaner | None = None,
         unserved: Callable[[T], PortError | None] = lambda answer: None,
     ) -> T:
-        item = current_item.get() or ItemCalls()
+        item, cleaner = current_item.get() or ItemCalls(), cleaner or self._cleaner()
         # Only a store asks which call it is, and to know that takes as long as half of the rest.
         key = self._key(request, item) if self.store is not None else ""
         number = item.reserve(key) if self.store is not None else 0
-        call = StoredCall(
-            key,
-            number,
-            request,
-            item.stage,
-            current_trait.get(),
-            item.question_id,
-            item.result_id,
-            item.stage_version,
-            _inside.get(),
-            () if output is None else output.refused,
-        )
+        where = item.stage, current_trait.get(), item.question_id, item.result_id, item.stage_version
+        call = StoredCall(key, number, request, *where, _inside.get(), () if output is None else output.refused)
         try:
             found = await self._found(call) if again else None
             if found is None:
                 if output is not None and (refusal := self._refusal(call, output)) is not None:
                     raise refusal
-                return await self._asked(call, ask, to, unserved)
+                return await self._asked(call, item, ask, to, cleaner, unserved)
         except ParseError:
             raise  # a reply, though no proper one
         except BaseException:
@@ -311,9 +314,10 @@ class MeteredPort:
                 item.give_back(key, number)
             raise
         attempts_so_far().served(found.facts.attempts, found.facts.retries, found.facts.seconds)
-        if "error" in found.outcome:
-            raise error_from(found.outcome["error"])
-        return come_back(found.outcome["reply"])
+        kept = cleaner.kept(found.outcome)
+        if "error" in kept:
+            raise error_from(kept["error"])
+        return cleaner.reply(come_back(kept["reply"]))
 
     def _key(self, request: KeptRequest, item: ItemCalls) -> str:
         """Of an agent, which is served with all that its tools answered, also with the addresses of its servers."""
@@ -344,22 +348,23 @@ class MeteredPort:
     async def _asked(
         self,
         call: StoredCall,
+        item: ItemCalls,
         ask: Callable[[], Awaitable[T]],
         to: Callable[[T], dict[str, Any]],
+        cleaner: Cleaner,
         unserved: Callable[[T], PortError | None],
     ) -> T:
-        item = current_item.get() or ItemCalls()
         place = await self._place(call, item)
         begun = time.monotonic()
         try:
-            answer = priced(await _inside_call(ask), self.model)
-            outcome = {"reply": to(answer)} if self.store is not None else {}
+            answer = priced(await _inside_call(ask, cleaner), self.model)
+            outcome = cleaner.outcome("reply", to(answer)) if self.store is not None else {}
         except BaseException as error:
             told = facts_of_failure(error, self.model, time.monotonic() - begun)
             facts = left(place, told, error)
             if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
                 if self.store is not None:
-                    await self.store.put(call, {"error": error_to(error)}, facts)
+                    await self.store.put(call, cleaner.outcome("error", error_to(error)), facts)
             elif self.store is not None:
                 self.store.failed(call, error, facts)
             raise
@@ -385,11 +390,11 @@ class MeteredPort:
             raise
 
 
-async def _inside_call(ask: Callable[[], Awaitable[T]]) -> T:
+async def _inside_call(ask: Callable[[], Awaitable[T]], cleaner: Cleaner) -> T:
     """What is asked from within has attempts of its own."""
     around, attempts = _inside.set(True), this_call.set(Attempts(count=1))
     try:
-        return await ask()
+        return await cleaner.around(ask)
     finally:
         _inside.reset(around)
         this_call.reset(attempts)

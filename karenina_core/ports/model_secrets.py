@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from ..log import secrets_in
 from ..model.config import ModelConfig
+from ..secrets import SHORTEST, is_secret_name
 from .tool_servers import SECRET_NAME, secrets_in_address
 
 __all__ = ["secret_settings", "secrets_among", "secrets_in_endpoint"]
+OF_HEADERS = re.compile(f"{SECRET_NAME.pattern}|cookie", re.IGNORECASE)
 
 
 def secret_settings(model: ModelConfig) -> list[str]:
@@ -50,15 +52,14 @@ def _hidden(url: str) -> tuple[str, list[tuple[str, str]]]:
     return parts.netloc.rpartition("@")[0], parse_qsl(parts.query)
 
 
-def secrets_among(value: Any, name: str = "") -> Iterator[str]:
-    """Texts under names such as `api_key` and `Authorization`."""
+def secrets_among(value: Any, name: str = "", *, header: bool = False) -> Iterator[str]:
+    """Texts under names such as `api_key`, and in headers such as `X-Auth`."""
     if isinstance(value, Mapping):
-        headers = "header" in name.lower()
         for key, item in value.items():
-            yield from secrets_among(item, "authorization" if headers else str(key))
+            yield from secrets_among(item, str(key), header=header or "header" in name.lower())
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from secrets_among(item, name)
-    elif isinstance(value, str):
+            yield from secrets_among(item, name, header=header)
+    elif isinstance(value, str) and (is_secret_name(name) or (header and OF_HEADERS.search(name))):
         bare = value.removeprefix("Bearer ")
-        yield from [bare] if name.lower() == "authorization" else secrets_in({name.replace("-", "_"): bare})
+        yield from [bare] if len(bare) >= SHORTEST else []

@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ..log import redactor
 from ..ports.client import Model
+from ..secrets import redactor
 from .directory import RunDirectory, secrets_of_run
 from .extension_rows import Extension
 from .gateway import Gateway

@@ -16,10 +16,10 @@ from uuid import uuid4
 from attrs import asdict
 
 from ..errors import ConfigError, RunDirectoryError, one_line
-from ..log import redactor
 from ..model.config import ModelConfig
 from ..plugin.known_secrets import secrets_of
 from ..ports.client import Model
+from ..secrets import redactor
 from .answers import ReplayStore
 from .fingerprint import digest_of, fingerprint
 from .owner import LOCK, RunLock, owner_of
@@ -76,8 +76,8 @@ def default_directory(label: str) -> Path:
     return Path("karenina-runs") / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
 
 
-def secrets_of_run(prepared: Prepared) -> frozenset[str]:
-    """What no file of this run may hold; see `secrets_of`."""
+def secrets_of_run(prepared: Prepared) -> dict[str, str]:
+    """What no text and no file of this run may hold; see `secrets_of`."""
     config = prepared.config
     return secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
 

@@ -9,8 +9,8 @@ from typing import Any
 from attrs import evolve
 
 from ..errors import ConfigError, Problem
-from ..log import redactor
 from ..model.rubric import Rubric
+from ..secrets import redactor
 from .directory import RunDirectory, read_fingerprint, read_manifest, secrets_of_run
 from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior

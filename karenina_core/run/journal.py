@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,14 +12,15 @@ from typing import Any
 from attrs import define, field
 
 from ..errors import RETRYABLE, PortError, RunDirectoryError
-from ..log import redactor
 from ..ports.calls import error_to
 from ..ports.metered import CallFacts, StoredCall, StoredReply
 from ..prompts.tasks import EMBEDDING, SEARCH, PromptTask
+from ..secrets import redactor
 from .flights import Flights
-from .journal_bodies import DICTIONARY, Bodies
+from .journal_bodies import DICTIONARY
 from .journal_commits import Commits
 from .journal_ledger import Ledger
+from .journal_lines import line_of, parsed, reply_of
 from .journal_opening import Found, make, taken_up
 from .journal_places import prefix
 from .journal_reader import JOURNAL, Batch, Done, JournalReader, run_number
@@ -38,7 +38,6 @@ from .journal_rows import (
     call_facts,
     cleaner,
     encode,
-    facts_of,
     failure_facts,
     sealed,
 )
@@ -50,8 +49,6 @@ __all__ = ["Journal"]
 
 CROWD = 8192
 """Rows that may wait to be written before nobody may ask any more: what comes in faster stays outside."""
-ENCODE = json.JSONEncoder(separators=(",", ":"), default=str).encode
-"""Whatever an adapter put into a reply: what was paid for is kept."""
 
 
 @define(eq=False)
@@ -200,19 +197,20 @@ class Journal:
         """The reply that is here, or that another run has."""
         afresh = self._afresh(call)
         row = self._own(CALLS, {"key": call.key, "nth": call.nth})
-        if row is not None and not (afresh and int(row.id) <= self._afresh_upto):
-            reply = _reply(row, self.reader.bodies)
-            if int(row.id) > self._again_upto or not self._is_asked_again(row, reply, self.run_id):
-                self._refused(call)
-                return reply
-        if row is None and not afresh and (found := self._of_others(call)) is not None:
+        reply = None if row is None else reply_of(row, self.reader.bodies)
+        if row is not None and reply is not None and not (afresh and int(row.id) <= self._afresh_upto):
+            if int(row.id) <= self._again_upto and self._is_asked_again(row, reply, self.run_id):
+                return None
+            self._refused(call)
+            return reply
+        if reply is None and not afresh and (found := self._of_others(call)) is not None:
             return await self._taken_over(call, *found)
         return None
 
     async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
         try:
             self._commits.check()
-            line = _line(call, outcome)
+            line = line_of(call, outcome)
             row = call_facts(call, facts, self._clean, time.time())
         except BaseException:
             self._flights.failed((call.key, call.nth))
@@ -229,7 +227,7 @@ class Journal:
     def _keep_failure(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
         text = ""
         if isinstance(error, PortError) and error.kind not in RETRYABLE:  # what is tried again is asked again
-            text = _line(call, {"error": error_to(error)})
+            text = line_of(call, {"error": error_to(error)})
         row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
 
         def settled(failure: RunDirectoryError | None) -> None:
@@ -241,8 +239,10 @@ class Journal:
     def _of_others(self, call: StoredCall) -> tuple[Row, StoredReply, JournalReader] | None:
         for source in self._sources:
             if (row := source.call(call.key, call.nth)) is not None:
-                reply = _reply(row, source.bodies)
-                return None if self._is_asked_again(row, reply, source.run_id) else (row, reply, source)
+                reply = reply_of(row, source.bodies)
+                if reply is not None and not self._is_asked_again(row, reply, source.run_id):
+                    return row, reply, source
+                return None
         return None
 
     def _is_asked_again(self, row: Row, reply: StoredReply, run_id: str) -> bool:
@@ -365,7 +365,7 @@ class Journal:
     def _seal(self, entry: Entry) -> list[Entry]:
         """In the writer's thread: the body without secrets, and the rows of its dictionary where that is a new one."""
         assert entry.text is not None
-        kind, text = entry.text[0], self._redact(entry.text[1])
+        kind, text = entry.text[0], parsed(self._redact(entry.text[1]))
         bodies, (id_, run, *facts) = self.reader.bodies, entry.row
         entry.row = sealed(TABLES[entry.table], id_, run, facts, bodies.packed(kind, text))
         if not text or (dictionary := bodies.sample(kind, text)) is None:
@@ -384,15 +384,3 @@ def _nothing(failure: RunDirectoryError | None) -> None:
 def _told(table: Table, row: Sequence[Any]) -> dict[str, Any]:
     """What a row says."""
     return dict(zip(table.facts, row[2:], strict=False))
-
-
-def _line(call: StoredCall, outcome: Mapping[str, Any]) -> str:
-    """The call's line in a recording, where the version of a stage is no part of the key."""
-    request = call.request
-    told = ENCODE(outcome)
-    return f'{{"format":1,"key":"{request.key}",{request.canonical[1:-1]},{told[1:]}'
-
-
-def _reply(row: Row, bodies: Bodies) -> StoredReply:
-    line = json.loads(bodies.unpacked(row.body))
-    return StoredReply({name: line[name] for name in ("reply", "error") if name in line}, facts_of(row))

@@ -6,6 +6,7 @@ A body says by itself which one it needs: by the Adler-32 in its header, as RFC 
 
 from __future__ import annotations
 
+import json
 import zlib
 from typing import Any
 
@@ -93,6 +94,14 @@ class Bodies:
         """Whether the dictionary that it needs is known, if it needs one."""
         wanted = _wanted(body)
         return wanted == 0 or wanted in self._known
+
+    def is_readable(self, body: bytes) -> bool:
+        """Whether it is what a journal writes: nothing, or a document of JSON."""
+        try:
+            text = self.unpacked(body)
+            return not text or json.loads(text, parse_int=str) is not None  # of any length
+        except (ValueError, RecursionError):
+            return False
 
 
 def _wanted(body: bytes) -> int:

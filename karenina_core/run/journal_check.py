@@ -60,7 +60,7 @@ def check(path: str | Path) -> Health:
             run_id = reader.run_id
             found += _of_database(reader)
             for name, table in TABLES.items():
-                table_found = scanned(reader, table)
+                table_found = scanned(reader, table, bodies=True)
                 rows[name] = table_found.rows
                 found += table_found.problems()
     except RunDirectoryError as error:

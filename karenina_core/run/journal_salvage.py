@@ -168,8 +168,8 @@ def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
             connection.execute("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)", copy)
             bodies.learn(name.removeprefix(DICTIONARY), value)
     for name in MARKED:
-        rows = connection.execute(f"SELECT id, substr(body, 1, 6) FROM {name}").fetchall()
-        lost = [(id_,) for id_, beginning in rows if not bodies.can_unpack(beginning or b"")]
+        stored = connection.execute(f"SELECT id, body FROM {name}")
+        lost = [(id_,) for id_, body in stored if not bodies.is_readable(body or b"")]
         connection.executemany(f"DELETE FROM {name} WHERE id = ?", lost)
     return run
 

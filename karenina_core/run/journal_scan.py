@@ -40,6 +40,8 @@ class Scanned:
     """Up to this id, the places of rows are in the journal."""
     recent: list[tuple[int, int]] = field(factory=list)
     """Places of the rows after that."""
+    unreadable: int = 0
+    """Those whose bodies are no JSON; they are among the damaged."""
     unplaced: set[tuple[int, int]] = field(factory=set)
     """Places that should be in the journal and are not."""
     indexed_places: list[tuple[int, int]] = field(factory=list)
@@ -51,9 +53,11 @@ class Scanned:
 
     def problems(self) -> list[str]:
         told = []
-        if self.damaged:
-            verb = "is" if self.damaged == 1 else "are"
-            told.append(f"{plural(self.damaged, 'row')} of the table {self.table} {verb} not what was written")
+        if changed := self.damaged - self.unreadable:
+            verb = "is" if changed == 1 else "are"
+            told.append(f"{plural(changed, 'row')} of the table {self.table} {verb} not what was written")
+        if self.unreadable:
+            told.append(f"{plural(self.unreadable, 'row')} of the table {self.table} cannot be read: no JSON")
         if self.missing:
             told.append(f"{plural(self.missing, 'row')} of the table {self.table} cannot be found")
         if self.unplaced:
@@ -61,15 +65,16 @@ class Scanned:
         return told
 
 
-def scanned(reader: JournalReader, table: Table, ledger: Ledger | None = None) -> Scanned:
-    """Read a table. Its rows are counted in the ledger. Raises RunDirectoryError where it cannot be read."""
+def scanned(reader: JournalReader, table: Table, ledger: Ledger | None = None, *, bodies: bool = False) -> Scanned:
+    """Read a table, with what its bodies say if asked for, which takes much longer. Its rows are counted in the ledger.
+    Raises RunDirectoryError where it cannot be read."""
     before = reader.damaged[table.name]
     found = Scanned(table.name)
     if table.key != "INTEGER":
         found.rows = found.last = sum(1 for _ in reader.every(table))
     else:
-        _read(reader, table, found, ledger)
-    found.damaged = reader.damaged[table.name] - before
+        _read(reader, table, found, ledger, bodies=bodies and table.body)
+    found.damaged = reader.damaged[table.name] - before + found.unreadable
     if table.key != "INTEGER":
         found.last += found.damaged
     return found
@@ -81,12 +86,15 @@ def saved(meta: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     return {table: (int(last), int(gone)) for table, (last, gone) in told}
 
 
-def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | None) -> None:
+def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | None, *, bodies: bool) -> None:
     name = table.name
     found.indexed = int(reader.meta.get(f"{name}_indexed", "0"))
     for row in reader.rows(table):
         assert isinstance(row.id, int)
-        found.rows += 1
+        if bodies and not reader.bodies.is_readable(row.body):
+            found.unreadable += 1
+        else:
+            found.rows += 1
         found.replaced += row.facts.get("revision", 0)
         if ledger is not None:
             ledger.take(name, row)

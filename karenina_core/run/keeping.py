@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field
 
-from ..errors import RunDirectoryError, plural
+from ..errors import RunDirectoryError, one_line, plural
 from ..model.convert import structure
 from ..model.result import VerificationResult
 from ..pipeline.cached_answer import CachedAnswer
@@ -26,7 +26,7 @@ from .prepare import Generation, Item
 from .records import portable_record
 from .repairs import Mode, Repair, remaining, undo_line
 
-__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "write_missing_results", "write_results"]
+__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "unreadable", "write_missing_results", "write_results"]
 
 UNREADABLE = "judge"
 
@@ -157,7 +157,15 @@ def read_back(found: StoredResult) -> VerificationResult:
     try:
         return structure(json.loads(found.line), VerificationResult)
     except (ValueError, RecursionError) as error:  # a ConfigError is one, too
-        raise RunDirectoryError(f"the result {found.result_id} cannot be read back: {error}") from error
+        raise unreadable(found, error) from error
+
+
+def unreadable(found: StoredResult, error: Exception) -> RunDirectoryError:
+    """What to do where a result in the journal is no result."""
+    return RunDirectoryError(
+        f"the result {found.result_id} cannot be read back ({one_line(error)}); take it out of the journal with "
+        "karenina doctor DIR --replace, and have it made again with karenina resume DIR: what was paid for is kept"
+    )
 
 
 def write_results(folder: Path) -> None:

@@ -15,6 +15,7 @@ from ..plugin.registry import Entry
 from ..ports.embedding import NamedEmbedder
 from ..ports.metered import CallStore, Lane, MeteredPort
 from ..ports.search import NamedSearch
+from ..secrets import Secrets
 from .batching import NO_DIRECTORY, Batching
 
 __all__ = ["Lanes", "Metering"]
@@ -42,6 +43,8 @@ class Metering:
     """Of models that are asked in batches; None where there is no place to keep what was sent."""
     app: Karenina | None = None
     """Whose plugins serve the calls; their code is part of what the replies are found by."""
+    secrets: Secrets = field(factory=Secrets)
+    """Of the run: nothing that comes in through a port holds them any more."""
     _ports: list[MeteredPort] = field(factory=list)
     _embedders: dict[tuple[str, str], MeteredPort] = field(factory=dict)
 
@@ -52,7 +55,7 @@ class Metering:
         adapters = self.app.adapters if self.app is not None else None
         entry = None if adapters is None else adapters[adapters.resolve_interface(model.interface).interface]
         code = self._code(entry, "karenina_wrap_port")
-        metered = {name: MeteredPort(port, model, lane, self.store, code) for name, port in ports.items()}
+        metered = {name: MeteredPort(port, model, lane, self.store, code, self.secrets) for name, port in ports.items()}
         self._ports += metered.values()
         return metered
 
@@ -63,7 +66,8 @@ class Metering:
             model = ModelConfig(model_name=embedder.model, interface=EMBEDDER.format(embedder.name), max_tokens=WRITTEN)
             entry = self.app.embedders.get(embedder.name) if self.app is not None else None
             code = self._code(entry, "karenina_wrap_embedder")
-            self._embedders[name] = MeteredPort(embedder, model, self._lane(model), self.store, code)
+            port = MeteredPort(embedder, model, self._lane(model), self.store, code, self.secrets)
+            self._embedders[name] = port
             self._ports.append(self._embedders[name])
         return self._embedders[name]
 
@@ -71,7 +75,8 @@ class Metering:
         """A search tool: what it finds is kept. It waits for no place, and nobody says what it costs."""
         entry = self.app.search_tools.get(tool.name) if self.app is not None else None
         code = self._code(entry, "karenina_wrap_search_tool")
-        return MeteredPort(tool, ModelConfig(model_name=tool.name, interface=SEARCH), None, self.store, code)
+        model = ModelConfig(model_name=tool.name, interface=SEARCH)
+        return MeteredPort(tool, model, None, self.store, code, self.secrets)
 
     def _code(self, entry: Entry[Any] | None, hook: str) -> str:
         """Of the plugin that serves the calls."""

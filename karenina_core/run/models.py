@@ -16,6 +16,7 @@ from ..plugin.known_secrets import secrets_of
 from ..plugin.model_ports import able_to_use_tools, model_ports
 from ..ports.client import Model
 from ..prompts.instructions import AdapterInstructionRegistry
+from ..secrets import Secrets
 from .batch_checks import batch_complaints
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
@@ -121,6 +122,7 @@ async def open_model(
         max_elapsed=config.retry_max_elapsed_seconds,
         classify=_classifier(app),
         around_agent=_around_agent(app, model),
+        secrets=metering.secrets if metering is not None else Secrets(),
         **ports,
     )
     try:

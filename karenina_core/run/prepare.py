@@ -19,9 +19,12 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
+from ..plugin.known_secrets import secrets_of
+from ..secrets import Secrets
 from .agentic_settings import check_agentic_parsing, check_blind_judging, check_investigators, notes_on_agents
 from .answers import ReplayStore
 from .budget import check_limits
+from .identities import check_identities
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
 from .replaying import check_answers
@@ -170,8 +173,7 @@ def prepare(
     check_overrides(app, rubrics.values(), config)
     check_limits(app, config, [model for _, model in overrides(rubrics.values())])
     templates = TemplateLoader(app, config.code_policy)
-    if mode != "rubric_only":
-        _check_policy(templates, questions)
+    _check_policy(templates, questions if mode != "rubric_only" else ())
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
@@ -201,7 +203,16 @@ def prepare(
         workspace_root=root,
         answers=answers,
     )
+    _check_identities(prepared)
     return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
+
+
+def _check_identities(prepared: Prepared) -> None:
+    config = prepared.config
+    stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
+    others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
+    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
+    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
 
 
 def _check_executor(app: Karenina, config: VerificationConfig) -> None:

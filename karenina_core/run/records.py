@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping
-from functools import cache, lru_cache
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from attrs import fields, fields_dict, has
+from attrs import fields, has
 
-from ..log import get_logger, redactor
-from ..model.identity import ModelIdentity
-from ..model.result import PARTS, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
+from ..log import get_logger
+from ..model.result import VerificationResult
+from ..secrets import redactor
 
 __all__ = ["plain", "portable_record", "record"]
 
@@ -44,15 +43,8 @@ def record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
         log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
         data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
         line = _dumped(data)
-    if any(secret in line or _in_json(secret) in line for secret in secrets):
-        line = _dumped(_redacted(plain(data, lost), redactor(secrets)))
-    return line
-
-
-@lru_cache(maxsize=256)
-def _in_json(secret: str) -> str:
-    """The secret as it stands in a text of JSON."""
-    return json.dumps(secret, ensure_ascii=False)[1:-1]
+    cleaned: str = redactor(secrets)(line)
+    return cleaned
 
 
 def _unstructured(value: Any, lost: list[str]) -> Any:
@@ -104,18 +96,3 @@ def _gone(why: str, lost: list[str]) -> str:
     if why not in lost:
         lost.append(why)
     return f"[{why}]"
-
-
-@cache
-def _own_names() -> frozenset[str]:
-    parts = (VerificationResult, MetadataPart, ModelIdentity, LedgerEntry, TrailEntry, *PARTS.values())
-    return frozenset(name for part in parts for name in fields_dict(part))
-
-
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """Texts without secrets, also where they are names; the names of a result's own fields stay."""
-    if isinstance(value, dict):
-        return {k if k in _own_names() else redact(k): _redacted(item, redact) for k, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, redact) for item in value]
-    return redact(value) if isinstance(value, str) else value

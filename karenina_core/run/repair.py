@@ -10,10 +10,10 @@ from typing import Any, get_args
 from attrs import evolve
 
 from ..errors import ConfigError, Problem, plural
-from ..log import redactor
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina, current
+from ..secrets import redactor
 from .config_file import RunConfig
 from .control import RunControl
 from .directory import RunDirectory, read_manifest, secrets_of_run

@@ -14,6 +14,7 @@ from ..errors import ConfigError, Problem, did_you_mean
 from ..model.identity import ModelIdentity
 from ..model.trait_rows import FAILED
 from .journal_reader import JournalReader, StoredResult
+from .keeping import unreadable
 from .repairs import Mode, Row
 
 __all__ = ["RepairPlan", "RepairSelection", "plan_repair"]
@@ -137,8 +138,12 @@ def plan_repair(folder: Path, selection: RepairSelection, mode: Mode = "replay")
 
 
 def _found(stored: StoredResult) -> _Found:
-    data = json.loads(stored.line)
-    about = data["metadata"]
+    """Raises RunDirectoryError."""
+    try:
+        data = json.loads(stored.line)
+        about = data["metadata"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise unreadable(stored, error) from error
     answering, parsing = (ModelIdentity(**about[role]) for role in ("answering", "parsing"))
     row = Row(
         result_id=stored.task,

@@ -11,11 +11,11 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, Problem
-from ..log import redactor
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
+from ..secrets import redactor
 from .benchmark import Benchmark
 from .config_file import Flags, RunConfig
 from .control import RunControl

@@ -16,6 +16,7 @@ from ..model.identity import ModelIdentity
 from ..model.result import VerificationResult
 from ..pipeline.context import CachedAnswer
 from ..ports.client import Model
+from ..secrets import Secrets
 from .answers import answer_of
 from .batching import Batching, items_at_once, uncrowded
 from .collecting import fewer_collections
@@ -266,14 +267,14 @@ async def execute(
     directory. What ends a run in several items at once, such as that or an error of `on_result`, is raised once, with
     what the others said as notes; errors of different types are raised together, as an ExceptionGroup.
     """
-    destination = destination or Destination()
+    destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
     app, config = prepared.app, prepared.config
     if config.workspace_output_mode != "none" and destination.run_dir is None:
         what = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
         raise ConfigError([Problem("workspace_output_mode", what)])
-    gateway = Gateway(uncrowded(config))
-    batching = Batching(gateway)
-    metering = Metering(lanes=gateway, batching=batching if destination.run_dir is not None else None, app=app)
+    batching = Batching(gateway := Gateway(uncrowded(config)))
+    kept_batches = batching if destination.run_dir is not None else None
+    metering = Metering(lanes=gateway, batching=kept_batches, app=app, secrets=secrets)
     async with (
         opened_sources(destination.reuse, destination.run_dir) as sources,
         open_models(app, config, config.answering_models, "answering", metering) as answerers,
@@ -370,7 +371,7 @@ def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo
         run_dir=run_dir,
         benchmark=prepared.benchmark.name,
         items=len(prepared),
-        secrets=secrets_of_run(prepared),
+        secrets=frozenset(secrets_of_run(prepared)),
         resumed=resumed,
     )
 

@@ -18,8 +18,11 @@ from ..model.rubric import DynamicRubric, Rubric
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
+from ..plugin.known_secrets import secrets_of
+from ..ports.cleaning import Cleaner, removal_note, sources_of
 from ..ports.client import CallRecord, Model, ModelClient
 from ..ports.metered import ItemCalls, current_item
+from ..secrets import Secrets
 from .agentic_settings import (
     UNTOUCHED,
     check_agentic_parsing,
@@ -29,6 +32,7 @@ from .agentic_settings import (
 )
 from .budget import check_limits
 from .gateway import Gateway
+from .identities import check_identities
 from .metering import Metering
 from .models import check_models, has_tools, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
@@ -61,9 +65,14 @@ async def run_item(
     Other models that its stages ask for come from the `pool`. Files that they keep are put into `kept_files`.
     """
     task = item.task
-    current_item.set(ItemCalls(item.question.id, task.result_id(run_name), meter=pool.metering))
+    asked = ItemCalls(item.question.id, task.result_id(run_name), meter=pool.metering)
+    current_item.set(asked)
+    if cached is not None:
+        asked.removed |= sources_of(cached.text_flags)
+        if pool.metering is not None:
+            cached = Cleaner(pool.metering.secrets, asked.removed).reply(cached)
     calls: list[CallRecord] = []
-    about = (calls, item.question.id, item.question.question, item.replicate)
+    about = (calls, item.question.id, item.question.question, item.replicate, asked.removed)
 
     async def client_of(model: ModelConfig) -> ModelClient:
         return ModelClient(await pool.model(model), *about)
@@ -90,7 +99,11 @@ async def run_item(
         context.mark_error(workspace.failure)
     elif workspace is not None and (cached is None or cached.workspace is None):  # else others have worked in it
         _tell_of_untouched(context)
-    return await item.orchestrator.arun(context)
+    result = await item.orchestrator.arun(context)
+    if not asked.removed:
+        return result
+    warnings = (*result.metadata.warnings, removal_note(asked.removed))
+    return evolve(result, metadata=evolve(result.metadata, warnings=warnings))
 
 
 def _keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: str, text: str) -> bool:
@@ -141,9 +154,11 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     plan = _plan(app, evaluation_mode, config, rubric)
+    secrets = Secrets(secrets_of(app, (answering_model, parsing_model, *(model for _, model in overrides([rubric])))))
+    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
-    metering = Metering(lanes=Gateway(config))
+    metering = Metering(lanes=Gateway(config), secrets=secrets)
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
         open_models(app, config, [answering_model], "answering", metering) as answerers,
         open_models(app, config, [parsing_model], metering=metering) as judges,

@@ -10,19 +10,17 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ..errors import PluginError, one_line
-from ..log import MASK, get_logger
+from ..log import get_logger
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
+from ..secrets import MASK, is_secret_name
 
 __all__ = ["RunInfo", "Sink", "Sinks", "make_sink", "without_password"]
 
-PASSWORDS = (
-    re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)"),
-    re.compile(
-        r"(?i)((?:password|passwd|secret|token|key)\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))"
-    ),
-)
-"""In `user:PASSWORD@host` of an address, and after `password=` and the like."""
+PASSWORD = re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)")
+"""In `user:PASSWORD@host` of an address."""
+PAIR = re.compile(r"([\w.-]+)(\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))")
+"""In an address, or in the words of a connection: a name and its value."""
 log = get_logger("karenina.run")
 
 
@@ -67,9 +65,10 @@ def make_sink(app: Karenina, uri: str) -> Sink:
 
 def without_password(uri: str) -> str:
     """The URI of a sink as it may be shown, logged and written."""
-    for pattern in PASSWORDS:
-        uri = pattern.sub(rf"\1{MASK}", uri)
-    return uri
+    return PAIR.sub(
+        lambda pair: f"{pair[1]}{pair[2]}{MASK}" if is_secret_name(pair[1]) else pair[0],
+        PASSWORD.sub(rf"\1{MASK}", uri),
+    )
 
 
 class Sinks:

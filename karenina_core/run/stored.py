@@ -166,7 +166,9 @@ def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
     try:
         return structure(json.loads(line.decode("utf-8")), VerificationResult)
     except (ValueError, ConfigError, RecursionError) as error:
-        raise BenchmarkError(f"{file}, line {number}: not a result: {error}") from error
+        raise BenchmarkError(
+            f"{file}, line {number}: not a result: {error}; where that is a run directory, type: karenina doctor DIR"
+        ) from error
 
 
 def _journal(directory: Path, file: Path, manifest: Mapping[str, Any]) -> Path | None:

@@ -13,6 +13,17 @@ from typing import IO, Any
 __all__ = ["flush_folder", "replacing", "write_atomically", "write_json"]
 
 
+def _of_new_files() -> int:
+    """What the user's mask leaves of the permissions of a new file. To read it sets it for a moment, to a mask that
+    lets nobody in, and once: by now other threads may make files."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+NEW = _of_new_files()
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file as a whole: after a crash there is the old content or the new, never a part."""
     with replacing(path) as file:
@@ -36,8 +47,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
+        Path(name).chmod(path.stat().st_mode & 0o777 if path.exists() else NEW)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -54,9 +64,3 @@ def flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

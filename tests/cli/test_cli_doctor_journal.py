@@ -35,7 +35,9 @@ def folder(tmp_path: Path) -> Path:
             request = Request("llm", MODEL, "generation", 1, (Message.user(f"{number} " * 900).to_dict(),))
             await journal.put(StoredCall(request.key, 0, request), {"reply": {"content": "x"}}, CallFacts())
         for number in range(10):
-            await journal.put_result(Done(f"t{number}", number, f"r{number}", "passed"), f"result {number} " * 200)
+            await journal.put_result(
+                Done(f"t{number}", number, f"r{number}", "passed"), json.dumps(f"result {number} " * 200)
+            )
         await journal.aclose()
 
     asyncio.run(work())

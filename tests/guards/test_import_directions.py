@@ -12,9 +12,22 @@ from typing import Any
 
 import pytest
 
-ROOMS = ("cli", "testing", "run", "pipeline", "plugin", "ports", "prompts", "model", "templates", "errors", "log")
+ROOMS = (
+    "cli",
+    "testing",
+    "run",
+    "pipeline",
+    "plugin",
+    "ports",
+    "prompts",
+    "model",
+    "templates",
+    "errors",
+    "log",
+    "secrets",
+)
 """From top to bottom. A room imports itself and what is below it."""
-BOTTOM = {"templates": {"errors"}, "model": {"errors"}, "errors": set(), "log": {"errors"}}
+BOTTOM = {"templates": {"errors"}, "model": {"errors"}, "errors": set(), "log": {"errors", "secrets"}, "secrets": set()}
 """What the lowest rooms may import beside themselves."""
 
 

@@ -165,27 +165,27 @@ def test_results_come_in_the_order_of_the_plan_and_replace_each_other(tmp_path: 
     async def work() -> None:
         journal = Journal.open(tmp_path)
         await asyncio.gather(
-            *(journal.put_result(Done(f"t{n}", n, f"r{n}", "error", "timeout"), f"first {n}") for n in (3, 1, 2, 0))
+            *(journal.put_result(Done(f"t{n}", n, f"r{n}", "error", "timeout"), f'"first {n}"') for n in (3, 1, 2, 0))
         )
         assert journal.done("t1") == Done("t1", 1, "r1", "error", "timeout")
         assert journal.done("t9") is None
         await asyncio.gather(
-            *(journal.put_result(Done("t1", 1, "r1", name), f"{name} 1") for name in ("error", "failed", "passed"))
+            *(journal.put_result(Done("t1", 1, "r1", name), f'"{name} 1"') for name in ("error", "failed", "passed"))
         )
-        await journal.put_result(Done("t0", 7, "r0", "passed"), "moved")
+        await journal.put_result(Done("t0", 7, "r0", "passed"), '"moved"')
         assert journal.done("t1") == Done("t1", 1, "r1", "passed")
         assert [(result.task, result.line) for result in journal.reader.results()] == [
-            ("t1", "passed 1"),
-            ("t2", "first 2"),
-            ("t3", "first 3"),
-            ("t0", "moved"),
+            ("t1", '"passed 1"'),
+            ("t2", '"first 2"'),
+            ("t3", '"first 3"'),
+            ("t0", '"moved"'),
         ]
         assert journal.reader.outcomes() == {"error": 2, "passed": 2}
         await journal.aclose()
         journal = Journal.open(tmp_path)
         assert journal.notes == ()
         assert journal.done("t0") == Done("t0", 7, "r0", "passed")
-        await journal.put_result(Done("t0", 0, "r0", "passed"), "moved back")
+        await journal.put_result(Done("t0", 0, "r0", "passed"), '"moved back"')
         await journal.aclose()
         assert check(tmp_path).problems == ()
         assert check(tmp_path).rows["results"] == 4
@@ -231,7 +231,7 @@ def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch:
             await asyncio.gather(
                 *(journal.put(call(f"{number}.{n}"), {"reply": f"{number}.{n}"}, FACTS) for n in range(17))
             )
-            await journal.put_result(Done(f"t{number}", number, "r", "passed"), "x")
+            await journal.put_result(Done(f"t{number}", number, "r", "passed"), '"x"')
         with JournalReader.open(tmp_path) as reader:  # while it is written
             assert reader.call(call("1.3").key, 0) is not None
             assert reader.call(call("9.9").key, 0) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from uuid import uuid4
 from attrs import field, frozen
 
 from karenina_core.model.config import ModelConfig
+from karenina_core.secrets import SHORTEST, is_secret_name
 
 from .settings import ClaudeAgentSdkSettings
 
@@ -39,8 +39,6 @@ FIXED = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
 }
-SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
-SHORTEST_SECRET = 6
 
 
 @frozen(kw_only=True)
@@ -102,8 +100,8 @@ def _environment(
     elif SETTINGS_FOLDER in given:
         access[SETTINGS_FOLDER] = given[SETTINGS_FOLDER]
     texts = {name: str(value) for name, value in limits.items() if value is not None}
-    found = {value for name, value in (named | access).items() if SECRET_NAME.search(name)} - {NO_KEY}
-    secrets = sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+    found = {value for name, value in (named | access).items() if is_secret_name(name)} - {NO_KEY}
+    secrets = sorted((value for value in found if len(value) >= SHORTEST), key=len, reverse=True)
     return {**passed, **FIXED, **texts, **named, **access}, tuple(secrets)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+from karenina_core.secrets import redactor
 
 __all__ = ["port_error"]
 
@@ -95,6 +96,5 @@ def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException, in
 
 
 def _blotted(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text
+    cleaned: str = redactor(secrets)(text)
+    return cleaned

@@ -15,13 +15,12 @@ from typing import Any
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+from karenina_core.secrets import MASK, SHORTEST, redactor, secrets_in
 
 __all__ = ["known_secrets", "port_error"]
 
 MOST_CAUSES = 20
 MESSAGE_LIMIT = 300
-SHORTEST_SECRET = 6
-SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
 SECRET_TEXT = re.compile(r"(?<=Bearer )[^\s'\"]+|(?<=[?&]key=)[^\s&'\"]+", re.IGNORECASE)
 LITELLM = "litellm"
 TRACEBACK = "Traceback (most recent call last)"
@@ -155,12 +154,9 @@ def _shortened(text: str) -> str:
 
 
 def known_secrets(*keys: str | None) -> tuple[str, ...]:
-    """The given keys and the values of the environment's variables that are named like keys, the longest first."""
-    found = {value for name, value in os.environ.items() if SECRET_NAME.search(name)} | {key for key in keys if key}
-    return tuple(sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True))
+    """The given keys and the secrets of the environment."""
+    return (*secrets_in(os.environ), *(key for key in keys if key and len(key) >= SHORTEST))
 
 
 def _blotted(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return SECRET_TEXT.sub("***", text)
+    return SECRET_TEXT.sub(MASK, redactor(secrets)(text))

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError, PortError, Problem
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.message import Message
+from karenina_core.ports.model_secrets import secrets_among
 from karenina_core.ports.openai_wire import output_to_wire, tools_to_wire
 from karenina_core.ports.text import sanitize
 from karenina_core.ports.values import (
@@ -157,8 +158,7 @@ class LiteLLM:
     def _prepared(self, litellm: Any, loop: asyncio.AbstractEventLoop) -> _Opened:
         arguments: dict[str, Any] = {"model": self._route.model}
         key = (self._config.api_key() or "").strip() or None
-        headers = self._config.extra_kwargs.get("extra_headers") or {}
-        secrets = known_secrets(key, *map(str, headers.values()))
+        secrets = known_secrets(key, *secrets_among(self._config.extra_kwargs))
         client, base = None, self._route.base_url
         if base:
             key = key or NO_KEY

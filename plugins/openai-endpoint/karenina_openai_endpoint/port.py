@@ -34,6 +34,7 @@ from karenina_core.ports.openai_wire import (
     tools_to_wire,
 )
 from karenina_core.ports.text import sanitize
+from karenina_core.secrets import SHORTEST, redactor
 
 from .body import ACCEPTED_ENCODINGS, pieces, whole
 from .connections import Connections
@@ -237,7 +238,9 @@ class OpenAIEndpoint:
         return error
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._endpoint.key, "***") if self._endpoint.key else text
+        key = self._endpoint.key or ""
+        cleaned: str = redactor([key])(text) if len(key) >= SHORTEST else text
+        return cleaned
 
 
 def _reply(data: bytes, output: OutputFormat | None) -> LLMResponse:

@@ -27,9 +27,10 @@ from opentelemetry.trace import (
 
 from karenina_core import ModelConfig, __version__
 from karenina_core.errors import ConfigError, KareninaError, PluginError, one_line
-from karenina_core.log import get_logger, redactor
+from karenina_core.log import get_logger
 from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.plugin.registry import is_installed
+from karenina_core.secrets import redactor
 
 from .settings import TracingSettings
 
@@ -194,7 +195,7 @@ def tracing_of(app: Any, *models: ModelConfig) -> Tracing:
         if found is None:
             found = _of_applications[app] = _made(app.settings(NAME))
         if found.settings.content:
-            found.secrets |= secrets_of(app, models)
+            found.secrets |= frozenset(secrets_of(app, models))
     return found
 
 

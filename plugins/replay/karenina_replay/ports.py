@@ -21,6 +21,7 @@ from karenina_core.ports.calls import (
     parse_from,
     parse_to,
 )
+from karenina_core.ports.cleaning import Cleaner
 from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
@@ -115,7 +116,9 @@ class RecordingPort:
         except PortError as error:
             self.writer.write(request, {"error": error_to(error)})
             raise
-        self.writer.write(request, {"reply": to(answer)})
+        cleaner = Cleaner(self.writer.secrets)  # whoever reads the answer now takes them out as well
+        cleaned = cleaner.reply(answer)
+        self.writer.write(request, cleaner.outcome("reply", to(cleaned)))
         return answer
 
 

@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
-from karenina_core.log import redactor, secrets_in
 from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.ports.calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
+from karenina_core.ports.metered import current_item
+from karenina_core.secrets import Secrets, secrets_in
 
 from .settings import ReplaySettings
 
@@ -27,17 +28,13 @@ class Writer:
         self._path = path
         self._file: IO[str] | None = None
         self._users: set[object] = set()
-        self._secrets: set[str] = set(secrets_in(os.environ))
+        self.secrets = Secrets(secrets_in(os.environ))
         self.settled: dict[str, Mapping[str, Any]] = {}
         """By key: the outcomes of calls that are made once, however often they are asked for."""
 
     def knows(self, model: ModelConfig, app: Any) -> None:
         """Never write this model's key, nor any other secret that a run with it has."""
-        self._secrets |= secrets_of(app, [model])
-        if model.endpoint_api_key is not None:
-            self._secrets.add(model.endpoint_api_key.reveal())
-        if model.api_key_env and (key := os.environ.get(model.api_key_env)):
-            self._secrets.add(key)
+        self.secrets = Secrets({**self.secrets.sources, **secrets_of(app, [model])})
 
     def open(self) -> None:
         """Raises RunDirectoryError where the file exists or cannot be made."""
@@ -63,10 +60,14 @@ class Writer:
     def write(
         self, request: Request | EmbeddingRequest | SearchRequest | ToolRequest, outcome: Mapping[str, Any]
     ) -> None:
+        """Write a call down, without secrets; `removed` in the outcome lists what they were the values of."""
         self.open()
         assert self._file is not None
-        line = json.dumps({**request.line(), **outcome}, ensure_ascii=True, separators=(",", ":"))
-        self._file.write(f"{redactor(self._secrets)(line)}\n")
+        removed = set(outcome.get("removed", ()))
+        outcome = self.secrets.data(outcome, removed)
+        told = {"removed": sorted(removed)} if removed else {}
+        line = json.dumps({**request.line(), **outcome, **told}, ensure_ascii=True, separators=(",", ":"))
+        self._file.write(f"{self.secrets.text(line)}\n")
         self._file.flush()
 
     def close(self) -> None:
@@ -82,6 +83,8 @@ class Recording:
         self.path = path
         self._replies: dict[str, list[Mapping[str, Any]]] = {}
         self._errors: dict[str, Mapping[str, Any]] = {}
+        self._removed: dict[str, set[str]] = {}
+        """By key: what the secrets were the values of that are not in a reply any more."""
         self._read()
 
     def _read(self) -> None:
@@ -101,6 +104,8 @@ class Recording:
             key = line["key"]
             if line["format"] != FORMAT:
                 raise ValueError(f"its format is {line['format']!r}, this program reads {FORMAT}")
+            if "removed" in line:
+                self._removed.setdefault(key, set()).update(line["removed"])
             if "reply" in line:
                 self._replies.setdefault(key, []).append(line["reply"])
             else:
@@ -120,8 +125,11 @@ class Recording:
     def find(self, key: str, served: int = 0) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
         """`(reply, error)` for a call that was answered `served` times before.
 
-        The error only where no attempt succeeded; both are None where nothing is known.
+        The error only where no attempt succeeded; both are None where nothing is known. The item that asks is told of
+        the secrets that were taken out.
         """
+        if (item := current_item.get()) is not None:
+            item.removed |= self._removed.get(key, set())
         if replies := self._replies.get(key):
             return replies[min(served, len(replies) - 1)], None
         return None, self._errors.get(key)

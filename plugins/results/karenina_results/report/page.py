@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +17,7 @@ from markupsafe import Markup
 from karenina_core import VerificationResult, VerificationResultSet, __version__
 from karenina_core.errors import RunDirectoryError
 from karenina_core.model.trait_rows import read_traits
+from karenina_core.run.whole_files import replacing
 from karenina_core.run.workspace_capture import captures
 
 from ..columns.shared import failure_of
@@ -69,24 +67,13 @@ def chunks(
 
 def written(file: Path, pieces: Iterable[str]) -> Path:
     """Write a file as a whole or not at all. Raises RunDirectoryError."""
-    unfinished = None
     try:
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        unfinished = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as page:
-            page.writelines(pieces)
-        mask = os.umask(0)
-        os.umask(mask)
-        unfinished.chmod(0o666 & ~mask)
-        unfinished.replace(file)
+        with replacing(file) as page:
+            page.writelines(piece.encode("utf-8") for piece in pieces)
     except OSError as error:
         raise RunDirectoryError(
             f"the report {file} cannot be written: {error.strerror}; choose another place (-o FILE)"
         ) from error
-    finally:
-        if unfinished is not None:
-            with contextlib.suppress(OSError):
-                unfinished.unlink()
     return file
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from karenina_core.cli.output import printable
-from karenina_core.log import redactor, secrets_in
 from karenina_core.model.trait_scale import is_number
+from karenina_core.secrets import is_secret_name, redactor, secrets_in
 
 __all__ = [
     "LONGEST",
@@ -30,7 +30,7 @@ __all__ = [
 LONGEST = 40_000
 """Characters of one text; of a longer one the page shows the beginning and says how much is missing."""
 SECRET = "(not shown)"
-SECRET_NAMES = ("api-key", "apikey", "token", "secret", "password", "authorization", "cookie", "credential")
+OF_HEADERS = ("authorization", "cookie")
 
 
 def shown(text: str) -> str:
@@ -102,8 +102,4 @@ def without_secrets(found: Any, name: str = "") -> Any:
 
 
 def _is_secret(name: str) -> bool:
-    """By its name. Names of environment variables and numbers of tokens are no secrets."""
-    words = name.lower().replace("_", "-")
-    if words.endswith(("-env", "-tokens")):
-        return False
-    return any(mark in words for mark in SECRET_NAMES)
+    return is_secret_name(name) or name.lower() in OF_HEADERS

@@ -1,0 +1,128 @@
+"""What comes in from models, tools and searches, without the secrets of the run: before anything reads or keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from attrs import define, evolve, field, fields, has
+
+from ..errors import ParseError, PortError
+from ..model.message import UsageMetadata
+from ..secrets import Secrets
+from .embedding import Embeddings
+from .tool_calls import run_tool
+from .values import RunTool, Tool, ToolOutcome
+
+__all__ = ["SECRET_REMOVED", "Cleaner", "removal_note", "sources_of"]
+
+SECRET_REMOVED = "secret_removed"
+"""The flag of a text out of which a secret was taken; a second one names what it was the value of."""
+FLAGS = ("flags", "text_flags")
+NO_TEXTS = (int, float, bool, type(None), UsageMetadata, Embeddings)
+NOTE = (
+    "what was said held the value of {}, which was removed before anything read it; where that is no secret, unset the "
+    "variable or choose another value, and run again"
+)
+T = TypeVar("T")
+
+
+@define(eq=False)
+class Cleaner:
+    """Takes the secrets out of what comes in for one call, or is given to one item."""
+
+    secrets: Secrets
+    every: set[str] = field(factory=set)
+    """Of the item: what the secrets were the values of that were taken out for any of its calls."""
+    removed: set[str] = field(factory=set, init=False)
+    """The same for this call."""
+
+    async def around(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What comes back, or is raised, without secrets."""
+        try:
+            return self.reply(await ask())
+        except BaseException as error:
+            if self.secrets:
+                self._error(error)
+            raise
+
+    def reply(self, value: T) -> T:
+        """A reply, or any part of it: the very same object where it holds no secret. One with `flags` says what was
+        taken out so far."""
+        return self._flagged(_clean(value, self.secrets, self.removed)) if self.secrets else value
+
+    def _flagged(self, reply: T) -> T:
+        if not self.removed:
+            return reply
+        self.every |= self.removed
+        name = next((name for name in FLAGS if hasattr(reply, name)), None)
+        if name is None:
+            return reply
+        told = (SECRET_REMOVED, *(f"{SECRET_REMOVED}:{source}" for source in sorted(self.removed)))
+        changed: Any = reply
+        flagged: T = evolve(changed, **{name: tuple(dict.fromkeys((*getattr(reply, name), *told)))})
+        return flagged
+
+    def _error(self, error: BaseException) -> None:
+        """What a provider says about a call may repeat its key."""
+        error.args = tuple(_clean(part, self.secrets, self.removed) for part in error.args)
+        if isinstance(error, PortError):
+            error.raw = _clean(error.raw, self.secrets, self.removed)
+            error.evidence = {name: self.reply(value) for name, value in error.evidence.items()}
+        if isinstance(error, ParseError):
+            error.raw_response = self.secrets.text(error.raw_response, self.removed)
+        self.every |= self.removed
+
+    def tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """The tools, which answer and fail without secrets."""
+        return [evolve(tool, run=self._cleaned(tool.run)) if tool.run else tool for tool in tools]
+
+    def _cleaned(self, run: RunTool) -> RunTool:
+        async def cleaned(arguments: Mapping[str, Any]) -> ToolOutcome:
+            return self.reply(await run_tool(run, arguments))
+
+        return cleaned if self.secrets else run
+
+    def outcome(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        """`{"reply": {...}}` or `{"error": {...}}` to be kept, with what was taken out of it under `removed`."""
+        return {name: told, "removed": sorted(self.removed)} if self.removed else {name: told}
+
+    def kept(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What was kept so: what was no secret then may be one now."""
+        self.removed.update(outcome.get("removed", ()))
+        found: Mapping[str, Any] = self.secrets.data(outcome, self.removed) if self.secrets else outcome
+        self.every |= self.removed
+        return found
+
+
+def _clean(value: Any, secrets: Secrets, removed: set[str]) -> Any:
+    if isinstance(value, str):
+        return secrets.text(value, removed)
+    if isinstance(value, NO_TEXTS):
+        return value
+    if isinstance(value, list | tuple):
+        items = [_clean(item, secrets, removed) for item in value]
+        same = all(one is other for one, other in zip(items, value, strict=True))
+        return value if same else tuple(items) if isinstance(value, tuple) else items
+    if not has(type(value)):
+        return secrets.data(value, removed)
+    kind: Any = type(value)
+    parts = {name: (part := getattr(value, name), _clean(part, secrets, removed)) for name in _parts(kind)}
+    changed = {name: now for name, (before, now) in parts.items() if now is not before}
+    return evolve(value, **changed) if changed else value
+
+
+@cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    return tuple(attribute.name for attribute in fields(kind) if attribute.init)
+
+
+def sources_of(flags: Iterable[str]) -> set[str]:
+    """What the secrets were the values of that flags name."""
+    return {source for flag in flags for name, _, source in [flag.partition(":")] if name == SECRET_REMOVED and source}
+
+
+def removal_note(removed: Iterable[str]) -> str:
+    """What the user should know where secrets were taken out. They are not in it."""
+    return NOTE.format(", ".join(sorted(removed)))

@@ -1,0 +1,65 @@
+"""Names that a run goes by: none of them may hold a secret, for a name that is cut is the name of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
+
+from ..errors import ConfigError, ErrorKind, Problem
+from ..model.config import ModelConfig, VerificationConfig
+from ..model.question import Question
+from ..model.rubric import Rubric
+from ..secrets import Secrets
+from .overrides import overrides
+
+__all__ = ["check_identities"]
+
+OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
+"""Of what a result says in karenina's own words, those that are long enough to be a secret."""
+FOUND = (
+    "holds the value of {}, which would be taken out of everything that the run keeps; choose another name, or, where "
+    "that is no secret, unset the variable or give the setting another value"
+)
+
+
+def check_identities(
+    secrets: Secrets,
+    config: VerificationConfig,
+    questions: Iterable[Question],
+    rubrics: Iterable[Rubric | None],
+    others: Mapping[str, Iterable[str]],
+) -> None:
+    """Refuse a run whose names hold a secret. `others` are more names, by what they are names of.
+
+    Raises ConfigError; the secret is not in it, and neither is the name.
+    """
+    if not secrets:
+        return
+    listed = list(rubrics)
+    models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
+    names = [
+        *(named for number, question in enumerate(questions, 1) for named in _of_question(number, question)),
+        *(("the name of a trait", trait.name) for rubric in listed for trait in rubric or ()),
+        *(named for model in models for named in _of_model(model)),
+        *((f"the {kind}", name) for kind, found in others.items() for name in found),
+        *(("a word of every result", word) for word in OUTCOMES),
+    ]
+    problems = [
+        Problem("", f"{what} {FOUND.format(source)}") for what, name in names for source in secrets.sources_in(name)
+    ]
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+
+
+def _of_question(number: int, question: Question) -> Iterator[tuple[str, str]]:
+    """What a template expects or calls its fields would never be found in an answer without secrets."""
+    yield f"the id of question {number}", question.id
+    if question.template is not None:
+        yield f"the template of question {number}", question.template.text
+
+
+def _of_model(model: ModelConfig) -> Iterator[tuple[str, str]]:
+    for setting in ("model_name", "id", "interface", "model_provider"):
+        yield f"{setting} of a model", getattr(model, setting) or ""
+    for server in model.mcp_urls_dict:
+        yield "the name of a tool server", server

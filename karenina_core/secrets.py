@@ -1,0 +1,198 @@
+"""What counts as a secret, by its name and by its value, and how texts are rid of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from attrs import frozen
+
+__all__ = ["MASK", "SHORTEST", "Secrets", "is_secret_name", "redactor", "secrets_in"]
+
+MASK = "[redacted]"
+SHORTEST = 8
+"""Characters. What is shorter is a placeholder such as `none`, which occurs in any text."""
+SHORTEST_WORDS = 12
+"""Characters from which plain words are a passphrase. Shorter ones, such as `postgres`, occur in answers."""
+NAME = re.compile(
+    r"(?:(?:^|[_.-])(?:TOKEN|(?:API)?(?<!PUBLIC_)KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|^PGPASSWORD)"
+    r"(?:[_.-]?\d+)?\Z",
+    re.IGNORECASE,
+)
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+NUMBER = re.compile(r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+WORDS = re.compile(r"[^\W\d_]+(?:[_. -][^\W\d_]+)*")
+ROOT = re.compile(r"(?:file:/*|~|\.{1,2}|[A-Za-z]:)?[/\\]")
+IN_PATHS = re.compile(r"[A-Z]?[a-z]*[0-9]*|[A-Z]+[0-9]*|[a-z0-9]+")
+PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+TEXT_OF_JSON = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+FENCE = re.compile(r"\s*```\w*\n(.*)\n\s*```\s*", re.DOTALL)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the last word of a name says that its value is secret.
+
+    Words are what `_`, `-`, `.` and capitals within a name separate: `DB_PASSWORD` and `apiKey` are such names,
+    `MAX_TOKENS` and `MONKEY` are none. `KEY` counts by itself, because `AWS_SECRET_ACCESS_KEY` ends so; a number may
+    follow, as in `OPENAI_API_KEY_2`.
+    """
+    return NAME.search(HUMP.sub("_", name)) is not None
+
+
+def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """Secrets among variables, each with the name of its variable.
+
+    A value is no secret, whatever its name, where it is a number, a path, plain words of fewer than 12 characters, or
+    of fewer than 8 characters.
+    """
+    names = (name for name in sorted(environment, reverse=True) if is_secret_name(name))
+    return {environment[name]: name for name in names if _is_secret(environment[name])}
+
+
+def _is_secret(value: str) -> bool:
+    if len(value) < SHORTEST or NUMBER.fullmatch(value) or _is_path(value):
+        return False
+    return len(value) >= SHORTEST_WORDS or not _is_words(value)
+
+
+def _is_words(value: str) -> bool:
+    """Letters in words that are not capitalised at random."""
+    return WORDS.fullmatch(value) is not None and all(
+        word.islower() or word.isupper() or word.istitle() for word in re.split(r"[_. -]", value)
+    )
+
+
+def _is_path(value: str) -> bool:
+    """Keys of random characters may begin like a path, but mix capitals and digits within its parts."""
+    root = ROOT.match(value)
+    return root is not None and all(map(IN_PATHS.fullmatch, re.split(r"[/\\_. @-]", value[root.end() :])))
+
+
+@frozen
+class _Secret:
+    """One secret, and how it is found in texts that may have escaped it."""
+
+    value: str
+    source: str
+    anchor: str
+    """Its longest part that is written in one way everywhere: to look for that is quick."""
+    pattern: re.Pattern[str] | None
+    """None where the anchor is all of it."""
+    in_names: bool
+    """Whether it is taken out of names in JSON, too: no program has a name such as a random key."""
+
+    @classmethod
+    def of(cls, value: str, source: str) -> _Secret:
+        anchor = max(PLAIN.findall(value), key=len, default="")
+        pattern = None if anchor == value else re.compile("".join(map(_forms, value)))
+        return cls(value, source, anchor, pattern, not (NUMBER.fullmatch(value) or WORDS.fullmatch(value)))
+
+    def is_in(self, text: str) -> bool:
+        return self.anchor in text and (self.pattern is None or self.pattern.search(text) is not None)
+
+    def out_of(self, text: str) -> str:
+        return text.replace(self.value, MASK) if self.pattern is None else self.pattern.sub(MASK, text)
+
+
+def _forms(char: str) -> str:
+    """A pattern of a character as it is, and as JSON, a `repr`, or the percent signs of an address have it. One that
+    was escaped several times has several backslashes."""
+    if PLAIN.fullmatch(char):
+        return re.escape(char)
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(rf"\\+u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+    short = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}.get(char)
+    bare = r"\\+" if char == "\\" else (r"\\*" if char in "\"'/" else "") + re.escape(char)
+    forms = [bare, f"(?i:{escaped}|{percent})", *([rf"\\+{short}"] if short else [])]
+    if ord(char) < 256:
+        forms.append(rf"(?i:\\+x{ord(char):02x})")
+    return f"(?:{'|'.join(forms)})"
+
+
+class Secrets:
+    """Values that no text may hold, each with what it is the value of: a variable of the environment, or a setting."""
+
+    def __init__(self, sources: Mapping[str, str] | None = None) -> None:
+        self.sources = sources = sources or {}
+        values = sorted((value for value in sources if value and value not in MASK), key=len, reverse=True)
+        self._every = tuple(_Secret.of(value, sources[value]) for value in values)
+
+    def __bool__(self) -> bool:
+        return bool(self._every)
+
+    def sources_in(self, text: str) -> list[str]:
+        """What the secrets in a text are the values of."""
+        return [secret.source for secret in self._every if secret.is_in(text)]
+
+    def text(self, text: str, removed: set[str] | None = None) -> str:
+        """The text with a mask in place of every secret; `removed` is given what they were the values of.
+
+        What is JSON as a whole stays JSON with the same numbers; names in it lose only secrets that no name of a
+        program can be.
+        """
+        if not self._every or not (there := [secret for secret in self._every if secret.is_in(text)]):
+            return text
+        if not _is_json(text):
+            return _without(text, there, removed)
+
+        def cleaned(found: re.Match[str]) -> str:
+            literal, colon = found[0].removesuffix(found[1] or ""), found[1] or ""
+            value = json.loads(literal, strict=False)
+            clean = _without(value, there, removed, names=True) if colon else self.text(value, removed)
+            return found[0] if clean == value else json.dumps(clean, ensure_ascii=literal.isascii()) + colon
+
+        return TEXT_OF_JSON.sub(cleaned, text)
+
+    def data(self, value: Any, removed: set[str] | None = None) -> Any:
+        """The same for every text in JSON's own types; names as in `text`. The very same value where there is none."""
+        if isinstance(value, str):
+            return self.text(value, removed)
+        if isinstance(value, Mapping):
+            pairs = {self._name(name, removed): self.data(item, removed) for name, item in value.items()}
+            same = all(pairs.get(name, pairs) is item for name, item in value.items())
+            return value if same else pairs
+        if isinstance(value, list | tuple):
+            items = [self.data(item, removed) for item in value]
+            same = all(one is other for one, other in zip(items, value, strict=True))
+            return value if same else tuple(items) if isinstance(value, tuple) else items
+        return value
+
+    def _name(self, name: Any, removed: set[str] | None) -> Any:
+        there = [secret for secret in self._every if isinstance(name, str) and secret.is_in(name)]
+        return _without(name, there, removed, names=True) if there else name
+
+
+def _without(text: str, there: Iterable[_Secret], removed: set[str] | None, *, names: bool = False) -> str:
+    for secret in there:
+        if (secret.in_names or not names) and secret.is_in(text):
+            text = secret.out_of(text)
+            if removed is not None:
+                removed.add(secret.source)
+    return text
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is an object or a list of JSON, also between the lines of a fence."""
+    fenced = FENCE.fullmatch(text)
+    inner = fenced[1] if fenced else text
+    if inner.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(inner, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def redactor(secrets: Iterable[str]) -> Any:
+    """A function that takes every one of these values out of a text, see `Secrets.text`."""
+    return _kept(frozenset(secrets)).text
+
+
+@lru_cache(maxsize=64)
+def _kept(values: frozenset[str]) -> Secrets:
+    return Secrets(dict.fromkeys(values, ""))
