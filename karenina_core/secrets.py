@@ -107,6 +107,7 @@ def _forms(char: str) -> str:
     percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
     short = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}.get(char)
     bare = r"\\+" if char == "\\" else (r"\\*" if char in "\"'/" else "") + re.escape(char)
+    escaped += rf"|\\+u{ord(char):08x}"
     forms = [bare, f"(?i:{escaped}|{percent})", *([rf"\\+{short}"] if short else [])]
     if ord(char) < 256:
         forms.append(rf"(?i:\\+x{ord(char):02x})")
