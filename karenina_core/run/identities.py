@@ -17,8 +17,8 @@ __all__ = ["check_identities"]
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 """Of what a result says in karenina's own words, those that are long enough to be a secret."""
 FOUND = (
-    "holds the value of {}, which would be taken out of everything that the run keeps; choose another name, or, where "
-    "that is no secret, unset the variable or give the setting another value"
+    "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
+    "where the value is no secret, unset the variable or give the setting another value"
 )
 
 
