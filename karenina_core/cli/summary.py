@@ -43,10 +43,9 @@ def run_parts(
 
 def model_parts(results: VerificationResultSet) -> list[Part]:
     """A table of rates for every pair of answering model and judge, and one of traits where there are any."""
-    judged = results.tally.judged
     parts: list[Part] = []
     for row in results.get_summary()["models"]:
-        parts.append(_pair(row) if (row["answering"], row["parsing"]) in judged else _scored_pair(row))
+        parts.append(_pair(row))
         parts += trait_totals(row["traits"], row["items_without_scores"])
     return parts
 
@@ -84,31 +83,32 @@ def told_cost(sums: Mapping[str, Any]) -> str:
 
 
 def _pair(row: Mapping[str, Any]) -> Table:
-    low, high = row["pass_rate_low"], row["pass_rate_high"]
-    interval = f" (95 %: {percent(low)} to {percent(high)})" if low is not None and high is not None else ""
-    rates = [
-        ("pass rate", percent(row["pass_rate"]) + interval),
-        ("accuracy of answered", percent(row["answered_accuracy"])),
-        ("coverage", percent(row["coverage"])),
-    ]
-    return _table(row, rates)
-
-
-def _scored_pair(row: Mapping[str, Any]) -> Table:
-    """Where only rubrics are evaluated, no verdict is due: there is nothing that a rate could be taken of."""
-    rates = [(name, percent(None)) for name in ("pass rate", "accuracy of answered", "coverage")]
+    """Where only a rubric is evaluated, no verdict is due and every rate is n/a: those that have scores are counted."""
+    rates = {
+        "pass rate": _with_interval(row, "pass_rate"),
+        "partial credit": _with_interval(row, "partial_credit") if row["has_parts"] else "",
+        "accuracy of answered": percent(row["answered_accuracy"]),
+        "coverage": percent(row["coverage"]),
+    }
     scored = row["items"] - row["items_without_scores"]
-    return _table(row, [*rates, ("rubric scored", f"{scored} of {row['items']} items")])
-
-
-def _table(row: Mapping[str, Any], rates: Sequence[tuple[str, str]]) -> Table:
-    rows = [
-        ("items", str(row["items"])),
-        *rates,
-        ("outcomes", _counts(row["outcomes"])),
-        *([("errors", _counts(row["errors"]))] if row["errors"] else []),
-    ]
+    told = {
+        "items": str(row["items"]),
+        "absent": str(row["absent"] or ""),
+        **rates,
+        "rubric scored": f"{scored} of {row['items']} items" if row["coverage"] is None else "",
+        "outcomes": _counts(row["outcomes"]),
+        "failed": _counts({name.replace("_", " "): count for name, count in row["failures"].items()}),
+        "errors": _counts(row["errors"]),
+        "caveats": _counts(row["caveats"]),
+    }
+    rows = [pair for pair in told.items() if pair[1]]
     return Table(("", ""), rows, f"{row['answering']}, judged by {row['parsing']}")
+
+
+def _with_interval(row: Mapping[str, Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    interval = f" (95 %: {percent(low)} to {percent(high)})" if low is not None and high is not None else ""
+    return percent(row[name]) + interval
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -117,7 +117,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     """The items that did not pass, at most `most` of them; with the model where there are several."""
-    models, bad = results.tally.models, _bad(results)
+    models, bad = results.tally.models["answering"], _bad(results)
     several = len(models) > 1
     names = _short_names(models)
     rows = [

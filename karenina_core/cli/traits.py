@@ -50,8 +50,7 @@ def trait_totals(
 ) -> list[Part]:
     """The `traits` of a model in the summary of a run: at most `most`, then what is not in the table.
 
-    `without` is the number of items in which nothing was scored, whether there is an answer or none: they are in no
-    number of the table.
+    `without` is the number of items in which scores were due and no trait has one.
     """
     rows = [
         (
@@ -66,7 +65,7 @@ def trait_totals(
     more = len(lines) - len(rows)
     notes = [
         *([f"  and {more} more (karenina show DIRECTORY prints all of them)"] if more else []),
-        *([f"  {plural(without, 'item')} ended before any trait was scored"] if without else []),
+        *([f"  {plural(without, 'item')} without a score of any trait"] if without else []),
     ]
     return [
         *([Table(("trait", "type", "value", "scored", "errors"), rows, title)] if rows else []),

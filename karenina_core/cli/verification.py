@@ -73,7 +73,8 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
             note(f"{missing} of {items} items have no result; to go on, type: {line}")
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made anew; to go on with the repair, type: {line}")
-    return SOME_FAILED if missing or unrepaired or counted["error"] or results.sink_failures else OK
+    incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
+    return SOME_FAILED if incomplete else OK
 
 
 def print_results(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
 
 from attrs import field, frozen
 
-__all__ = ["Effect", "Outcome", "OutcomeName", "Verdict", "fold", "outcome_of"]
+from ..errors import ErrorKind
+
+__all__ = ["Effect", "Outcome", "OutcomeName", "Verdict", "fold", "nothing_scored", "outcome_of"]
 
 OutcomeName = Literal["passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped"]
 
 
-@frozen
+@frozen(eq=False)
 class Outcome:
     """What became of one item: exactly one name, and a detail for those that need one.
 
-    `auto_failed` names the guard, `error` the kind of error, `skipped` the reason.
+    `auto_failed` names the guard, `error` the kind of error, `skipped` the reason. An outcome equals its name, whatever
+    its detail, so that `result.outcome == "error"` and `result.outcome in {"passed", "failed"}` work; two outcomes are
+    equal where name and detail are. The whole text, such as `error(judge)`, is `str(outcome)`.
     """
 
     name: OutcomeName = field()
@@ -26,6 +30,16 @@ class Outcome:
     def _check_name(self, _: object, value: str) -> None:
         if value not in get_args(OutcomeName):
             raise ValueError(f"unknown outcome {value!r}; the outcomes are {', '.join(get_args(OutcomeName))}")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return self.name == other
+        if isinstance(other, Outcome):
+            return (self.name, self.detail) == (other.name, other.detail)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # that of the text that it equals
 
     def __str__(self) -> str:
         return f"{self.name}({self.detail})" if self.detail else self.name
@@ -86,3 +100,17 @@ def outcome_of(verdict: Verdict, *, error_kind: str | None, evaluates_template: 
     if evaluates_template:
         return Outcome("skipped", "no stage gave a verdict")
     return Outcome("scored")
+
+
+def nothing_scored(states: Mapping[str, Mapping[str, Any]]) -> tuple[ErrorKind, str] | None:
+    """`(kind, message)` of the error of an item that has rubric traits alone: none of them has a score, and some ended
+    in an error. The kind is that of the first one. None where a trait has a score, or none was evaluated with an error.
+
+    `states` is `trait_states` of a result.
+    """
+    failed = {name: row for name, row in states.items() if row["state"] == "error"}
+    if not failed or any(row["state"] == "ok" for row in states.values()):
+        return None
+    told = "; ".join(f"{name}: {row['reason']}" for name, row in failed.items())
+    kind: ErrorKind = next(iter(failed.values())).get("kind", "stage")
+    return kind, f"no trait has a score ({told:.1000})"

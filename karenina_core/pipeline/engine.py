@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from ..errors import ContractError, ErrorKind, KareninaError, PluginError, one_line
 from ..log import get_logger
+from ..model.outcome import nothing_scored
 from ..model.result import TrailEntry, VerificationResult
 from ..plugin.application import Karenina
 from ..ports.metered import current_item
@@ -60,6 +61,9 @@ class Engine:
             context.trail.append(entry)
             if self._app is not None:
                 self._app.observe("karenina_stage_finished", task=context.task, entry=entry)
+        states = {} if context.evaluates_template else context.result_fields.get("trait_states", {})
+        if context.error is None and (failure := nothing_scored(states)):
+            context.mark_error(failure[1], kind=failure[0])
         result = context.get_artifact(ArtifactKeys.FINAL_RESULT)
         if not isinstance(result, VerificationResult):
             if context.error is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ..errors import KareninaError, one_line
+from ..errors import ErrorKind, KareninaError, one_line
 from ..log import get_logger
 from ..model.rubric import RubricTrait
 from ..prompts.tasks import PromptTask
@@ -45,6 +45,8 @@ class Presence:
     open: tuple[str, ...] = ()
     """Those about which the judge could not be asked, or gave no reply that could be used; `failure` says why."""
     failure: str = ""
+    kind: ErrorKind = "judge"
+    """That of the failure."""
 
 
 def undecided(failure: str) -> str:
@@ -67,7 +69,8 @@ async def presence_of(case: TraitCase, traits: Sequence[RubricTrait]) -> Presenc
             raise
         if not isinstance(error, KareninaError):
             log.warning("the judge could not be asked about dynamic traits", error=one_line(error))
-        return Presence(open=names, failure=TraitScore.failed(error).reason)
+        failed = TraitScore.failed(error)
+        return Presence(open=names, failure=failed.reason, kind=failed.kind)
     found = list(zip(names, present, strict=True))
     return Presence(
         promoted=tuple(name for name, there in found if there),

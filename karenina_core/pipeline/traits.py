@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Typ
 
 from attrs import define, field, frozen
 
-from ..errors import KareninaError, Problem, did_you_mean, one_line
+from ..errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line
 from ..log import get_logger
 from ..model.rubric_config import TraitEvidenceRules
 from ..model.traits import LLMRubricTrait, RubricTrait
 from ..ports.metered import current_trait
 from .context import VerificationContext
-from .engine import stops_item
+from .engine import error_kind, stops_item
 from .trace import EvaluationInput
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class TraitScore:
     state: TraitState = "ok"
     reason: str = ""
     """Why there is no score, in words for people."""
+    kind: ErrorKind = "stage"
+    """What went wrong where the state is `error`: the outcome of an item without any score is called so."""
     label: str | None = None
     """The class of a literal trait, or the text that was replied instead of one."""
     details: Mapping[str, Any] = field(factory=dict)
@@ -73,11 +75,16 @@ class TraitScore:
     named in the detail `not_kept`; texts are cut to 10,000 characters."""
     evidence: TraitEvidence | None = None
 
+    def state_row(self) -> dict[str, str]:
+        """What `trait_states` of a result holds of the trait."""
+        kind = {"kind": self.kind} if self.state == "error" else {}
+        return {"state": self.state, "reason": self.reason, **kind}
+
     @classmethod
     def failed(cls, error: BaseException, **more: Any) -> TraitScore:
         """The score of a trait whose evaluation ended with this error."""
         reason = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
-        return cls(state="error", reason=reason, **more)
+        return cls(state="error", reason=reason, kind=error_kind(error), **more)
 
 
 @define(eq=False)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from attrs import evolve, fields
 
 from ..model.config import EvaluationMode
-from ..model.outcome import Effect, fold, outcome_of
+from ..model.outcome import Effect, fold, nothing_scored, outcome_of
 from ..model.result import LedgerEntry, RubricPart, TrailEntry, VerificationResult
 from ..pipeline.assemble import usage_sum
 
@@ -55,7 +55,10 @@ def merged(
     )
     declined = row.checks.abstention_detected is True
     effects = [] if declined else [entry for entry in scored.ledger if entry.stage in stages]
-    return _decided(result, effects, mode) if effects else result
+    if mode == "rubric_only" and (about.outcome != ERROR or _nothing_scored(row) is not None):
+        return _decided(result, effects, mode, _nothing_scored(result))
+    kept = (about.outcome_detail or "", about.error) if about.outcome == ERROR else None
+    return _decided(result, effects, mode, kept) if effects else result
 
 
 def _failed(scored: VerificationResult, traits: Collection[str]) -> RubricPart | None:
@@ -64,7 +67,8 @@ def _failed(scored: VerificationResult, traits: Collection[str]) -> RubricPart |
     missing = [name for name in traits if name not in known]
     if scored.metadata.error is None or not missing:
         return None
-    return RubricPart(trait_states={name: {"state": ERROR, "reason": scored.metadata.error} for name in missing})
+    failed = {"state": ERROR, "reason": scored.metadata.error, "kind": scored.metadata.outcome_detail or "stage"}
+    return RubricPart(trait_states=dict.fromkeys(missing, failed))
 
 
 def _keys(*parts: Any) -> list[str]:
@@ -115,16 +119,28 @@ def _again(before: TrailEntry, more: TrailEntry) -> TrailEntry:
     return TrailEntry(before.stage, before.status, reason, before.seconds + more.seconds)
 
 
-def _decided(result: VerificationResult, more: Sequence[LedgerEntry], mode: EvaluationMode) -> VerificationResult:
-    """The verdict with the effects of more traits: some of them fail an answer."""
+def _nothing_scored(result: VerificationResult) -> tuple[str, str] | None:
+    return nothing_scored(result.rubric.trait_states) if result.rubric is not None else None
+
+
+def _decided(
+    result: VerificationResult, more: Sequence[LedgerEntry], mode: EvaluationMode, error: tuple[str, str | None] | None
+) -> VerificationResult:
+    """The verdict with the effects of more traits: some of them fail an answer. `error` is its kind and message."""
     about, ledger = result.metadata, (*result.ledger, *more)
     verdict = fold(map(_effect, ledger))
-    kind = about.outcome_detail if about.outcome == "error" else None
+    kind, told = error or (None, None)
     outcome = outcome_of(verdict, error_kind=kind, evaluates_template=mode != "rubric_only")
     return evolve(
         result,
         ledger=ledger,
-        metadata=evolve(about, outcome=outcome.name, outcome_detail=outcome.detail),
+        metadata=evolve(
+            about,
+            outcome=outcome.name,
+            outcome_detail=outcome.detail,
+            completed_without_errors=error is None,
+            error=told,
+        ),
         template=None if result.template is None else evolve(result.template, verify_result=verdict.verdict),
     )
 

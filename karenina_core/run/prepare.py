@@ -120,6 +120,11 @@ class Prepared:
         """The models that traits name in place of the judges."""
         return [model for _, model in overrides(self.rubrics.values())]
 
+    @property
+    def planned(self) -> dict[str, int]:
+        """How often every pair of models is to answer each question, by its id."""
+        return dict.fromkeys((question.id for question in self.questions), self.config.replicate_count)
+
     def __len__(self) -> int:
         models = len(self.config.answering_models) * len(self.config.parsing_models)
         return len(self.questions) * models * self.config.replicate_count

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ..model.result import TemplatePart, VerificationResult
 
-__all__ = ["why"]
+__all__ = ["caveats_of", "failure_kind", "why"]
 
 
 def why(result: VerificationResult) -> str:
@@ -22,6 +22,36 @@ def why(result: VerificationResult) -> str:
     spoken = [entry for entry in result.ledger if entry.effect.get("verdict") is False and entry.reason]
     spoken = [entry for entry in spoken if entry.stage == metadata.outcome_detail] or spoken
     return "; ".join(said) or (spoken[-1].reason if spoken else "") or metadata.outcome_detail or ""
+
+
+def failure_kind(result: VerificationResult) -> Literal["wrong", "not_found"] | None:
+    """What was wrong with a `failed` answer; None for every other outcome.
+
+    `not_found`: an expected value was not found in the answer, and nothing that was found is wrong. `wrong`: all else.
+    """
+    if result.metadata.outcome != "failed":
+        return None
+    template = result.template
+    if template is None or template.regex_overall_success is False:
+        return "wrong"
+    if template.field_results:
+        wrong = [right for right in template.field_results.values() if right is not True]
+    else:  # a verify() of the author's own says nothing of fields
+        extracted = template.parsed_llm_response or {}
+        due = template.parsed_gt_response or {}
+        wrong = [None if found is None else False for name, found in extracted.items() if found != due.get(name)]
+    return "not_found" if wrong and all(right is None for right in wrong) else "wrong"
+
+
+def caveats_of(result: VerificationResult) -> list[str]:
+    """The names of what to keep in mind about a result, each once."""
+    found = {
+        "partial_content": "truncated" in result.generation.text_flags,
+        "embedding_override": result.template is not None and result.template.embedding_override_applied,
+        "retries_used": bool(result.metadata.retry_counts),
+    }
+    names = (*(name for name, holds in found.items() if holds), *result.metadata.caveats)
+    return list(dict.fromkeys(names))
 
 
 def _fields(template: TemplatePart) -> Iterator[str]:

@@ -9,10 +9,13 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from attrs import evolve, field, frozen
 
+from ..errors import did_you_mean
 from ..model.outcome import Outcome, OutcomeName
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
+from .directory import RESULTS
 from .prepare import LeftOut
+from .rates import planned_of
 from .stored import stored_results
 from .stored_sequence import StoredSequence
 from .summary import Tally
@@ -49,6 +52,9 @@ class VerificationResultSet(Sequence[VerificationResult]):
     ledger: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
     """What the run's calls took, in total and by stage, trait, task and model: that of its manifest. None where nothing
     kept them, and for a part of a run's results."""
+    planned: Mapping[str, int] | None = field(default=None, eq=False, repr=False)
+    """How often every pair of models was to answer each question (by id); None where that is not known, and for a part
+    of a run's results."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
@@ -60,7 +66,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
         stored = stored_results(path, app)
         ledger = stored.manifest.get("ledger")
         about = (stored.directory, _left_out(stored.manifest), stored.notes)
-        return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None)
+        planned = planned_of(stored.manifest) if stored.file == stored.directory / RESULTS else None
+        return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None, planned=planned)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...
@@ -91,9 +98,10 @@ class VerificationResultSet(Sequence[VerificationResult]):
     ) -> VerificationResultSet:
         """The results for which every given condition holds; what belongs to the run as a whole stays.
 
-        Models are named as `result.metadata.answering_model` has them. `completed_only` leaves out errors. `has_...`
-        asks for results with the part (True) or without it (False); a judgment is evidence for fields or for traits.
-        Raises ValueError for an outcome that there is not.
+        Models are named as `result.metadata.answering_model` has them, or by their own names. `completed_only` leaves
+        out errors. `has_...` asks for results with the part (True) or without it (False); a judgment is evidence for
+        fields or for traits.
+        Raises ValueError for an outcome that there is not, and for a model that no result has.
         """
         if outcomes is not None:
             outcomes = tuple(_listed(outcomes))
@@ -101,8 +109,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
                 Outcome(cast("OutcomeName", name))
         wanted: list[tuple[Callable[[VerificationResult], Any], Any]] = [
             (lambda r: r.metadata.question_id, question_ids),
-            (lambda r: r.metadata.answering_model, answering_models),
-            (lambda r: r.metadata.parsing_model, parsing_models),
+            (lambda r: r.metadata.answering_model, self._models("answering", answering_models)),
+            (lambda r: r.metadata.parsing_model, self._models("parsing", parsing_models)),
             (lambda r: r.metadata.replicate, replicates),
             (lambda r: r.metadata.outcome, outcomes),
             (lambda r: r.metadata.completed_without_errors, (True,) if completed_only else None),
@@ -119,9 +127,23 @@ class VerificationResultSet(Sequence[VerificationResult]):
             return self._of(self.results.where(is_kept))
         return self._of(tuple(filter(is_kept, self.results)))
 
+    def _models(self, side: Literal["answering", "parsing"], wanted: Iterable[str] | None) -> set[str] | None:
+        """The names in the metadata of the models that are named so, or have such a name of their own."""
+        if wanted is None:
+            return None
+        known = self.tally.models[side]
+        found: set[str] = set()
+        for name in _listed(wanted):
+            fitting = {identity for identity, own in known.items() if name in (identity, own)}
+            if not fitting and known:
+                hint = did_you_mean(name, (*known, *known.values()))
+                raise ValueError(f"no result has the {side} model {name!r}{hint}; there is: {', '.join(known)}")
+            found |= fitting
+        return found
+
     def _of(self, results: Sequence[VerificationResult]) -> VerificationResultSet:
         """Other results of the same run."""
-        return evolve(self, results=results, tally=None, ledger=None)
+        return evolve(self, results=results, tally=None, ledger=None, planned=None)
 
     # Groups
 
@@ -212,7 +234,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         """What is counted over all results, once, in one pass; a run has counted while it went on."""
         if (known := self._tally or self._counted) is not None:
             return known
-        tally = Tally()
+        tally = Tally(planned=self.planned)
         for result in self.results:
             tally.add(result)
         object.__setattr__(self, "_counted", tally)  # a set keeps its results; another one is counted anew

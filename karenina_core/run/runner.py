@@ -78,7 +78,8 @@ class _Running:
     def __attrs_post_init__(self) -> None:
         config = self.prepared.config
         models = product(config.answering_models, config.parsing_models)
-        self.tally = Tally([(str(answering.identity), str(parsing.identity)) for answering, parsing in models])
+        pairs = [(str(answering.identity), str(parsing.identity)) for answering, parsing in models]
+        self.tally = Tally(pairs, self.prepared.planned)
 
     stale: set[str] = field(factory=set)
     """Tasks whose results of before are to be replaced, and are not yet."""
@@ -309,7 +310,8 @@ async def execute(
         )
         prior = held.enter_context(opened_rows(destination.extends))
         await _carry_out(run, directory, control or RunControl(), prior, resumed=destination.again is not None)
-    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
+    failures, planned = dict(sinks.failures), prepared.planned
+    of_run = (destination.run_dir, prepared.left_out, run.notes, failures, run.tally, run.ledger, planned)
     if destination.run_dir is not None:
         return VerificationResultSet(StoredSequence(destination.run_dir / RESULTS), *of_run)
     return VerificationResultSet([run.results[place] for place in sorted(run.results)], *of_run)

@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 from attrs import asdict, define, field
 
+from ..errors import plural
 from ..model.result import VerificationResult
 from ..model.trait_rows import TraitOutcome, read_traits
 from ..model.trait_scale import is_number
 from ..model.usage_rows import is_cost_unknown, replies_of
 from .exact import ExactSum
 from .prepare import LeftOut
+from .rates import RateTally
+from .reasons import caveats_of, failure_kind
 from .totals import TotalsTally, tokens
 from .trait_summary import TraitTally
 from .usage import UsageTally
 
-__all__ = ["DECIDED", "Tally", "has_no_scores", "rates", "spent", "summarize", "wilson"]
+__all__ = ["Tally", "has_no_scores", "spent", "summarize"]
 
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
-DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
-
-
-def wilson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float] | None:
-    """Wilson's score interval of a proportion (Wilson 1927, without continuity correction); None without trials."""
-    if trials == 0:
-        return None
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    spread = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
-def rates(outcomes: Counter[str]) -> dict[str, Any]:
-    """Rates as fractions, None where nothing is in the denominator.
-
-    `pass_rate` = passed / (passed + failed + auto_failed + abstained + insufficient), with its Wilson 95 % interval;
-    `answered_accuracy` = passed / (passed + failed); `coverage` = (passed + failed) / all items.
-    """
-    passed, decided = outcomes["passed"], sum(outcomes[name] for name in DECIDED)
-    answered, items = passed + outcomes["failed"], sum(outcomes.values())
-    interval = wilson(passed, decided)
-    return {
-        "pass_rate": passed / decided if decided else None,
-        "pass_rate_low": interval[0] if interval else None,
-        "pass_rate_high": interval[1] if interval else None,
-        "answered_accuracy": passed / answered if answered else None,
-        "coverage": answered / items if items else None,
-    }
 
 
 def summarize(
@@ -76,35 +46,44 @@ def summarize(
 class _Pair:
     """An answering model and a judge."""
 
+    rates: RateTally
     outcomes: Counter[str] = field(factory=Counter)
     errors: Counter[str] = field(factory=Counter)
+    failures: Counter[str] = field(factory=Counter)
+    caveats: Counter[str] = field(factory=Counter)
     traits: TraitTally = field(factory=TraitTally)
     usage: UsageTally = field(factory=UsageTally)
     seconds: ExactSum = field(factory=ExactSum)
     completed: int = 0
     without_scores: int = 0
-    verdicts_due: bool = False
 
     def add(self, result: VerificationResult, traits: Sequence[TraitOutcome], position: int | None) -> None:
         about = result.metadata
+        self.rates.add(result)
         self.outcomes[about.outcome] += 1
         if about.outcome == "error":
             self.errors[about.outcome_detail or "unknown"] += 1
+        if how := failure_kind(result):
+            self.failures[how] += 1
+        self.caveats.update(caveats_of(result))
         self.traits.add(traits, position)
         self.usage.add(result)
         self.seconds.add(about.execution_time)
         self.completed += about.completed_without_errors
-        self.without_scores += not traits and has_no_scores(result)
-        self.verdicts_due = self.verdicts_due or about.evaluation_mode != "rubric_only"
+        self.without_scores += _is_unscored(result, traits)
 
-    def row(self, names: tuple[str, str], *, times: bool) -> dict[str, Any]:
+    def row(self, names: tuple[str, str], planned: Mapping[str, int] | None, *, times: bool) -> dict[str, Any]:
+        absent = self.rates.absent(planned)
         return {
             "answering": names[0],
             "parsing": names[1],
             "items": self.outcomes.total(),
-            **rates(self.outcomes),
+            "absent": absent,
+            **self.rates.rates(absent),
             "outcomes": dict(self.outcomes),
+            "failures": dict(self.failures),
             "errors": dict(self.errors),
+            "caveats": dict(self.caveats),
             "traits": self.traits.lines(),
             "items_without_scores": self.without_scores,
             "completed": self.completed,
@@ -119,12 +98,16 @@ class Tally:
 
     order: Sequence[tuple[str, str]] = ()
     """Pairs as they are to be told, whichever item ends first; others follow as they come."""
+    planned: Mapping[str, int] | None = None
+    """How often every pair was to answer each question; None where that is not known."""
     outcomes: Counter[str] = field(factory=Counter)
     pairs: dict[tuple[str, str], _Pair] = field(factory=dict)
     """By the names of the answering model and the judge."""
-    replicates: dict[int, Counter[str]] = field(factory=dict)
-    models: dict[str, str] = field(factory=dict)
-    """Answering models: the models' own names by those of the metadata."""
+    replicates: dict[int, tuple[Counter[str], RateTally]] = field(factory=dict)
+    places: dict[str, int] = field(factory=dict)
+    """Of questions, for all rates."""
+    models: Mapping[str, dict[str, str]] = field(factory=lambda: {"answering": {}, "parsing": {}})
+    """Answering and parsing models: the models' own names by those of the metadata."""
     totals: TotalsTally = field(factory=TotalsTally)
     calls: int = 0
     failed_attempts: int = 0
@@ -137,11 +120,15 @@ class Tally:
         """`position` is the result's place among all; by default they come in their order."""
         about = result.metadata
         self.outcomes[about.outcome] += 1
-        self.replicates.setdefault(about.replicate, Counter())[about.outcome] += 1
+        if (replicate := self.replicates.get(about.replicate)) is None:
+            replicate = self.replicates[about.replicate] = (Counter(), RateTally(self.places))
+        replicate[0][about.outcome] += 1
+        replicate[1].add(result)
         pair = (about.answering_model, about.parsing_model)
-        self.models[pair[0]] = about.answering.model_name
+        self.models["answering"][pair[0]] = about.answering.model_name
+        self.models["parsing"][pair[1]] = about.parsing.model_name
         if (found := self.pairs.get(pair)) is None:
-            found = self.pairs[pair] = _Pair()
+            found = self.pairs[pair] = _Pair(RateTally(self.places))
         traits = read_traits(result.rubric) if result.rubric is not None else []
         found.add(result, traits, position)
         self.totals.add(result, traits)
@@ -178,9 +165,13 @@ class Tally:
         return merged
 
     @property
-    def judged(self) -> frozenset[tuple[str, str]]:
-        """Answering models and judges for which a verdict was due."""
-        return frozenset(names for names, found in self.pairs.items() if found.verdicts_due)
+    def failed_scores(self) -> list[str]:
+        """Notes on types of traits of which a pair of models has no score at all, although scores were due."""
+        return [
+            f"every score of the {type_} traits failed ({plural(failed, 'score')}): {names[0]}, judged by {names[1]}"
+            for names in self._in_order()
+            for type_, failed in self.pairs[names].traits.failed_types().items()
+        ]
 
     def _in_order(self) -> list[tuple[str, str]]:
         places = {names: place for place, names in enumerate(self.order)}
@@ -204,15 +195,19 @@ class Tally:
 
         `times` adds how long items, pairs of models and tasks took.
 
-        Items that count in no trait's numbers, because nothing could be scored, are a model's `items_without_scores`.
+        Each of the `models` has rates as `RateTally.rates` gives them; `absent`, the planned items that have no result;
+        `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
+        items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
+        was due and no trait has a score.
         What the set holds is told as `totals` names it; `replicate_stats` has the rates of each replicate.
         """
         return {
             "run_dir": str(run_dir) if run_dir else None,
             "outcomes": dict(self.outcomes),
-            "models": [self.pairs[names].row(names, times=times) for names in self._in_order()],
+            "caveats": dict(sum((found.caveats for found in self.pairs.values()), Counter[str]())),
+            "models": [self.pairs[names].row(names, self.planned, times=times) for names in self._in_order()],
             "left_out": [asdict(left) for left in left_out],
-            "notes": list(notes),
+            "notes": [*notes, *self.failed_scores],
             "calls": self.calls,
             "failed_attempts": self.failed_attempts,
             "unknown_cost_attempts": self.unknown_cost_attempts,
@@ -220,8 +215,8 @@ class Tally:
             "usage_unavailable": self.usage_unavailable,
             **spent(ledger),
             "replicate_stats": [
-                {"replicate": number, "items": found.total(), **rates(found), "outcomes": dict(found)}
-                for number, found in sorted(self.replicates.items())
+                {"replicate": number, "items": counts.total(), **found.rates(), "outcomes": dict(counts)}
+                for number, (counts, found) in sorted(self.replicates.items())
             ],
             **self.totals.told(self.usage, self.seconds, times=times),
         }
@@ -251,8 +246,14 @@ def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
+def _is_unscored(result: VerificationResult, traits: Iterable[TraitOutcome]) -> bool:
+    """Whether scores were due and there is none: no trait was reached, or every one that was due has failed."""
+    states = {trait.state for trait in traits} - {"skipped"}
+    return "ok" not in states if states else has_no_scores(result)
+
+
 def has_no_scores(result: VerificationResult) -> bool:
-    """Whether a rubric was due and nothing was scored: no answer came, or a stage before failed.
+    """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
 
     The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
     """

@@ -181,6 +181,14 @@ class TraitTally:
                 alike = named[key] = _Alike(trait)
             alike.add(trait)
 
+    def failed_types(self) -> dict[str, int]:
+        """`{type: scores that were due}` of the types of which every score has failed."""
+        states: dict[str, Counter[str]] = {}
+        for alike in (alike for named in self.met.values() for alike in named.values()):
+            states.setdefault(alike.type or "", Counter()).update(alike.states)
+        failed = {name: sum(found[state] for state in FAILED) for name, found in states.items() if not found["ok"]}
+        return {name: number for name, number in sorted(failed.items()) if name and number}
+
     def lines(self) -> list[Line]:
         """One line per trait, and per field of a template kind (`trait.field`), in the order of the results.
 

@@ -247,8 +247,8 @@ def test_a_long_rubric_is_cut_and_says_where_all_of_it_is() -> None:
 
 
 def test_items_without_scores_are_told_below_the_table() -> None:
-    assert trait_totals([LINE], 1)[1] == "  1 item ended before any trait was scored"
-    assert trait_totals([], 2) == ["  2 items ended before any trait was scored", ""]
+    assert trait_totals([LINE], 1)[1] == "  1 item without a score of any trait"
+    assert trait_totals([], 2) == ["  2 items without a score of any trait", ""]
 
 
 def test_the_list_of_items_ends_with_every_trait(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -285,8 +285,10 @@ def test_where_only_rubrics_are_evaluated_no_rate_of_verdicts_is_shown() -> None
         "outcomes": "error 1, scored 1",
         "errors": "unknown 1",
     }
-    (found,) = [rows for title, rows in tables(model_parts(VerificationResultSet([done]))).items() if "judged" in title]
-    assert ("coverage", "0.0 %") in found
+    failed = evolve(done, metadata=evolve(done.metadata, outcome="failed"))
+    parts = model_parts(VerificationResultSet([failed, *only]))
+    (found,) = [rows for title, rows in tables(parts).items() if "judged" in title]
+    assert ("coverage", "100.0 %") in found
 
 
 def test_both_tables_say_the_same_words() -> None:

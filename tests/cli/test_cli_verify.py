@@ -29,7 +29,7 @@ class Answer(BaseAnswer):
         return self.capital == "Paris"
 """
 SUMMARY = {
-    *("run_dir", "outcomes", "models", "left_out", "notes", "calls", "cost_usd", "usage_unavailable"),
+    *("run_dir", "outcomes", "models", "left_out", "notes", "caveats", "calls", "cost_usd", "usage_unavailable"),
     *("failed_attempts", "unknown_cost_attempts", "reused_calls", "reused_cost_usd", "paid"),
     *("num_results", "num_completed", "num_with_template", "num_with_rubric", "num_with_judgment"),
     *("num_questions", "num_models", "num_parsing_models", "num_replicates"),
@@ -37,7 +37,8 @@ SUMMARY = {
 }
 ROW = {
     *("answering", "parsing", "items", "outcomes", "errors", "traits", "items_without_scores"),
-    *("pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage"),
+    *("pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage", "absent", "has_parts"),
+    *("partial_credit", "partial_credit_low", "partial_credit_high", "failures", "caveats"),
     *("completed", "tokens"),
 }
 

@@ -1,4 +1,4 @@
-"""Counts and rates: errors are in no denominator and always in the counts; intervals are Wilson's."""
+"""Counts and rates: errors are in no denominator and always in the counts; a question is a cluster of its items."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.result import GenerationPart, MetadataPart, TemplatePart
+from karenina_core.run.estimates import cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_core.run.prepare import LeftOut
+from karenina_core.run.rates import DECIDED, rates_of
 from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.summary import rates, summarize, wilson
+from karenina_core.run.summary import summarize
 
 NAMES = ("passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped")
 
@@ -33,60 +35,178 @@ NAMES = ("passed", "failed", "scored", "auto_failed", "abstained", "insufficient
     ],
 )
 def test_known_intervals(successes: int, trials: int, low: float, high: float) -> None:
-    found = wilson(successes, trials)
-    assert found == pytest.approx((low, high), abs=1e-4)
+    found = rate_of([(1, 1)] * successes + [(0, 1)] * (trials - successes)).interval
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_an_interval_holds_its_proportion(case: tuple[int, int]) -> None:
     successes, trials = case
-    found = wilson(successes, trials)
-    assert found is not None
-    low, high = found
+    found = wilson(successes / trials, trials)
+    low, high = found.low, found.high
     assert 0.0 <= low <= successes / trials + 1e-12
     assert successes / trials - 1e-12 <= high <= 1.0
-    mirrored = wilson(trials - successes, trials)
-    assert mirrored == pytest.approx((1 - high, 1 - low))
+    mirrored = wilson(1 - successes / trials, trials)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - high, 1 - low))
 
 
 def test_without_trials_there_is_no_interval() -> None:
-    assert wilson(0, 0) is None
+    assert rate_of([]).interval is rate_of([(0, 0)]).value is None
 
 
-COUNTS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 50)).map(Counter)
+COUNTS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9)).map(Counter)
+
+
+def of_questions(counts: Counter[str], **more: Any) -> list[VerificationResult]:
+    """So many results of each outcome, each of a question of its own."""
+    return [result(name, question=f"{name} {n}", **more) for name, often in counts.items() for n in range(often)]
 
 
 @given(COUNTS)
 def test_the_published_formulas(counts: Counter[str]) -> None:
-    found = rates(counts)
-    decided = sum(counts[name] for name in ("passed", "failed", "auto_failed", "abstained", "insufficient"))
-    answered = counts["passed"] + counts["failed"]
-    items = sum(counts.values())
+    found = rates_of(of_questions(counts))
+    decided = sum(counts[name] for name in DECIDED)
+    answered, due = counts["passed"] + counts["failed"], sum(counts.values()) - counts["scored"]
     assert found["pass_rate"] == (counts["passed"] / decided if decided else None)
     assert found["answered_accuracy"] == (counts["passed"] / answered if answered else None)
-    assert found["coverage"] == (answered / items if items else None)
-    assert (found["pass_rate_low"], found["pass_rate_high"]) == (wilson(counts["passed"], decided) or (None, None))
+    assert found["coverage"] == (answered / due if due else None)
+    interval = wilson(counts["passed"] / decided, decided) if decided else None
+    limits = (interval.low, interval.high) if interval else (None, None)
+    assert (found["pass_rate_low"], found["pass_rate_high"]) == limits
+
+
+@given(COUNTS)
+def test_no_rate_is_taken_where_no_verdict_is_due(counts: Counter[str]) -> None:
+    found = rates_of(of_questions(counts, mode="rubric_only"))
+    assert found == dict.fromkeys(found) | {"has_parts": False}
+
+
+@given(COUNTS, COUNTS)
+def test_items_without_a_due_verdict_change_no_rate(counts: Counter[str], others: Counter[str]) -> None:
+    mixed = [*of_questions(others, mode="rubric_only"), *of_questions(counts)]
+    assert rates_of(mixed) == rates_of(of_questions(counts))
 
 
 @given(COUNTS, st.integers(0, 9))
 def test_errors_change_coverage_and_nothing_else(counts: Counter[str], errors: int) -> None:
-    before, after = rates(counts), rates(counts + Counter(error=errors))
+    before, after = rates_of(of_questions(counts)), rates_of(of_questions(counts + Counter(error=errors)))
     assert {k: v for k, v in before.items() if k != "coverage"} == {k: v for k, v in after.items() if k != "coverage"}
 
 
-def result(outcome: str = "passed", detail: str | None = None, model: str = "m", **usage: Any) -> VerificationResult:
+# Items of one question
+
+
+def test_replicates_of_a_question_are_not_independent() -> None:
+    """Ten questions, of which five are always right, twenty times: as sure as ten answers, not as two hundred."""
+    names = ["passed"] * 5 + ["failed"] * 5
+    found = rates_of(result(name, question=f"q{n}", replicate=r) for n, name in enumerate(names) for r in range(20))
+    assert [round(found[f"pass_rate{end}"], 3) for end in ("", "_low", "_high")] == [0.5, 0.199, 0.801]
+
+
+def test_judges_of_one_answer_are_not_independent_either() -> None:
+    judged = [result("passed" if n < 5 else "failed", question=f"q{n}", judge=j) for n in range(10) for j in "abcd"]
+    summary = summarize(judged)
+    (replicate,) = summary["replicate_stats"]
+    assert replicate["pass_rate_low"] == rate_of([(4, 4)] * 5 + [(0, 4)] * 5).interval.low  # type: ignore[union-attr]
+    assert replicate["pass_rate_low"] < summary["models"][0]["pass_rate_low"]
+
+
+CLUSTERS = st.lists(st.integers(1, 5).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=30)
+
+
+@given(CLUSTERS, st.randoms(use_true_random=False))
+def test_the_order_of_questions_changes_no_digit(clusters: list[tuple[int, int]], rng: Any) -> None:
+    mixed = list(clusters)
+    rng.shuffle(mixed)
+    assert rate_of(mixed) == rate_of(clusters)
+    assert mean_of(mixed, 7) == mean_of(clusters, 7)
+
+
+@given(CLUSTERS)
+def test_more_of_the_same_answers_make_nothing_surer(clusters: list[tuple[int, int]]) -> None:
+    once, thrice = cluster_rate(clusters), cluster_rate([(3 * k, 3 * n) for k, n in clusters])
+    assert once.value == thrice.value
+    spread = (once.value or 0) * (1 - (once.value or 0))
+    if once.interval and thrice.interval and once.standard_error and spread / once.standard_error**2 <= once.n:
+        assert (thrice.interval.low, thrice.interval.high) == pytest.approx((once.interval.low, once.interval.high))
+
+
+@pytest.mark.parametrize(
+    ("probability", "df", "quantile"),
+    [
+        # Tables of Student's t; df = 1 is the tangent of pi (p - 1/2), df = 2 has a closed form.
+        (0.975, 1, 12.7062047364),
+        (0.975, 2, 4.30265272991),
+        (0.975, 9, 2.26215716280),
+        (0.975, 30, 2.04227245630),
+        (0.95, 5, 2.01504837333),
+        (0.995, 120, 2.61742114477),
+        (0.025, 9, -2.26215716280),
+        (0.5, 3, 0.0),
+        (0.975, 99_999, 1.95998771),
+    ],
+)
+def test_quantiles_of_students_t(probability: float, df: float, quantile: float) -> None:
+    assert t_quantile(probability, df) == pytest.approx(quantile, abs=1e-8)
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 7.5, 40, 1000, 100_000])
+@pytest.mark.parametrize("probability", [0.501, 0.6, 0.8, 0.95, 0.975, 0.9995, 0.999999])
+def test_quantiles_of_students_t_are_those_of_scipy(probability: float, df: float) -> None:
+    from scipy.special import stdtrit
+
+    assert t_quantile(probability, df) == pytest.approx(float(stdtrit(df, probability)), rel=1e-8)
+
+
+# Partial credit
+
+
+def test_partial_credit_is_the_mean_of_what_items_earn() -> None:
+    results = [
+        result("passed", question="a", granular=1.0),
+        result("failed", question="b", granular=0.75),
+        result("failed", question="c"),
+        result("auto_failed", question="d", granular=0.5),
+        result("error", question="e", granular=0.25),
+    ]
+    found = rates_of(results)
+    assert (found["partial_credit"], found["has_parts"]) == (1.75 / 4, True)
+    assert (found["partial_credit_low"], found["partial_credit_high"]) == (0.0, 1.0)  # cut at the ends of the scale
+    grades = [result("failed", question=f"q{n}", granular=0.5 + n / 100) for n in range(3)]
+    half = 4.30265273 * 0.01 / 3**0.5  # Student's t of two degrees of freedom, s = 0.01
+    found = rates_of(grades)
+    assert (found["partial_credit_low"], found["partial_credit_high"]) == pytest.approx((0.51 - half, 0.51 + half))
+    assert rates_of([result("passed"), result("failed")])["has_parts"] is False
+
+
+def result(
+    outcome: str = "passed",
+    detail: str | None = None,
+    model: str = "m",
+    *,
+    question: str = "q",
+    judge: str = "judge",
+    replicate: int = 1,
+    mode: str = "template_only",
+    granular: float | None = None,
+    **usage: Any,
+) -> VerificationResult:
     me = ModelIdentity("x", model)
     return VerificationResult(
         metadata=MetadataPart(
-            question_id="q",
+            question_id=question,
             template_id="t",
             result_id="r",
             question_text="Why?",
             answering=me,
-            parsing=ModelIdentity("x", "judge"),
+            parsing=ModelIdentity("x", judge),
+            replicate=replicate,
+            evaluation_mode=mode,
             outcome=outcome,  # type: ignore[arg-type]  # a name of the list above
             outcome_detail=detail,
         ),
+        template=TemplatePart(verify_granular_result=granular),
         generation=GenerationPart(usage_metadata={"total": usage} if usage else {}),
     )
 

@@ -16,7 +16,7 @@ from karenina_core.log import get_logger
 from karenina_core.model.template_kind import read_record, record_schema
 from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
 from karenina_core.pipeline.asking import closed_object
-from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.engine import error_kind, stops_item
 from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.plugin.application import current
 from karenina_core.ports.client import ModelClient
@@ -130,9 +130,10 @@ class AgenticTraitEvaluator:
             reason = cut_short(investigation.limit, self.model, **settings)
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("an investigation was cut short", **where, limit=investigation.limit)
-            return Finding(score=TraitScore(state="error", reason=reason, details=details), trace=investigation.trace)
+            score = TraitScore(state="error", reason=reason, kind="agent", details=details)
+            return Finding(score=score, trace=investigation.trace)
         if investigation.unexamined:
-            score = TraitScore(state="error", reason=investigation.unexamined, details=details)
+            score = TraitScore(state="error", reason=investigation.unexamined, kind="agent", details=details)
             return Finding(score=score, trace=investigation.trace)
         try:
             score = await self.extract(trait, investigation.trace, details)
@@ -204,7 +205,8 @@ def failed(
         where["traceback"] = "".join(traceback.format_exception(error))
     log.warning(f"the {step} of a trait failed", error=one_line(error), **where)
     said = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
-    return TraitScore(state="error", reason=f"the {step} failed: {said}"[:MOST_SAID], details=dict(details or {}))
+    reason = f"the {step} failed: {said}"[:MOST_SAID]
+    return TraitScore(state="error", reason=reason, kind=error_kind(error), details=dict(details or {}))
 
 
 @define

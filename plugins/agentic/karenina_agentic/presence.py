@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from karenina_core import ArtifactKeys, TraitScore, VerificationContext
+from karenina_core.errors import ErrorKind
 from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.presence import ABSENT, presence_of, undecided
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
@@ -47,10 +48,10 @@ async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricT
     given = _given(context)
     if given.error is not None:
         names = [trait.name for trait in dynamic]
-        return Known(decided=_undecided(names, f"there is nothing to look at: {given.error}"))
+        return Known(decided=_undecided(names, f"there is nothing to look at: {given.error}", "agent"))
     found = await presence_of(TraitCase(context, given, asyncio.Semaphore(1)), dynamic)
     absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in found.absent}
-    decided = absent | _undecided(found.open, found.failure)
+    decided = absent | _undecided(found.open, found.failure, found.kind)
     return Known(decided=decided, promoted=found.promoted, skipped=found.absent)
 
 
@@ -62,8 +63,8 @@ def _as_found(context: VerificationContext, traits: Sequence[AgenticRubricTrait]
     return absent | _undecided(unknown, "see the warnings of the result")
 
 
-def _undecided(names: Iterable[str], why: str) -> dict[str, TraitScore]:
-    return {name: TraitScore(state="error", reason=undecided(f"{why:.1000}")) for name in names}
+def _undecided(names: Iterable[str], why: str, kind: ErrorKind = "judge") -> dict[str, TraitScore]:
+    return {name: TraitScore(state="error", reason=undecided(f"{why:.1000}"), kind=kind) for name in names}
 
 
 def _given(context: VerificationContext) -> EvaluationInput:

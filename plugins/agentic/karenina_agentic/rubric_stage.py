@@ -168,11 +168,10 @@ def _tables(
         label = {} if score.label is None else {"label": score.label}
         if known := {**score.details, **label}:
             details[trait.name] = known
-    states = {t.name: {"state": findings[t.name].score.state, "reason": findings[t.name].score.reason} for t in traits}
     return {
         "trait_details": details,
         "trait_scales": {trait.name: trait.scale() for trait in traits},
-        "trait_states": states,
+        "trait_states": {trait.name: findings[trait.name].score.state_row() for trait in traits},
         "trait_provenance": {t.name: rubric.provenance[t.name] for t in traits if t.name in rubric.provenance},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from attrs import define
 
@@ -97,9 +97,10 @@ def _unable(case: Case, trait: AgenticRubricTrait) -> TraitScore | None:
     """What becomes of a trait that cannot be investigated at all; None for any other."""
     investigator = case.investigators[trait.name]
     if investigator.evaluator is None:
-        return TraitScore(state="skipped" if investigator.skipped else "error", reason=investigator.why_not)
+        state: Literal["skipped", "error"] = "skipped" if investigator.skipped else "error"
+        return TraitScore(state=state, reason=investigator.why_not, kind="agent")
     if trait.context_mode == "workspace_only" and case.material.workspace is None:
-        return TraitScore(state="error", reason="there is no workspace to investigate")
+        return TraitScore(state="error", reason="there is no workspace to investigate", kind="agent")
     if trait.context_mode == "trace_only" and not case.material.response.strip():
         return TraitScore(state="skipped", reason=EMPTY_ANSWER)
     return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import asdict, field, frozen
 
-from .statistics import Estimate, Interval
+from karenina_core.run.estimates import Estimate, Interval
 
 __all__ = ["Bounds", "Headline", "Number", "Numbers", "Repeated"]
 
@@ -78,11 +78,23 @@ class Numbers:
     """Items that ended in an error, by kind."""
     guards: Mapping[str, int]
     """Items that a guard failed, by guard."""
+    failures: Mapping[str, int] = field(factory=dict)
+    """Failed items: those with something `wrong`, and those of which something was `not_found` and nothing is wrong."""
     pass_rate: Number
+    partial_credit: Number
+    """The mean of what the items of the pass rate earn: `verify_granular_result`, or the verdict where that is None."""
     answered_accuracy: Number
     coverage: Number
     """Items with a right or a wrong answer among all items, errors and absent ones included."""
+    by_keyword: tuple[Number, ...] = ()
+    """Pass rates of the questions with each keyword, ordered by the keyword, which is the name."""
+    macro_questions: Number
+    """The mean of the questions' pass rates: each question counts the same, however often it was answered."""
+    macro_keywords: float | None = None
+    """The mean of the pass rates of the keywords; without an interval, as they may share questions."""
     repeated: tuple[Repeated, ...] = ()
+    unrepeated: str = ""
+    """Why nothing is said of repeated answers; empty where it is, or where no question was answered twice."""
     traits: tuple[Number, ...] = ()
 
 

@@ -16,11 +16,24 @@ from karenina_core.errors import ConfigError, did_you_mean
 from karenina_core.model.result import VerificationResult
 from karenina_core.model.trait_rows import FAILED, TraitOutcome, read_traits
 from karenina_core.model.trait_scale import is_number, scale_classes
-from karenina_core.run.summary import DECIDED, has_no_scores
+from karenina_core.run.rates import DECIDED, credit, is_due
+from karenina_core.run.summary import has_no_scores
 
 from .statistics.inputs import LARGEST
 
-__all__ = ["ABSENT", "ANSWERED", "PASS_RATE", "TRAIT", "TRAITS", "VERDICTS", "Item", "Measure", "Measures", "Reading"]
+__all__ = [
+    "ABSENT",
+    "ANSWERED",
+    "PARTIAL_CREDIT",
+    "PASS_RATE",
+    "TRAIT",
+    "TRAITS",
+    "VERDICTS",
+    "Item",
+    "Measure",
+    "Measures",
+    "Reading",
+]
 
 TRAIT = "trait:"
 TRAITS = "trait:*"
@@ -37,8 +50,8 @@ class Measure:
     """One thing that is measured."""
 
     name: str
-    """`pass_rate`, `answered_accuracy` or `trait:NAME`; of metric traits and template kinds `trait:NAME.PART`, of one
-    class of a literal trait `trait:NAME=CLASS`."""
+    """`pass_rate`, `partial_credit`, `answered_accuracy` or `trait:NAME`; of metric traits and template kinds
+    `trait:NAME.PART`, of one class of a literal trait `trait:NAME=CLASS`."""
     is_rate: bool
     """Whether every value is 0 or 1."""
     lowest: float | None = None
@@ -76,7 +89,8 @@ PASSED = Reading(1.0)
 NOT_PASSED = Reading(0.0)
 PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
 ANSWERED = Measure(name="answered_accuracy", is_rate=True, lowest=0, highest=1)
-VERDICTS = (PASS_RATE, ANSWERED)
+PARTIAL_CREDIT = Measure(name="partial_credit", is_rate=False, lowest=0, highest=1)
+VERDICTS = (PASS_RATE, PARTIAL_CREDIT, ANSWERED)
 
 
 def _without_silent(told: set[Measure]) -> set[Measure]:
@@ -187,9 +201,11 @@ def _by_owner(measures: Iterable[Measure]) -> dict[str, tuple[Measure, ...]]:
 def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:
     """None where no verdict is due."""
     outcome = result.metadata.outcome
-    if outcome == "scored" or (outcome == "error" and result.metadata.evaluation_mode == "rubric_only"):
+    if not is_due(result.metadata):
         return None
-    if outcome in (DECIDED if measure is PASS_RATE else ("passed", "failed")):
+    if measure is PARTIAL_CREDIT and (earned := credit(result)) is not None:
+        return Reading(earned)
+    if outcome in (("passed", "failed") if measure is ANSWERED else DECIDED):
         return PASSED if outcome == "passed" else NOT_PASSED
     return Reading(None, str(result.outcome))
 

@@ -10,17 +10,20 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import evolve, frozen
 
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.directory import MANIFEST
+from karenina_core.run.estimates import Estimate, mean_of, rate_of
+from karenina_core.run.rates import CREDIT_UNIT, is_due, on_share
+from karenina_core.run.reasons import failure_kind
 
 from .headline import Bounds, Headline, Number, Numbers, Repeated
-from .measures import ABSENT, ANSWERED, PASS_RATE, Item, Measure, Measures, Reading
+from .measures import ABSENT, ANSWERED, PARTIAL_CREDIT, PASS_RATE, Item, Measure, Measures, Reading
 from .question_groups import Cluster, Groups, group_notes, group_of, groups_of
-from .statistics import Estimate, cluster_mean, cluster_rate, mean_interval, pass_at_k, pass_hat_k, wilson
+from .statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k
 
 __all__ = [
     "Bounds",
@@ -32,14 +35,16 @@ __all__ = [
     "estimate",
     "headline_numbers",
     "headline_of",
-    "planned_items",
     "unfinished",
 ]
 
-Planned: TypeAlias = Collection[tuple[str, int]]
-"""The items that every pair of models was to have: (question id, replicate)."""
+Planned: TypeAlias = Mapping[str, int]
+"""How often every pair of models was to answer each question, by its id."""
 
 COVERAGE = Measure(name="coverage", is_rate=True, lowest=0, highest=1)
+MACRO = Measure(name="macro_average", is_rate=False, lowest=0, highest=1)
+MIXED = "what several models or several judges say is no repeated answer of one of them; see each pair of models"
+TWICE = "some items of the same models, question and replicate are there more than once; give each of them once"
 
 
 def headline_numbers(
@@ -47,14 +52,22 @@ def headline_numbers(
     *,
     cluster: Cluster | None = None,
     planned: Planned | None = None,
+    k: Collection[int] | None = None,
     level: float = 0.95,
 ) -> Headline:
     """The numbers of each pair of models and of all results together.
 
-    `cluster` says which questions belong together; `planned` which items each pair was to have (see `planned_items`),
-    so that those that are not there count as missing.
+    `cluster` says which questions belong together; `planned` how often each pair was to answer each question, so that
+    items that are not there count as missing: by default what a set of a whole run knows. `k` are those of pass@k and
+    pass^k, as far as there are so many answers; by default the powers of 2 and the divisors of the largest number of
+    answers to a question.
     """
-    return headline_of(map(Item.of, results), cluster=cluster, planned=planned, level=level)
+    return headline_of(map(Item.of, results), cluster=cluster, planned=planned_of(results, planned), k=k, level=level)
+
+
+def planned_of(results: Iterable[VerificationResult], planned: Planned | None = None) -> Planned | None:
+    """What was planned: as given, or as a set of results of a whole run says."""
+    return getattr(results, "planned", None) if planned is None else planned
 
 
 def headline_of(
@@ -62,6 +75,7 @@ def headline_of(
     *,
     cluster: Cluster | None = None,
     planned: Planned | None = None,
+    k: Collection[int] | None = None,
     level: float = 0.95,
 ) -> Headline:
     """`headline_numbers` of items whose traits have been read."""
@@ -75,7 +89,7 @@ def headline_of(
         models = (result.metadata.answering_model, result.metadata.parsing_model)
         pairs.setdefault(models, []).append((result, readings))
     absent = {pair: _absent(own, planned) for pair, own in pairs.items()}
-    made = _Maker(measures, groups, level)
+    made = _Maker(measures, groups, level, k, _keywords(listed))
     return Headline(
         pairs=tuple(
             evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in pairs.items()
@@ -95,33 +109,23 @@ def doubles(results: Iterable[VerificationResult]) -> tuple[str, ...]:
     abouts = (result.metadata for result in results)
     seen = Counter((about.answering_model, about.parsing_model, about.question_id, about.replicate) for about in abouts)
     more = sum(seen.values()) - len(seen)
-    return (f"{more} more items of the same models, question and replicate; they count as replicates",) if more else ()
+    if not more:
+        return ()
+    return (f"{more} more items of the same models, question and replicate; they are in the rates, and not in pass@k",)
 
 
-def planned_items(run_dir: Path | None) -> Planned | None:
-    """What a run was to ask, as its manifest tells: every question with each of its replicates; None where it does not.
-
-    It is that of the whole run: not for results that were filtered.
-    """
+def planned_items(run_dir: Path) -> int:
+    """How many items a run planned, of all models together; 0 where its manifest does not say."""
     try:
-        manifest = _manifest(run_dir)
-        replicates = manifest["config"].get("replicate_count") or 1
-        return frozenset((str(q), number) for q in manifest["questions"] for number in range(1, replicates + 1))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+        return int(json.loads((run_dir / MANIFEST).read_text("utf-8"))["items"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def unfinished(run_dir: Path, items: int) -> tuple[str, ...]:
     """A note where a run planned more than these items, be it that a model was never asked."""
-    try:
-        planned = int(_manifest(run_dir)["items"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
+    planned = planned_items(run_dir)
     return (f"{items} of {planned} planned items have a result",) if items < planned else ()
-
-
-def _manifest(run_dir: Path | None) -> Any:
-    return json.loads((run_dir / MANIFEST).read_text("utf-8")) if run_dir else {}
 
 
 def estimate(
@@ -129,20 +133,21 @@ def estimate(
 ) -> Estimate:
     """The mean of values with its interval, `questions` being whose each value is. Limits stay on the scale."""
     clusters = [group_of(question, groups) for question in questions]
-    if len(set(clusters)) == len(values):
-        found = _of_independent(values, measure, level)
-    else:
-        found = (cluster_rate if measure.is_rate else cluster_mean)(values, clusters, level)
-    return _on_scale(found, measure)
+    if measure.is_rate:
+        return rate_of(_sums(values, clusters), level)
+    if measure is PARTIAL_CREDIT:
+        return on_share(mean_of(_sums(values, clusters, CREDIT_UNIT), CREDIT_UNIT, level))
+    alone = len(set(clusters)) == len(values)
+    return _on_scale(mean_interval(values, level) if alone else cluster_mean(values, clusters, level), measure)
 
 
-def _of_independent(values: Sequence[float], measure: Measure, level: float) -> Estimate:
-    if not measure.is_rate:
-        return mean_interval(values, level)
-    passed, n = int(sum(values)), len(values)
-    interval = wilson(passed, n, level)
-    note = "" if interval else "there are no values"
-    return Estimate(value=passed / n if n else None, n=n, method="wilson", interval=interval, note=note)
+def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) -> Iterable[tuple[int, int]]:
+    """`(sum in whole numbers of 1/unit, values)` of each cluster."""
+    sums: dict[Hashable, tuple[int, int]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        total, number = sums.get(cluster, (0, 0))
+        sums[cluster] = (total + int(value * unit), number + 1)
+    return sums.values()
 
 
 def _on_scale(found: Estimate, measure: Measure) -> Estimate:
@@ -165,6 +170,9 @@ class _Maker:
     measures: Measures
     groups: Groups
     level: float
+    k: Collection[int] | None
+    keywords: Mapping[str, frozenset[str]]
+    """By question."""
 
     def numbers(self, items: Items, absent: Sequence[str]) -> Numbers:
         """`absent` are the questions of items that are not there."""
@@ -176,6 +184,7 @@ class _Maker:
         verdicts = bool(rows.get(PASS_RATE.name))
         lost = [(question, Reading(None, ABSENT)) for question in absent] if verdicts else []
         passed = [*rows.get(PASS_RATE.name, ()), *lost]
+        credits = [*rows.get(PARTIAL_CREDIT.name, ()), *lost]
         answered = [(q, r) for q, r in rows.get(ANSWERED.name, ()) if r.value is not None or _no_verdict(r)]
         traits = [measure for name, measure in self.measures.known.items() if measure.owner and rows[name]]
         details = Counter((r.metadata.outcome, r.metadata.outcome_detail or "unknown") for r in results)
@@ -185,10 +194,16 @@ class _Maker:
             outcomes=dict(sorted(Counter(result.metadata.outcome for result in results).items())),
             errors={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "error"},
             guards={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "auto_failed"},
+            failures=dict(sorted(Counter(how for r in results if (how := failure_kind(r))).items())),
             pass_rate=self._number(PASS_RATE, passed),
+            partial_credit=self._number(PARTIAL_CREDIT, credits),
             answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
             coverage=self._number(COVERAGE, _covered(results, absent) if verdicts else []),
-            repeated=self._repeated(passed),
+            by_keyword=(by_keyword := self._by_keyword(passed)),
+            macro_questions=self._number(MACRO, _means(passed)),
+            macro_keywords=_mean([number.value for number in by_keyword if number.value is not None]),
+            repeated=() if (mixed := _mixed(results)) else self._repeated(passed),
+            unrepeated=mixed,
             traits=tuple(self._number(measure, rows[measure.name]) for measure in traits),
         )
 
@@ -227,15 +242,23 @@ class _Maker:
         high = best.interval.high if best.interval else None
         return Bounds(worst.value or 0.0, best.value or 0.0, low, high)
 
+    def _by_keyword(self, rows: Rows) -> tuple[Number, ...]:
+        """The pass rate of the questions of each keyword; a question with several is in each of them."""
+        found: dict[str, Rows] = {}
+        for question, reading in rows:
+            for word in self.keywords.get(question, ()):
+                found.setdefault(word, []).append((question, reading))
+        return tuple(evolve(self._number(PASS_RATE, found[word]), name=word) for word in sorted(found))
+
     def _repeated(self, rows: Rows) -> tuple[Repeated, ...]:
-        """For k = 2, 4, 8, ... and the largest number of answers to a question."""
         asked, answers = Counter(question for question, _ in rows), Counter[str]()
         passed = Counter[str]()
         for question, reading in rows:
             answers[question] += reading.value is not None
             passed[question] += int(reading.value or 0)
         most = max(asked.values(), default=0)
-        sizes = sorted({k for k in (2**power for power in range(1, most.bit_length())) if k <= most} | {most} - {0, 1})
+        usual = [k for k in range(2, most + 1) if most % k == 0 or k & (k - 1) == 0]
+        sizes = usual if self.k is None else sorted({k for k in self.k if 1 <= k <= most})
         return tuple(self._k_answers(k, passed, answers) for k in sizes)
 
     def _k_answers(self, k: int, passed: Counter[str], answers: Counter[str]) -> Repeated:
@@ -252,19 +275,53 @@ class _Maker:
         )
 
 
+def _mixed(results: Iterable[VerificationResult]) -> str:
+    """Why several items of a question are not several answers of one model to it, judged once each."""
+    abouts = [result.metadata for result in results]
+    if len({(about.answering_model, about.parsing_model) for about in abouts}) > 1:
+        return MIXED
+    return TWICE if len({(about.question_id, about.replicate) for about in abouts}) < len(abouts) else ""
+
+
+def _means(rows: Rows) -> Rows:
+    """The mean of each question that has values, and of the others why not."""
+    questions: dict[str, list[Reading]] = {}
+    for question, reading in rows:
+        questions.setdefault(question, []).append(reading)
+    found: Rows = []
+    for question, own in questions.items():
+        mean = _mean([reading.value for reading in own if reading.value is not None])
+        found.append((question, Reading(mean, own[0].reason if mean is None else "")))
+    return found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _keywords(results: Iterable[VerificationResult]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for result in results:
+        about = result.metadata
+        found[about.question_id] = found.get(about.question_id, frozenset()).union(about.keywords)
+    return found
+
+
 def _no_verdict(reading: Reading) -> bool:
     """Whether nothing is known, unlike of an answer that is neither right nor wrong, such as an abstention."""
     return reading.reason.partition("(")[0] in ("error", "skipped", ABSENT)
 
 
-def _covered(results: Sequence[VerificationResult], absent: Sequence[str]) -> Rows:
-    seen = [(r.metadata.question_id, Reading(float(r.metadata.outcome in ("passed", "failed")))) for r in results]
+def _covered(results: Iterable[VerificationResult], absent: Iterable[str]) -> Rows:
+    due = (result.metadata for result in results if is_due(result.metadata))
+    seen = [(about.question_id, Reading(float(about.outcome in ("passed", "failed")))) for about in due]
     return [*seen, *((question, Reading(0.0)) for question in absent)]
 
 
 def _absent(items: Items, planned: Planned | None) -> list[str]:
-    there = {(result.metadata.question_id, result.metadata.replicate) for result, _ in items}
-    return sorted(question for question, replicate in set(planned or ()) - there)
+    """The questions of the items that are not there, each as often as one is missing."""
+    there = Counter(result.metadata.question_id for result, _ in items)
+    return sorted((Counter(planned or {}) - there).elements())
 
 
 def _order(item: Item) -> tuple[str, str, str, int, str]:

@@ -106,9 +106,32 @@ def test_a_regression_fails_the_gate_and_noise_does_not(compared: Any) -> None:
 
 def test_low_coverage_and_a_low_pass_rate_fail_their_gates(compared: Any) -> None:
     a, b = run(GOOD), run([None] * 3 + [1] * 24 + [0] * 3)
-    assert compared(a, b, "--min-coverage", "0.9", "--min-pass-rate", "0.88").exit_code == 0
+    assert compared(a, b, "--min-coverage", "0.9", "--min-pass-rate", "0.8").exit_code == 0
     assert compared(a, b, "--min-coverage", "0.91").exit_code == 4
-    assert compared(a, b, "--min-pass-rate", "0.9").exit_code == 4
+    failed = compared(a, b, "--min-pass-rate", "0.91")
+    assert (failed.exit_code, "cannot be decided" in failed.stderr) == (4, False)
+    undecided = compared(a, b, "--min-pass-rate", "0.88")
+    assert undecided.exit_code == 4
+    assert (
+        "cannot be decided: 88.9 % of 27 items with a verdict pass, 88.0 % asked for; 80.0 % if none of those without "
+        "one passed (error 3)"
+    ) in undecided.stderr
+
+
+def test_a_run_of_which_next_to_nothing_came_back_passes_no_gate(compared: Any) -> None:
+    a, b = run([1] * 100), run([1] + [None] * 99)
+    for gate in (["--min-pass-rate", "0.9"], ["--min-coverage", "0.9"], ["--fail-on-regression"]):
+        assert compared(a, b, *gate).exit_code == 4
+
+
+def test_a_regression_is_not_ruled_out_by_leaving_answers_out(compared: Any) -> None:
+    """Eight answers of thirty are lost on each side, so that neither loses more; what they would have said could be a
+    significant difference."""
+    a, b = run([None] * 8 + [1] * 22), run([1] * 22 + [None] * 8)
+    failed = compared(a, b, "--fail-on-regression")
+    assert failed.exit_code == 4
+    assert "cannot be decided: B would be significantly worse if every answer without a value were" in failed.stderr
+    assert compared(run([None] * 2 + [1] * 28), run([1] * 28 + [None] * 2), "--fail-on-regression").exit_code == 0
 
 
 def test_runs_that_cannot_be_read_are_no_failed_gate(compared: Any, tmp_path: Path) -> None:
@@ -348,7 +371,7 @@ def nasty() -> Any:
 def test_names_cannot_break_a_table_of_markdown() -> None:
     text = markdown(nasty(), [Gate("regression", NASTY, False, NASTY)])
     tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(cells(line)) for line in tables} == {8, 4, 5}
+    assert {len(cells(line)) for line in tables} == {9, 4, 5}
     assert len(tables) == 3 + 3 + 2 + 12
     without_code = re.sub(r"<code>.*?</code>", "", text)
     for part in ("<b>", "@me", "http", "::error", "\x1b"):
@@ -359,7 +382,7 @@ def test_names_cannot_break_a_table_of_markdown() -> None:
 
 def test_what_markdown_shows_is_the_text_itself() -> None:
     html = MarkdownIt("commonmark").enable("table").render(markdown(nasty(), []))
-    assert len(re.findall(r"<td", html)) == 8 + 12 * 5
+    assert len(re.findall(r"<td", html)) == 9 + 12 * 5
     shown = [unescape(cell) for cell in re.findall(r"<td><code>(.*?)</code></td>", html)]
     said = " ".join(NASTY.replace("\x1b", "\\x1b").replace("\x00", "\\x00").replace("\ud800", "\\ud800").split())
     assert shown.count(said) == 2 * 12

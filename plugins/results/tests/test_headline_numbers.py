@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_results.comparison import compare
 from karenina_results.measures import Item, Measures
-from karenina_results.numbers import Number, headline_numbers, planned_items
+from karenina_results.numbers import Number, headline_numbers
 from karenina_results.question_groups import by_keyword, grouping, groups_of
 from karenina_results.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
 
@@ -21,6 +22,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.model.outcome import OutcomeName
 from karenina_core.model.result import MetadataPart, RubricPart
 from karenina_core.model.trait_rows import read_traits
+from karenina_core.run.records import record
 from karenina_core.testing import strategies
 
 LAW = settings(
@@ -91,8 +93,11 @@ def test_rates_are_those_of_the_summary(results: list[VerificationResult]) -> No
         assert (numbers.items, numbers.outcomes, numbers.errors) == (row["items"], row["outcomes"], row["errors"])
         assert numbers.pass_rate.value == row["pass_rate"]
         assert numbers.answered_accuracy.value == row["answered_accuracy"]
-        if numbers.coverage.value is not None:
-            assert numbers.coverage.value == pytest.approx(row["coverage"])
+        assert numbers.coverage.value == row["coverage"]
+        assert numbers.partial_credit.value == row["partial_credit"]
+        for name, number in (("pass_rate", numbers.pass_rate), ("partial_credit", numbers.partial_credit)):
+            limits = (number.interval.low, number.interval.high) if number.interval else (None, None)
+            assert (row[f"{name}_low"], row[f"{name}_high"]) == limits
     assert not found
 
 
@@ -115,8 +120,7 @@ def test_all_results_have_numbers_that_json_can_hold(results: list[VerificationR
 def test_every_item_is_counted_once_for_every_rate(results: list[VerificationResult]) -> None:
     overall = headline_numbers(results).overall
     assert sum(overall.outcomes.values()) == len(results)
-    due = [r for r in results if r.metadata.outcome != "scored"]
-    due = [r for r in due if (r.metadata.outcome, r.metadata.evaluation_mode) != ("error", "rubric_only")]
+    due = [r for r in results if r.metadata.outcome != "scored" and r.metadata.evaluation_mode != "rubric_only"]
     assert overall.pass_rate.items + sum(overall.pass_rate.missing.values()) == len(due)
 
 
@@ -171,7 +175,7 @@ def test_groups_of_questions_widen_the_interval() -> None:
 
 
 def test_planned_items_that_are_not_there_are_missing() -> None:
-    planned = {(f"q{i}", replicate) for i in range(4) for replicate in (1, 2)}
+    planned = {f"q{i}": 2 for i in range(4)}
     numbers = headline_numbers(outcomes("passed", "passed", "failed"), planned=planned).overall
     assert (numbers.items, numbers.absent, numbers.pass_rate.missing) == (3, 5, {"absent": 5})
     assert (numbers.pass_rate.value, numbers.coverage.value) == (2 / 3, 3 / 8)
@@ -179,11 +183,16 @@ def test_planned_items_that_are_not_there_are_missing() -> None:
     assert (numbers.pass_rate.bounds.worst, numbers.pass_rate.bounds.best) == (2 / 8, 7 / 8)
 
 
-def test_what_was_planned_is_read_from_the_manifest(tmp_path: Path) -> None:
-    assert planned_items(None) is planned_items(tmp_path) is None
-    manifest = {"questions": ["a", "b"], "config": {"replicate_count": 2}}
+def test_a_set_of_a_whole_run_knows_what_was_planned_and_a_part_of_it_does_not(tmp_path: Path) -> None:
+    manifest = {"questions": ["q0", "q1"], "config": {"replicate_count": 2}}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    assert planned_items(tmp_path) == {("a", 1), ("a", 2), ("b", 1), ("b", 2)}
+    (tmp_path / "results.jsonl").write_text(record(result("q0", outcome="passed")) + "\n", "utf-8")
+    whole = VerificationResultSet.load(tmp_path)
+    assert headline_numbers(whole).overall.absent == whole.get_summary()["models"][0]["absent"] == 3
+    part = whole.filter(outcomes=["passed"])
+    assert headline_numbers(part).overall.absent == part.get_summary()["models"][0]["absent"] == 0
+    shutil.copy(tmp_path / "results.jsonl", tmp_path / "some.jsonl")
+    assert headline_numbers(VerificationResultSet.load(tmp_path / "some.jsonl")).overall.absent == 0
 
 
 def test_nothing_has_no_rate() -> None:
@@ -384,7 +393,7 @@ def test_questions_without_a_group_and_with_several_are_told() -> None:
 def test_an_item_that_is_there_twice_is_told() -> None:
     results = [result(), evolve(result(), metadata=evolve(result().metadata, result_id="again")), result("other")]
     (note,) = headline_numbers(results).notes
-    assert note == "1 more items of the same models, question and replicate; they count as replicates"
+    assert note == "1 more items of the same models, question and replicate; they are in the rates, and not in pass@k"
     assert headline_numbers(results).overall.pass_rate.clusters == 2
 
 

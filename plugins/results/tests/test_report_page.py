@@ -319,8 +319,7 @@ def test_every_item_that_did_not_pass_has_one_reason() -> None:
 
 
 def test_absent_items_and_what_they_could_change_are_told(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text(json.dumps({"questions": ["a", "b"], "config": {}}), "utf-8")
-    results = VerificationResultSet([result("a")], run_dir=tmp_path)
+    results = VerificationResultSet([result("a")], run_dir=tmp_path, planned={"a": 1, "b": 1})
     page = page_of(results, tmp_path, manifest={"questions": ["a", "b"], "items": 2})
     assert "absent" in page
     assert "50.0 to 100.0 %" in page  # worst to best
@@ -454,6 +453,7 @@ def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:
     details = {"failed": None, "auto_failed": "RecursionLimitAutoFail", "abstained": None, "skipped": "x"}
     items = [result(name, outcome=name, outcome_detail=detail) for name, detail in details.items()]
     items += [result(name, outcome="error", outcome_detail=name) for name in ("server", "judge")]
+    items.append(evolve(result("none", outcome="failed"), template=TemplatePart(field_results={"name": None})))
     told = {found: failure_of(item)[1] for item in items for found in [item.metadata.question_id]}
     assert set(told.values()) == {*GROUPS, None}
     page = page_of(items, tmp_path)

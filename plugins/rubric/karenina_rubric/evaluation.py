@@ -125,11 +125,11 @@ def _given(context: VerificationContext) -> EvaluationInput:
 def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Presence) -> dict[str, TraitScore]:
     """What is known about traits before any of them is evaluated."""
     if given.error is not None:
-        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}")
+        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}", kind="agent")
         return {trait.name: nothing for trait in traits}
     names = {trait.name for trait in traits}
     absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in presence.absent if name in names}
-    unknown = TraitScore(state="error", reason=undecided(presence.failure))
+    unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
     return {**absent, **{name: unknown for name in presence.open if name in names}}
 
 

@@ -52,9 +52,7 @@ def score_fields(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore]
         "metric_trait_confusion_lists": confusion,
         "trait_details": details,
         "trait_scales": {trait.name: scale_of(trait)[0] for trait in traits},
-        "trait_states": {
-            trait.name: {"state": scores[trait.name].state, "reason": scores[trait.name].reason} for trait in traits
-        },
+        "trait_states": {trait.name: scores[trait.name].state_row() for trait in traits},
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from attrs import asdict, evolve
 
-from karenina_core.errors import one_line, shortened
+from karenina_core.errors import ErrorKind, one_line, shortened
 from karenina_core.model.rubric import MetricRubricTrait, RegexRubricTrait, RubricTrait, ScoredTrait
 from karenina_core.model.trait_scale import misfit, scale_kind
 from karenina_core.pipeline.engine import stops_item
@@ -25,6 +25,7 @@ WHY: Mapping[str, str] = {
     "skipped": "it was not to be evaluated",
 }
 """The reasons of evaluators that give none."""
+KINDS = get_args(ErrorKind)
 MOST_SHOWN = 80
 
 
@@ -56,7 +57,7 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
     }
     if score.state != "ok":
         reason = told(str(score.reason or "").strip()) or WHY[score.state]
-        return TraitScore(state=score.state, reason=reason, **more)
+        return TraitScore(state=score.state, reason=reason, kind=score.kind if score.kind in KINDS else "stage", **more)
     if score.value is None:
         return evolve(_failed(trait, "no score, and no reason"), **more)
     try:

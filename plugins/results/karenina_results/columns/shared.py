@@ -7,7 +7,8 @@ from typing import Any
 
 from karenina_core import VerificationResult
 from karenina_core.errors import shortened
-from karenina_core.run.reasons import why
+from karenina_core.run.reasons import caveats_of, failure_kind, why
+from karenina_core.run.summary import RUBRIC_STAGES
 
 from .table import Column, Found, Row, at
 
@@ -22,7 +23,6 @@ __all__ = [
     "RECURSION",
     "RESPONSE",
     "RUN",
-    "caveats_of",
     "extension_columns",
     "failure_of",
 ]
@@ -51,12 +51,14 @@ UNEXPECTED = ("unexpected_error", "system")
 def failure_of(result: VerificationResult) -> tuple[str | None, str | None]:
     """`(category, group)` of what kept an item from passing; None for items that passed, were scored or skipped.
 
-    Groups: `content` (a wrong answer), `autofail` (a guard), `abstained` (nothing to judge), `retry` (the model could
-    not be reached) and `system` (everything else that broke).
+    Groups: `content` (something wrong was found), `not_found` (nothing was found that was expected), `autofail` (a
+    guard), `abstained` (nothing to judge), `retry` (the model could not be reached) and `system` (everything else that
+    broke).
     """
     outcome, detail = result.metadata.outcome, result.metadata.outcome_detail or ""
     if outcome == "failed":
-        return "content", "content"
+        kind = "not_found" if failure_kind(result) == "not_found" else "content"
+        return kind, kind
     if outcome == "auto_failed":
         return GUARDS.get(detail, detail or None), "autofail"
     if outcome in ("abstained", "insufficient"):
@@ -73,7 +75,9 @@ def _stage(row: Row) -> str | None:
     """The stage that failed, or whose effect last changed the verdict."""
     outcome = row.result.metadata.outcome
     if outcome == "error":
-        return next((entry.stage for entry in row.result.trail if entry.status == "failed"), None)
+        failed = (entry.stage for entry in row.result.trail if entry.status == "failed")
+        scoring = (entry.stage for entry in row.result.trail if entry.stage in RUBRIC_STAGES and entry.status == "ran")
+        return next(failed, None) or next(scoring, None)
     if outcome in ("passed", "scored", "skipped"):
         return None
     verdict, stage = None, None
@@ -86,17 +90,6 @@ def _stage(row: Row) -> str | None:
 
 def _reason(row: Row) -> str | None:
     return shortened(why(row.result), LONGEST_REASON) or None
-
-
-def caveats_of(result: VerificationResult) -> list[str]:
-    """The names of what to keep in mind about a result, each once."""
-    found = {
-        "partial_content": "truncated" in result.generation.text_flags,
-        "embedding_override": result.template is not None and result.template.embedding_override_applied,
-        "retries_used": bool(result.metadata.retry_counts),
-    }
-    names = (*(name for name, holds in found.items() if holds), *result.metadata.caveats)
-    return list(dict.fromkeys(names))
 
 
 def _caveats(row: Row) -> str | None:
@@ -124,8 +117,9 @@ ENDING = (
         "failure_group",
         "text",
         lambda row: failure_of(row.result)[1],
-        "`content`: a wrong answer. `autofail`: a guard decided. `abstained`: refused or insufficient. `retry`: the "
-        "model could not be reached. `system`: anything else that broke.",
+        "`content`: something wrong was found. `not_found`: nothing was found of what was expected. `autofail`: a "
+        "guard decided. `abstained`: refused or insufficient. `retry`: the model could not be reached. `system`: "
+        "anything else that broke.",
     ),
     Column("failure_stage", "text", _stage, "The stage that failed, or whose word last changed the verdict."),
     Column("failure_reason", "text", _reason, f"The error, or what decided; at most {LONGEST_REASON} characters."),

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from ..numbers import Numbers
 from .values import Comparison, Row
-from .wording import many, models, percent, signed
+from .wording import counts, many, models, percent, signed
 
 __all__ = ["Gate", "Limits", "gates"]
 
@@ -22,12 +22,13 @@ class Limits:
     """Which gates there are; None and False ask for nothing."""
 
     no_regression: bool = False
-    """No row is significantly worse in B or loses significantly more answers to errors, every row has enough
-    questions to tell and a direction if it differs significantly, and every model of A is in B."""
+    """No row is significantly worse in B, as it is and if every answer that is missing were as bad for B as it can be,
+    or loses significantly more answers to errors; every row has enough questions to tell and a direction if it differs
+    significantly, and every model of A is in B."""
     coverage: float | None = None
     """The smallest share of the questions of either side that must be compared, in every row."""
     pass_rate: float | None = None
-    """The smallest pass rate of every model in B."""
+    """The smallest pass rate of every model in B, of all items: one without a verdict counts as one that fails."""
 
 
 @frozen
@@ -82,6 +83,11 @@ def _regression(row: Row, alpha: float) -> tuple[bool, str]:
             False,
             f"B has significantly more answers without a value: {lost}, adjusted p = {row.lost_p:.3g} ({told})",
         )
+    if not row.worst_known:
+        return False, f"cannot be decided: answers without a value, and nobody says how bad they could be ({told})"
+    if row.worst_p is not None and row.worst_p <= alpha:
+        worst = f"if every answer without a value were as bad for B as it can be, adjusted p = {row.worst_p:.3g}"
+        return False, f"cannot be decided: B would be significantly worse {worst} ({told})"
     return True, f"{row.verdict}: {told}"
 
 
@@ -94,6 +100,8 @@ def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
         yield Gate("coverage", _about(row), share >= least - SLACK, told)
     for name in comparison.unpaired_a:
         yield Gate("coverage", name, False, "B has no results of it")
+    if comparison.within:
+        yield from _unasked("coverage", comparison)
     if not comparison.rows:
         yield Gate("coverage", "all models", False, f"cannot be decided: {comparison.nothing}")
 
@@ -102,18 +110,28 @@ def _pass_rates(comparison: Comparison, least: float) -> Iterator[Gate]:
     for numbers in comparison.numbers_b.pairs:
         about = f"{numbers.answering}, judged by {numbers.parsing}"
         yield Gate("pass rate", about, *_pass_rate(numbers, least))
+    yield from _unasked("pass rate", comparison)
     if not comparison.numbers_b.pairs:
         yield Gate("pass rate", "all models", False, f"cannot be decided: {comparison.nothing or 'B has no items'}")
+
+
+def _unasked(name: str, comparison: Comparison) -> Iterator[Gate]:
+    if comparison.unasked_b:
+        told = f"cannot be decided: {many(comparison.unasked_b, 'planned item')} of models without any result"
+        yield Gate(name, "other models", False, told)
 
 
 def _pass_rate(numbers: Numbers, least: float) -> tuple[bool, str]:
     rate = numbers.pass_rate
     if rate.value is None:
         return False, f"cannot be decided: none of {many(numbers.items, 'item')} has a verdict"
-    missing = sum(rate.missing.values())
-    without = f"; {missing} items without a verdict are not in it" if missing else ""
-    told = f"{percent(rate.value)} of {rate.items} items pass, {percent(least)} asked for{without}"
-    return rate.value >= least, told
+    told = f"{percent(rate.value)} of {many(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
+    if rate.bounds is None:
+        return rate.value >= least - SLACK, told
+    worst, missing = rate.bounds.worst, counts(rate.missing)
+    told += f"; {percent(worst)} if none of those without one passed ({missing})"
+    undecided = worst < least - SLACK and rate.bounds.best >= least - SLACK
+    return worst >= least - SLACK, f"cannot be decided: {told}" if undecided else told
 
 
 def _about(row: Row) -> str:

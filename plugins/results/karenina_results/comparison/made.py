@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from karenina_core.model.result import VerificationResult
 
 from ..measures import Item, Measure, Measures
-from ..numbers import Planned, doubles, headline_of
+from ..numbers import Planned, doubles, headline_of, planned_of
 from ..question_groups import Cluster, Groups, group_notes, groups_of
 from .flipped import flipped
 from .rows import Facing, judged, row
@@ -47,6 +47,7 @@ def compare(
 
     Raises ConfigError for metrics and models that are not there.
     """
+    planned = planned_of(a, planned[0]), planned_of(b, planned[1])
     items_a, items_b = ([Item.of(result) for result in results] for results in (a, b))
     first, second = ([item.result for item in items] for items in (items_a, items_b))
     measures = Measures.of([*items_a, *items_b])
@@ -100,7 +101,7 @@ def compare_models(
 
     `models` are those to compare, a part of each name being enough; by default all.
     """
-    listed = list(results)
+    planned, listed = planned_of(results, planned), list(results)
     items = [Item.of(result) for result in listed]
     measures = Measures.of(items)
     chosen = measures.chosen(metrics)

@@ -13,7 +13,7 @@ from karenina_core.cli.output import inline, printable
 from .gates import Gate
 from .table import MOST
 from .values import Comparison
-from .wording import HEAD, changed, headline, line, remarks, sides, telling
+from .wording import HEAD, changed, changes, headline, line, remarks, sides, telling
 
 __all__ = ["literal", "markdown"]
 
@@ -79,7 +79,7 @@ def _flipped(comparison: Comparison) -> list[str]:
         return []
     cells = [[c if name in OURS else literal(c, EXCERPT) for name, c in zip(head, row, strict=True)] for row in rows]
     more = len(comparison.flipped) - len(rows)
-    shown = [f"<details><summary>Changed questions: {len(comparison.flipped)}</summary>", _table(head, cells)]
+    shown = [f"<details><summary>Changed questions: {changes(comparison)}</summary>", _table(head, cells)]
     return [*shown, *([f"And {more} more; `--json` has all."] if more else []), "</details>"]
 
 

@@ -76,6 +76,8 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
     )
     losses = _losses(a, b, facing.groups)
     worst, best = _bounds(facing.measure, a, b)
+    better, worse = _directions(facing.measure, values_a, values_b)
+    worst_p, worst_known = _worst_case(facing, a, b)
     made = Row(
         pair=facing.pair,
         metric=facing.measure.name,
@@ -91,12 +93,16 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
         missing_a=_reasons(a),
         missing_b=_reasons(b),
         coverage=_coverage(a, b),
+        better=better,
+        worse=worse,
         lost_a=losses.of_a,
         lost_b=losses.of_b,
         lost=losses.difference,
         lost_p=losses.p_value,
         worst=worst,
         best=best,
+        worst_p=worst_p,
+        worst_known=worst_known,
         clusters=found.units if found and grouped else None,
         replicates=(often[0], often[1]),
         smallest_p=found.smallest_p if found else 1.0,
@@ -118,8 +124,9 @@ def judged(rows: Sequence[tuple[Row, Effect | None]], correction: Correction, al
     adjusted = iter(correct([made.p_value or 0.0 for made in family]))
     smallest = iter(correct([made.smallest_p for made in family]))
     losses = correct([made.lost_p for made, _ in rows])
+    worst = correct([made.p_value or 1.0 if made.worst_p is None else made.worst_p for made, _ in rows])
     done = []
-    for (made, found), loss in zip(rows, losses, strict=True):
+    for (made, found), loss, worst_p in zip(rows, losses, worst, strict=True):
         p, decidable = made.p_value, False
         if p is not None and made.smallest_p <= alpha:
             p, decidable = next(adjusted), next(smallest) <= alpha
@@ -127,6 +134,7 @@ def judged(rows: Sequence[tuple[Row, Effect | None]], correction: Correction, al
             p = 1.0
         detectable = found.detectable(alpha / max(1, len(family))) if found else None
         made = evolve(made, p_adjusted=p, detectable=detectable, lost_p=loss)
+        made = evolve(made, worst_p=None if made.worst_p is None else worst_p)
         done.append(evolve(made, verdict=_verdict(made, alpha, decidable)))
     return tuple(done)
 
@@ -170,11 +178,39 @@ def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> _Lo
     return _Losses(more.count(-1), more.count(1), found.difference or 0.0, found.p_value)
 
 
+def _directions(measure: Measure, a: Sequence[float], b: Sequence[float]) -> tuple[int | None, int | None]:
+    """How many values of B are better, and worse, than those of A."""
+    if measure.higher_is_better is None:
+        return None, None
+    signs = [(y > x) - (x > y) for x, y in zip(a, b, strict=True)]
+    better = 1 if measure.higher_is_better else -1
+    return signs.count(better), signs.count(-better)
+
+
+def _worst_case(facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, bool]:
+    """`worst_p` and `worst_known` of a row: every answer that was lost is as good in A, and as bad in B, as it can
+    be."""
+    measure = facing.measure
+    asked = [q for q in a if a[q].lost is not None and b[q].lost is not None]
+    if measure.higher_is_better is None or not any(a[q].lost or b[q].lost for q in asked):
+        return None, True
+    if measure.lowest is None or measure.highest is None:
+        return None, False
+    bad, good = (measure.lowest, measure.highest) if measure.higher_is_better else (measure.highest, measure.lowest)
+    values_a, values_b = [a[q].filled(good) for q in asked], [b[q].filled(bad) for q in asked]
+    clusters = [group_of(question, facing.groups) for question in asked]
+    found = permutation_test(values_b, values_a, clusters if len(set(clusters)) < len(clusters) else None)
+    is_worse = (found.difference or 0.0) * (good - bad) < 0
+    return (found.p_value if is_worse else None), True
+
+
 def _bounds(measure: Measure, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, float | None]:
     """The mean difference over all questions if every missing item had the value that is worst or best for B - A."""
     if measure.lowest is None or measure.highest is None or not a:
         return None, None
     low, high = measure.lowest, measure.highest
+    if measure.higher_is_better is False:
+        low, high = high, low
     worst = sum(b[q].filled(low) for q in a) - sum(a[q].filled(high) for q in a)
     best = sum(b[q].filled(high) for q in a) - sum(a[q].filled(low) for q in a)
     return worst / len(a), best / len(a)

@@ -69,13 +69,19 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
         "cluster": _cluster(options["cluster_by"], [*first, *(second or ())]),
     }
     if b is None or second is None:
-        made = compare_models(first, planned=_planned(a), name=str(a), **shared)
-        return evolve(made, notes=(*made.notes, *unfinished(a, len(first))))
-    planned, names = (_planned(a), _planned(b)), (str(a), str(b))
-    made = compare(first, second, judges=options["judges"], planned=planned, names=names, **shared)
+        made = compare_models(first, name=str(a), **shared)
+        return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(a, first))
+    made = compare(first, second, judges=options["judges"], names=(str(a), str(b)), **shared)
     missing = [f"{name}: {text}" for name, path, own in (("A", a, first), ("B", b, second))
                for text in unfinished(path, len(own))]  # fmt: skip
-    return evolve(made, notes=(*made.notes, *missing))
+    return evolve(made, notes=(*made.notes, *missing), unasked_b=_unasked(b, second))
+
+
+def _unasked(path: Path, results: VerificationResultSet) -> int:
+    """Items that a run planned of pairs of models that have no result."""
+    if results.planned is None:
+        return 0
+    return max(0, planned_items(path) - len(results.tally.pairs) * sum(results.planned.values()))
 
 
 def _cluster(told: str | None, results: Sequence[VerificationResult]) -> Cluster | None:
@@ -92,11 +98,6 @@ def _loaded(path: Path) -> VerificationResultSet:
     if not results:
         raise BenchmarkError(f"{path} holds no results; give the directory of a run that has some")
     return results
-
-
-def _planned(path: Path) -> Any:
-    """Only of a run as a whole: a file of results may hold a part of it."""
-    return planned_items(path) if path.is_dir() else None
 
 
 def _write(made: Comparison, asked: Sequence[Gate], output: Output, out: IO[str]) -> None:

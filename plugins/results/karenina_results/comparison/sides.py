@@ -88,8 +88,8 @@ def _side(models: Models, listed: list[Item], measures: Measures, planned: Plann
         items.setdefault(question, []).append(item.result)
         for name, reading in measures.read(item).items():
             readings.setdefault(name, {}).setdefault(question, []).append(reading)
-    there = {(item.result.metadata.question_id, item.result.metadata.replicate) for item in listed}
-    for question, _ in set(planned or ()) - there:
+    there = Counter(item.result.metadata.question_id for item in listed)
+    for question in (Counter(planned or {}) - there).elements():
         for name in [name for name in readings if measures.known[name].owner is None]:
             readings[name].setdefault(question, []).append(Reading(None, ABSENT))
     seen = {

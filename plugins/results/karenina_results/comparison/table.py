@@ -10,7 +10,7 @@ from karenina_core.cli.output import Part, Table, inline
 
 from .gates import Gate
 from .values import Comparison
-from .wording import HEAD, changed, headline, line, remarks, sides
+from .wording import HEAD, changed, changes, headline, line, remarks, sides
 
 __all__ = ["MOST", "parts"]
 
@@ -48,6 +48,6 @@ def _flipped(comparison: Comparison) -> list[Part]:
     cells = [(*row[:-2], inline(row[-2], 60), inline(row[-1], 60)) for row in rows]
     more = len(comparison.flipped) - len(rows)
     return [
-        *([Table(head, cells, f"Changed: {len(comparison.flipped)}")] if rows else []),
+        *([Table(head, cells, f"Changed: {changes(comparison)}")] if rows else []),
         *([f"  and {more} more; --json has all"] if more else []),
     ]

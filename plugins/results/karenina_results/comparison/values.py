@@ -84,6 +84,9 @@ class Row:
     coverage: float | None = None
     """The share of the questions of either side that are compared. One of which not all answers have a value counts
     as the share that has, on the side where it is smaller. None without questions."""
+    better: int | None = None
+    """Compared questions of which B has the better value; None where nobody says which one that is."""
+    worse: int | None = None
     lost_a: int = 0
     """Questions that both sides were asked and A lost more answers of: errors and their like."""
     lost_b: int = 0
@@ -94,6 +97,12 @@ class Row:
     worst: float | None = None
     """The difference if what is missing were as bad for B as it can be; None where the range is not known."""
     best: float | None = None
+    worst_p: float | None = None
+    """Adjusted p-value of the difference if every answer without a value, of a question that both sides were asked,
+    were as bad for B as it can be; None where none is missing, where B would not be worse, or where that is not
+    known."""
+    worst_known: bool = True
+    """Whether there is such a worst case: values without a known range have none."""
     detectable: float | None = None
     """The smallest true difference that is found with a probability of 80 %, at alpha divided by these rows."""
     clusters: int | None = None
@@ -164,6 +173,8 @@ class Comparison:
     unpaired_a: tuple[str, ...] = ()
     """Answering and parsing models of A that nothing in B is compared with."""
     unpaired_b: tuple[str, ...] = ()
+    unasked_b: int = 0
+    """Items that B planned of models that have no result at all."""
     only_a: tuple[str, ...] = ()
     """Questions that only A has an item of, errors included."""
     only_b: tuple[str, ...] = ()

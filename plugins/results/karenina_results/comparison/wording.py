@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
@@ -14,6 +15,7 @@ __all__ = [
     "Line",
     "change",
     "changed",
+    "changes",
     "counts",
     "headline",
     "interval",
@@ -85,12 +87,14 @@ class Line:
     a: str
     b: str
     difference: str
+    counts: str
+    """Questions of which B is better, and worse."""
     p: str
     compared: str
     verdict: str
 
 
-HEAD = ("models", "metric", "A", "B", "difference", "p (adjusted)", "compared", "verdict")
+HEAD = ("models", "metric", "A", "B", "difference", "better / worse", "p (adjusted)", "compared", "verdict")
 
 
 def line(row: Row) -> Line:
@@ -102,6 +106,7 @@ def line(row: Row) -> Line:
         a=value(row.a, row.is_rate),
         b=value(row.b, row.is_rate),
         difference=f"{signed(row.difference, row)}{limits}",
+        counts="" if row.better is None else f"{row.better} / {row.worse}",
         p=p_value(row.p_adjusted),
         compared=f"{row.compared} of {row.questions}",
         verdict=row.verdict,
@@ -127,6 +132,7 @@ def headline(comparison: Comparison) -> str:
     return f"{many(len(verdicts), 'comparison')}: {', '.join(told)}" if verdicts else NOTHING
 
 
+NOT_FOUND = "not_found"
 NOTHING = "nothing could be compared"
 ORDER: Sequence[str] = ("worse", "better", "different", "no difference found", "too few pairs", "not compared")
 
@@ -137,7 +143,8 @@ def change(flip: Flip, is_rate: bool) -> str:
 
 
 def changed(comparison: Comparison, most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The head and the first `most` rows of the changed questions, without columns that always say the same."""
+    """The head and `most` rows of the changed questions, some of each kind of change, without columns that always say
+    the same."""
     rates = {row.metric: row.is_rate for row in comparison.rows}
     several = len({row.pair for row in comparison.rows}) > 1, len(rates) > 1
     optional = [name for name, shown in zip(("models", "metric"), several, strict=True) if shown]
@@ -151,9 +158,28 @@ def changed(comparison: Comparison, most: int) -> tuple[tuple[str, ...], list[tu
             flip.of_a.excerpt,
             flip.of_b.excerpt,
         )
-        for flip in comparison.flipped[:most]
+        for flip in _some_of_each(comparison.flipped, most)
     ]
     return ("question", *optional, "change", "A → B", "answer of A", "answer of B"), rows
+
+
+def _some_of_each(flips: Sequence[Flip], most: int) -> list[Flip]:
+    """The first of each kind of change, as many of each as there is room for; the others in their order."""
+    kinds = Counter(flip.change for flip in flips)
+    room: dict[str, int] = {}
+    for left, kind in zip(range(len(kinds), 0, -1), sorted(kinds, key=kinds.__getitem__), strict=True):
+        room[kind] = min(kinds[kind], (most - sum(room.values())) // left)
+    found: list[Flip] = []
+    for flip in flips:
+        room[flip.change] -= 1
+        found += [flip] if room[flip.change] >= 0 else []
+    return found
+
+
+def changes(comparison: Comparison) -> str:
+    """How many questions changed, and how: `3 (2 worse, 1 better)`."""
+    kinds = Counter(flip.change for flip in comparison.flipped)
+    return f"{len(comparison.flipped)} ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})"
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -165,6 +191,12 @@ def remarks(comparison: Comparison) -> list[str]:
         for row in comparison.rows
         for text in _of_row(row, comparison.alpha)
     ]
+    numbers = {"A": comparison.numbers_a, "B": comparison.numbers_b}
+    for name, found in [("All models", comparison.numbers_a)] if comparison.within else numbers.items():
+        failures = found.overall.failures
+        if failures.get(NOT_FOUND):
+            what = f"{many(sum(failures.values()), 'failed answer')}, {failures[NOT_FOUND]}"
+            told.append(f"{name}: of {what} found nothing of what was expected, and nothing wrong")
     told += [f"Only in A: {name}" for name in comparison.unpaired_a]
     told += [f"Only in B: {name}" for name in comparison.unpaired_b]
     told += _questions("only in A", comparison.only_a)

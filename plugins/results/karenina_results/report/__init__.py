@@ -49,9 +49,9 @@ def write_report(
 ) -> Path:
     """Write the page and return its path.
 
-    `manifest` is that of the run whose results these all are: it tells versions, configuration, and which items there
-    were to be. `cluster` says which questions belong together, as for `headline_numbers`. Raises PluginError where the
-    extra's packages are missing, RunDirectoryError where the file cannot be written.
+    `manifest` is that of the run whose results these are: it tells versions and configuration. `cluster` says which
+    questions belong together, as for `headline_numbers`. Raises PluginError where the extra's packages are missing,
+    RunDirectoryError where the file cannot be written.
     """
     _require_packages()
     if file.name in (RESULTS, MANIFEST):

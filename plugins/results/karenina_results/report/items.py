@@ -13,10 +13,9 @@ from karenina_core.errors import plural
 from karenina_core.model.quotations import Piece, judged_text, pieces, quotations
 from karenina_core.model.result import ChecksPart, MetadataPart, TemplatePart
 from karenina_core.run.facts import facts, remarks
-from karenina_core.run.reasons import why
+from karenina_core.run.reasons import caveats_of, why
 from karenina_core.run.workspace_capture import WORKSPACES
 
-from ..columns.shared import caveats_of
 from .evidence import Evidence, evidence_of
 from .messages import Said, said
 from .outcomes import CAVEATS, KINDS, OutcomeKind

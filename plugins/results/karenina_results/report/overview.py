@@ -14,7 +14,7 @@ from karenina_core.run.usage import usage_by_task
 
 from ..comparison import compare_models
 from ..measures import PASS_RATE
-from ..numbers import Planned, headline_numbers, planned_items
+from ..numbers import headline_numbers
 from ..question_groups import Cluster
 from . import plots
 from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
@@ -112,17 +112,16 @@ def overview_of(
     results: VerificationResultSet, anchors: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None = None
 ) -> Overview:
     """Rates, failures, traits, cost, and how the run was made."""
-    planned = planned_items(results.run_dir) if manifest else None
-    headline = headline_numbers(results, cluster=cluster, planned=planned)
+    headline = headline_numbers(results, cluster=cluster)
     answering = _most_models(results.results)
     ranked = 1 < answering <= MOST_RANKED
-    pairs = pairs_of(results.results, headline, _ranks(results.results, cluster, planned) if ranked else None)
+    pairs = pairs_of(results.results, headline, _ranks(results, cluster) if ranked else None)
     kinds, traits = present(results), profiles(pairs)
     questions = _questions(results.results, anchors, pairs)
     plain = without_secrets(manifest)
     return Overview(
         pairs=pairs,
-        notes=headline.notes,
+        notes=(*headline.notes, *results.tally.failed_scores),
         kinds=kinds,
         failures=_failures(pairs),
         caveats=_caveats(pairs),
@@ -146,9 +145,9 @@ def _most_models(results: Sequence[VerificationResult]) -> int:
     return max(Counter(parsing for parsing, _ in pairs).values(), default=0)
 
 
-def _ranks(results: Sequence[VerificationResult], cluster: Cluster | None, planned: Planned | None) -> Ranks:
+def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:
     """As `karenina compare` has them: where two models are tied, either may be the better one."""
-    found = compare_models(results, cluster=cluster, planned=planned).ties
+    found = compare_models(results, cluster=cluster).ties
     return {
         (answering, tie.parsing): ranks
         for tie in found
@@ -224,7 +223,7 @@ def _usage(results: Sequence[VerificationResult]) -> list[tuple[str, ...]]:
 
 def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:
     found: dict[str, Plot] = {}
-    rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None and pair.judged]
+    rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None]
     placed = [trait for trait in traits if any(cell.position is not None for cell in trait.cells)]
     if rated:
         caption = "Pass rate of every model with its 95 % interval"

@@ -15,7 +15,7 @@ from karenina_core.model.identity import ModelIdentity
 from karenina_core.run.summary import summarize
 from karenina_core.run.usage import usage_by_task
 
-from ..columns.shared import caveats_of, failure_of
+from ..columns.shared import failure_of
 from ..numbers import Headline, Number, Numbers
 from .outcomes import failure
 
@@ -62,11 +62,6 @@ class Pair:
         return {number.name: number for number in self.numbers.traits}
 
     @property
-    def judged(self) -> bool:
-        """Whether any item could pass or fail."""
-        return any(name != "scored" for name in self.line["outcomes"])
-
-    @property
     def median_seconds(self) -> float | None:
         return median(self.seconds) if self.seconds else None
 
@@ -111,7 +106,7 @@ def _pair(
         failures=Counter(
             (r.metadata.outcome, failure_of(r)[1] or "", failure(r)) for r in results if r.metadata.outcome not in GOOD
         ),
-        caveats=Counter(name for result in results for name in caveats_of(result)),
+        caveats=Counter(line["caveats"]),
         ranks=ranks,
         calls=sum(row["calls"] for row in usage.values()),
         attempts=sum(row["attempts"] for row in usage.values()),

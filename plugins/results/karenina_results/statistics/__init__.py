@@ -6,6 +6,8 @@ what it computes and where the formula is from. numpy and scipy are imported by 
 
 from __future__ import annotations
 
+from karenina_core.run.estimates import Estimate, Interval
+
 from .bootstrap import bootstrap_mean, paired_bootstrap
 from .clustered import cluster_rate
 from .inputs import SEED, StatisticsError
@@ -25,7 +27,6 @@ from .planning import (
 from .proportions import clopper_pearson, jeffreys, wilson
 from .replicates import pass_at_k, pass_at_k_by_question, pass_hat_k, pass_hat_k_by_question
 from .tied import rank_ranges, tied_groups
-from .values import Estimate, Interval
 
 __all__ = [
     "SEED",

@@ -10,10 +10,11 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Literal
 
+from karenina_core.run.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval
+
 from .inputs import SEED, Numbers, StatisticsError, differences, fraction, numbers, whole
-from .means import NO_SPREAD, NO_VALUES, cluster_totals, rounding
+from .means import cluster_totals, rounding
 from .quantiles import normal_quantile, normal_share
-from .values import Estimate, Interval
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,17 +10,14 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
+from karenina_core.run.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval, t_quantile
+
 from .inputs import ROUNDING, Numbers, cluster_codes, fraction, numbers
-from .quantiles import t_quantile
-from .values import Estimate, Interval
 
 if TYPE_CHECKING:
     from .inputs import Floats
 
 __all__ = ["cluster_mean", "mean_interval"]
-
-NO_VALUES = "there are no values"
-NO_SPREAD = "nothing varies, so nothing can be said about the error; for passes and failures use an interval of a rate"
 
 
 def mean_interval(values: Numbers, level: float = 0.95) -> Estimate:

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from karenina_core.run.estimates import Interval
+
 from .inputs import StatisticsError, counts, fraction, numbers, whole
 from .proportions import wilson
-from .values import Interval
 
 __all__ = ["DifferenceBounds", "RateBounds", "difference_bounds", "rate_bounds"]
 

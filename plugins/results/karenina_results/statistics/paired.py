@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterable
 
 from attrs import frozen
 
+from karenina_core.run.estimates import Estimate, Interval
+
 from .inputs import Numbers, StatisticsError, differences, fraction, pairs, whole
 from .means import cluster_mean, mean_interval
 from .quantiles import even_binomial_two_sided, normal_quantile, t_two_sided
-from .values import Estimate, Interval
 
 __all__ = [
     "McNemar",

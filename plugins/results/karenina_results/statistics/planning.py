@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
+from karenina_core.run.estimates import t_quantile
+
 from .inputs import StatisticsError, fraction, numbers, positive, whole
-from .quantiles import normal_quantile, t_quantile
+from .quantiles import normal_quantile
 
 __all__ = [
     "PairedVariance",

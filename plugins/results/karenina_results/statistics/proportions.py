@@ -6,33 +6,20 @@ estimation for a binomial proportion", Statistical Science 16 (2001) 101-133.
 
 from __future__ import annotations
 
-import math
+from karenina_core.run import estimates
+from karenina_core.run.estimates import Interval
 
 from .inputs import counts, fraction
-from .quantiles import beta_quantile, normal_quantile
-from .values import Interval
+from .quantiles import beta_quantile
 
 __all__ = ["clopper_pearson", "jeffreys", "wilson"]
 
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
-    """Wilson's score interval, without continuity correction.
-
-    All rates p with |k/n - p| <= z sqrt(p(1-p)/n), that is, with p̂ = k/n and z the normal quantile of (1+level)/2:
-    (p̂ + z²/2n ± z sqrt(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n).
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927) 209-212.
-    """
+    """Wilson's score interval, without continuity correction; its formula: `karenina_core.run.estimates.wilson`."""
     k, n = counts(successes, trials)
-    z = normal_quantile((1 + fraction(level, "level")) / 2)
-    if n == 0:
-        return None
-    rate = k / n
-    centre = rate + z * z / (2 * n)
-    spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    low = 0.0 if k == 0 else max(0.0, (centre - spread) / scale)
-    high = 1.0 if k == n else min(1.0, (centre + spread) / scale)
-    return Interval(low, high, level, "wilson")
+    fraction(level, "level")
+    return estimates.wilson(k / n, n, level) if n else None
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-__all__ = ["beta_quantile", "even_binomial_two_sided", "normal_quantile", "t_quantile", "t_two_sided"]
+__all__ = ["beta_quantile", "even_binomial_two_sided", "normal_quantile", "t_two_sided"]
 
 
 def normal_quantile(probability: float) -> float:
@@ -15,13 +15,6 @@ def normal_quantile(probability: float) -> float:
 def normal_share(z: float) -> float:
     """The share of the standard normal distribution below `z`."""
     return NormalDist().cdf(z)
-
-
-def t_quantile(probability: float, df: float) -> float:
-    """The quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, probability))
 
 
 def t_two_sided(statistic: float, df: float) -> float:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from karenina_core.run.estimates import Estimate
+
 from .inputs import Numbers, StatisticsError, whole, wholes
 from .means import cluster_mean, mean_interval
-from .values import Estimate
 
 if TYPE_CHECKING:
     from .inputs import Floats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from attrs import define, field, frozen
@@ -23,6 +24,10 @@ ALIASES: Mapping[str, str] = {
     "answering": "answering_model",
     "parsing": "parsing_model",
 }
+
+
+KEYWORDS = "keywords"
+"""The column that puts a result into as many groups as it has keywords."""
 
 
 @frozen(kw_only=True)
@@ -107,10 +112,17 @@ class Grouping:
         """Whether all rows of a result are in one group."""
         return all(column.per_result for column in self.columns)
 
-    def key(self, row: Row) -> Hashable:
-        """The group of a row. Values of any type are told apart as JSON: True is not 1."""
-        cells: tuple[Hashable, ...] = tuple(column.written(row) for column in self.columns)
-        return cells[0] if self.alone else cells
+    def keys(self, row: Row) -> list[Hashable]:
+        """The groups of a row: one, or one for each of its keywords. Values of any type are told apart as JSON: True is
+        not 1."""
+        cells = product(*(_cells(column, row) for column in self.columns))
+        return [cell[0] if self.alone else cell for cell in cells]
+
+
+def _cells(column: Column, row: Row) -> Sequence[Hashable]:
+    if column.name != KEYWORDS:
+        return [column.written(row)]
+    return tuple(dict.fromkeys(row.result.metadata.keywords)) or (None,)
 
 
 def grouping(table: Table, results: Iterable[VerificationResult], by: By, *, per_result: bool = False) -> Grouping:
@@ -128,9 +140,10 @@ def grouping(table: Table, results: Iterable[VerificationResult], by: By, *, per
 
 
 def grouped(table: Table, results: Sequence[VerificationResult], by: By) -> dict[Hashable, list[VerificationResult]]:
-    """`{group: results}`, each result once; None is a group like any other."""
+    """`{group: results}`, each result once, by keywords once for each of them; None is a group like any other."""
     how = grouping(table, results, by, per_result=True)
     groups: dict[Hashable, list[VerificationResult]] = {}
     for index, result in in_order(results):
-        groups.setdefault(how.key(Row(result, index)), []).append(result)
+        for key in how.keys(Row(result, index)):
+            groups.setdefault(key, []).append(result)
     return groups

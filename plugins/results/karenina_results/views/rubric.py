@@ -195,9 +195,11 @@ class RubricResults(View):
         fields: dict[str, dict[str, None]] = {}
         for index, result in in_order(self.results):
             if how.per_result:
-                groups.setdefault(how.key(Row(result, index)), _Traits()).unreached += has_no_scores(result)
+                for key in how.keys(Row(result, index)):
+                    groups.setdefault(key, _Traits()).unreached += has_no_scores(result)
             for row in filter(wanted, rows_of(result)):
-                groups.setdefault(how.key(Row(result, index, row)), _Traits()).take(row)
+                for key in how.keys(Row(result, index, row)):
+                    groups.setdefault(key, _Traits()).take(row)
                 if row.name != row.trait.name:
                     fields.setdefault(row.trait.name, {})[row.name] = None
         return {group: traits.aggregated(aggregate, fields) for group, traits in groups.items()}

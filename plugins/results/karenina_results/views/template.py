@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from statistics import fmean
 from typing import Any, Self
 
 from karenina_core import VerificationResult
-from karenina_core.run.summary import DECIDED, rates
+from karenina_core.run.rates import DECIDED, is_due, rates_of
 
 from ..columns import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
@@ -47,7 +48,7 @@ class TemplateResults(View):
         view = super().filter(**conditions)
         if passed_only:
             return view.filter(outcomes=["passed"])
-        return view.filter(outcomes=[name for name in DECIDED if name != "passed"]) if failed_only else view
+        return view.filter(where=_is_failed) if failed_only else view
 
     # Getters
 
@@ -102,9 +103,16 @@ class TemplateResults(View):
     # Aggregates
 
     def aggregate_pass_rate(self, by: By = "question_id") -> dict[Hashable, dict[str, Any]]:
-        """`{group: {"items", "pass_rate", "pass_rate_low", "pass_rate_high", "answered_accuracy", "coverage",
-        "outcomes"}}`. Errors are in no rate but in the counts and in the coverage."""
+        """`{group: {"items", "pass_rate", "partial_credit", "answered_accuracy", "coverage", "outcomes", ...}}`, with
+        the intervals of the first two (`_low`, `_high`); see `karenina_core.run.rates.RateTally.rates`. Errors are in
+        no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords."""
         return {key: _rates(results) for key, results in self._groups(by).items()}
+
+    def macro_average(self, by: By = "question_id") -> float | None:
+        """The mean of the groups' pass rates, each group counting the same; None without a rate. `pass_rate` of the
+        summary counts each item the same."""
+        found = [row["pass_rate"] for row in self.aggregate_pass_rate(by).values() if row["pass_rate"] is not None]
+        return fmean(found) if found else None
 
     def aggregate_embedding_scores(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
         """What the similarities of each group come to. Errors are checks that gave none."""
@@ -127,9 +135,9 @@ class TemplateResults(View):
             "num_results": len(self),
             "num_with_template": len(templates),
             "num_passed": outcomes["passed"],
-            "num_failed": sum(outcomes[name] for name in DECIDED if name != "passed"),
+            "num_failed": sum(map(_is_failed, self.results)),
             "num_errors": outcomes["error"],
-            **rates(outcomes),
+            **rates_of(self.results),
             "outcomes": dict(outcomes),
             "num_with_embedding": sum(template.embedding_check_performed for template in templates),
             "num_with_regex": sum(template.regex_validations_performed for template in templates),
@@ -138,9 +146,14 @@ class TemplateResults(View):
         }
 
 
+def _is_failed(result: VerificationResult) -> bool:
+    outcome = result.metadata.outcome
+    return is_due(result.metadata) and outcome in DECIDED and outcome != "passed"
+
+
 def _rates(results: list[VerificationResult]) -> dict[str, Any]:
     outcomes = Counter[str](result.metadata.outcome for result in results)
-    return {"items": len(results), **rates(outcomes), "outcomes": dict(outcomes)}
+    return {"items": len(results), **rates_of(results), "outcomes": dict(outcomes)}
 
 
 def _similarity(result: VerificationResult) -> Iterator[tuple[Any, str]]:
