@@ -214,3 +214,25 @@ def test_the_context_folds_as_it_goes(effects: list[tuple[bool | None, bool | No
     for field, verdict in effects:
         about.record(field=field, verdict=verdict)
         assert about.verdict == fold(about.effects)
+
+
+# Outcomes as texts
+
+
+def test_an_outcome_equals_its_name() -> None:
+    passed, judge, timeout = Outcome("passed"), Outcome("error", "judge"), Outcome("error", "timeout")
+    assert passed == "passed"
+    assert passed != "failed"
+    assert judge == "error" == timeout
+    assert judge != timeout
+    assert judge == Outcome("error", "judge")
+    assert judge != "error(judge)"  # which is its text: equal things have equal hashes
+    assert passed != 1
+
+
+def test_an_outcome_is_found_by_its_name() -> None:
+    assert Outcome("error", "judge") in {"failed", "error"}
+    assert "error" in {Outcome("error", "judge")}
+    assert Outcome("passed") not in {"failed", "error"}
+    assert {"passed": 1}[Outcome("passed")] == 1  # type: ignore[index]  # it is found like its name
+    assert len({Outcome("error", "judge"), Outcome("error", "timeout"), Outcome("error", "judge")}) == 2

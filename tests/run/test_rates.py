@@ -7,14 +7,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import GenerationPart, MetadataPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
 from karenina_core.run.estimates import cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_core.run.prepare import LeftOut
 from karenina_core.run.rates import DECIDED, rates_of
+from karenina_core.run.reasons import failure_kind
 from karenina_core.run.results import VerificationResultSet
 from karenina_core.run.summary import summarize
 
@@ -279,3 +281,98 @@ def test_a_set_is_a_sequence() -> None:
     assert isinstance(part, VerificationResultSet)
     assert (list(part), part.left_out) == ([results[0]], results.left_out)
     assert list(iter(results)) == list(results.results)
+
+
+def test_models_are_chosen_by_their_identity_or_by_their_own_name() -> None:
+    results = VerificationResultSet([result(model="gpt-x"), result(model="gpt-y", judge="wise")])
+    assert (
+        list(results.filter(answering_models="gpt-x"))
+        == list(results.filter(answering_models="x:gpt-x"))
+        == [results[0]]
+    )
+    assert list(results.filter(answering_models=["gpt-x", "x:gpt-y"])) == list(results)
+    assert list(results.filter(parsing_models="wise")) == [results[1]]
+    with pytest.raises(ValueError, match=r"no result has the answering model 'gpt-z'.*there is: x:gpt-x, x:gpt-y"):
+        results.filter(answering_models="gpt-z")
+    with pytest.raises(ValueError, match="no result has the parsing model 'gpt-x'"):
+        results.filter(parsing_models=["gpt-x"])
+    assert list(VerificationResultSet().filter(answering_models="gpt-x")) == []
+
+
+# What was wrong
+
+
+def template(**facts: Any) -> VerificationResult:
+    return evolve(result("failed"), template=TemplatePart(**facts))
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({"field_results": {"x": None}}, "not_found"),
+        ({"field_results": {"x": True, "y": None}}, "not_found"),
+        ({"field_results": {"x": False, "y": None}}, "wrong"),
+        ({"field_results": {"x": True}}, "wrong"),  # then something else has failed it
+        ({"field_results": {"x": None}, "regex_overall_success": False}, "wrong"),
+        ({"field_results": {"x": None}, "regex_overall_success": True}, "not_found"),
+        # A verify() of the author's own says nothing of fields.
+        ({"parsed_gt_response": {"x": 1, "y": 2}, "parsed_llm_response": {"x": 1, "y": None}}, "not_found"),
+        ({"parsed_gt_response": {"x": 1, "y": 2}, "parsed_llm_response": {"x": 3, "y": None}}, "wrong"),
+        ({"parsed_gt_response": {"x": None}, "parsed_llm_response": {"x": 3}}, "wrong"),
+        ({"parsed_gt_response": {"x": 1}, "parsed_llm_response": {"x": 1}}, "wrong"),
+        ({}, "wrong"),
+    ],
+)
+def test_nothing_found_is_not_something_wrong(facts: dict[str, Any], kind: str) -> None:
+    assert failure_kind(template(**facts)) == kind
+    assert summarize([template(**facts)])["models"][0]["failures"] == {kind: 1}
+
+
+@pytest.mark.parametrize("outcome", [name for name in NAMES if name != "failed"])
+def test_only_failed_answers_have_something_wrong_with_them(outcome: str) -> None:
+    assert failure_kind(result(outcome)) is None
+
+
+# Caveats and types of traits that failed
+
+
+def test_caveats_are_counted_for_each_model_and_for_all() -> None:
+    odd = evolve(result(), metadata=evolve(result().metadata, caveats=("odd",), retry_counts={"server": 1}))
+    found = summarize(
+        [odd, odd, result(), evolve(odd, metadata=evolve(odd.metadata, answering=ModelIdentity("x", "n")))]
+    )
+    assert [row["caveats"] for row in found["models"]] == [{"odd": 2, "retries_used": 2}, {"odd": 1, "retries_used": 1}]
+    assert found["caveats"] == {"odd": 3, "retries_used": 3}
+
+
+def scored(**states: str) -> VerificationResult:
+    """Traits of the type `llm`, one of them called `cited` of the type `regex`."""
+    types = {name: "regex" if name == "cited" else "llm" for name in states}
+    scores = {name: True if state == "ok" else None for name, state in states.items() if state != "skipped"}
+    part = RubricPart(
+        llm_trait_scores={name: score for name, score in scores.items() if types[name] == "llm"},
+        regex_trait_scores={name: score for name, score in scores.items() if types[name] == "regex"},
+        trait_scales={name: {"type": types[name], "kind": "boolean"} for name in states},
+        trait_states={name: {"state": state, "reason": ""} for name, state in states.items()},
+    )
+    return evolve(result(mode="template_and_rubric"), rubric=part)
+
+
+@pytest.mark.parametrize(
+    ("results", "failed"),
+    [
+        ([scored(a="error", cited="ok"), scored(a="invalid", b="missing", cited="ok")], "llm traits failed (3 scores)"),
+        ([scored(cited="error", a="ok")], "regex traits failed (1 score)"),
+        ([scored(a="error"), scored(a="ok")], None),
+        ([scored(a="skipped")], None),
+        ([scored(a="ok")], None),
+    ],
+)
+def test_a_type_of_trait_without_any_score_is_told(results: list[VerificationResult], failed: str | None) -> None:
+    found = summarize(results)
+    assert found["notes"] == ([f"every score of the {failed}: x:m, judged by x:judge"] if failed else [])
+
+
+def test_items_without_scores_are_those_whose_traits_all_failed_too() -> None:
+    results = [scored(a="error", b="invalid"), scored(a="error", b="ok"), scored(a="skipped"), scored(a="missing")]
+    assert summarize(results)["models"][0]["items_without_scores"] == 2

@@ -11,11 +11,11 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from karenina_results.comparison import Comparison, Pair, Row, compare, compare_models
+from karenina_results.comparison import Comparison, Limits, Pair, Row, compare, compare_models, gates
 from karenina_results.comparison.rows import Facing, judged
 from karenina_results.comparison.rows import row as row_of
 from karenina_results.comparison.sides import Seen, Side, matched
-from karenina_results.comparison.wording import remarks
+from karenina_results.comparison.wording import changed, changes, remarks
 from karenina_results.measures import PASS_RATE
 from karenina_results.statistics import (
     detectable_difference,
@@ -30,7 +30,7 @@ from karenina_results.statistics import (
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart
+from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
 
 LAW = settings(
     max_examples=25,
@@ -673,3 +673,57 @@ def test_nothing_to_compare_says_why() -> None:
     ):
         assert comparison.nothing.startswith("nothing is measured that could be compared")
     assert compare(run([1]), run([1])).nothing == ""
+
+
+# Better and worse
+
+
+def test_a_row_has_the_two_counts_of_mcnemars_test() -> None:
+    row = only(compare(run([1] * 6 + [0] * 9 + [1, None]), run([0] * 6 + [1] * 9 + [1, 1])))
+    assert (row.better, row.worse, row.compared, row.test) == (9, 6, 16, "mcnemar")
+
+
+def test_better_is_lower_where_lower_is_better() -> None:
+    down = {"scale": {"higher_is_better": False}}
+    a, b = ([score(value, f"q{n}", **down) for n, value in enumerate(values)] for values in ([1, 5, 5], [2, 3, 5]))
+    row = only(compare(a, b, metrics=["trait:clarity"]))
+    assert (row.better, row.worse) == (1, 1)
+    unsaid = [[score(4, "q", scale={"higher_is_better": None})] for _ in "ab"]
+    row = only(compare(*unsaid, metrics=["trait:clarity"]))
+    assert (row.better, row.worse) == (None, None)
+
+
+def test_the_worst_case_of_a_trait_of_which_less_is_better_is_the_highest_score() -> None:
+    down = {"scale": {"higher_is_better": False}}
+    lost = result("b", rubric=evolve(score(3, "b", **down).rubric, trait_states={"clarity": {"state": "error"}}))
+    row = only(compare([score(3, "a", **down), score(3, "b", **down)], [score(3, "a", **down), lost],
+                       metrics=["trait:clarity"]))  # fmt: skip
+    assert (row.worst, row.best) == (3.5, -1.5)  # of 0 to 10: 10 - 3 and 0 - 3, over two questions
+
+
+def test_changed_questions_of_every_kind_are_shown() -> None:
+    comparison = compare(run([1] * 50 + [0] * 7), run([0] * 50 + [1] * 7))
+    head, rows = changed(comparison, 20)
+    assert [row[head.index("change")] for row in rows] == ["worse"] * 13 + ["better"] * 7
+    assert changes(comparison) == "57 (50 worse, 7 better)"
+    _, few = changed(comparison, 100)
+    assert len(few) == 57
+
+
+def test_found_nothing_and_found_something_wrong_are_told_apart() -> None:
+    nothing = [evolve(r, template=TemplatePart(field_results={"x": None})) for r in run([0, 0, 1])]
+    comparison = compare(run([1, 0, 1]), nothing)
+    assert comparison.numbers_a.overall.failures == {"wrong": 1}
+    assert comparison.numbers_b.overall.failures == {"not_found": 2}
+    assert "B: of 2 failed answers, 2 found nothing of what was expected, and nothing wrong" in remarks(comparison)
+    assert not any(text.startswith("A: of") for text in remarks(comparison))
+
+
+def test_models_that_were_never_asked_fail_the_gates() -> None:
+    """A planned model without any result is in no pair of the results."""
+    comparison = evolve(compare_models(run([1] * 9), models=[]), unasked_b=9)
+    found = {(gate.name, gate.about): gate for gate in gates(comparison, Limits(pass_rate=0.5, coverage=0.5))}
+    assert found["pass rate", "x:m, judged by x:judge"].passed
+    for name in ("pass rate", "coverage"):
+        gate = found[name, "other models"]
+        assert (gate.passed, gate.message) == (False, "cannot be decided: 9 planned items of models without any result")

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_results.comparison import compare
 from karenina_results.measures import Item, Measures
-from karenina_results.numbers import Number, headline_numbers
+from karenina_results.numbers import MIXED, TWICE, Number, headline_numbers
 from karenina_results.question_groups import by_keyword, grouping, groups_of
 from karenina_results.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
 from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import MetadataPart, RubricPart
+from karenina_core.model.result import MetadataPart, RubricPart, TemplatePart
 from karenina_core.model.trait_rows import read_traits
 from karenina_core.run.records import record
 from karenina_core.testing import strategies
@@ -412,3 +412,66 @@ def test_traits_are_read_once_for_all_that_is_asked_of_them(monkeypatch: pytest.
     assert len(seen) == 5
     compare(results, results, metrics=["trait:*"])
     assert len(seen) == 5 + 10
+
+
+def test_models_and_judges_are_no_repeated_answers() -> None:
+    """One answer of each model, read by two judges: nobody was asked twice."""
+    results = [
+        evolve(one, metadata=evolve(one.metadata, parsing=ModelIdentity("x", judge), result_id=f"{judge}{place}"))
+        for place, one in enumerate(outcomes("passed", "failed", "passed", "failed"))
+        for judge in ("j", "k")
+    ]
+    headline = headline_numbers(results)
+    assert (headline.overall.repeated, headline.overall.unrepeated) == ((), MIXED)
+    assert [(pair.repeated, pair.unrepeated) for pair in headline.pairs] == [((), ""), ((), "")]
+    again = [
+        evolve(one, metadata=evolve(one.metadata, replicate=2, result_id=f"again{n}")) for n, one in enumerate(results)
+    ]
+    assert [[r.k for r in pair.repeated] for pair in headline_numbers([*results, *again]).pairs] == [[2], [2]]
+
+
+def test_items_that_are_there_twice_are_no_repeated_answers() -> None:
+    once = outcomes("passed", "failed")
+    twice = [*once, *(evolve(r, metadata=evolve(r.metadata, result_id=f"again{n}")) for n, r in enumerate(once))]
+    (pair,) = headline_numbers(twice).pairs
+    assert (pair.repeated, pair.unrepeated, pair.pass_rate.items) == ((), TWICE, 4)
+
+
+def test_k_is_every_divisor_and_power_of_two_or_what_was_asked_for() -> None:
+    results = [result(q, replicate=r, outcome="passed" if r % 2 else "failed") for q in "ab" for r in range(1, 11)]
+    assert [r.k for r in headline_numbers(results).overall.repeated] == [2, 4, 5, 8, 10]
+    assert [r.k for r in headline_numbers(results, k=[3, 1, 12]).overall.repeated] == [1, 3]
+
+
+def test_rates_by_keyword_and_means_of_keywords_and_questions() -> None:
+    def answers(question: str, passes: int, of: int, *words: str) -> list[VerificationResult]:
+        return [
+            result(
+                question, replicate=r + 1, outcome="passed" if r < passes else "failed", metadata={"keywords": words}
+            )
+            for r in range(of)
+        ]
+
+    numbers = headline_numbers(
+        [*answers("a", 1, 1, "x"), *answers("b", 1, 4, "x", "y"), *answers("c", 0, 2, "y"), *answers("d", 2, 2)]
+    ).overall
+    rates = {number.name: (number.value, number.items, number.questions) for number in numbers.by_keyword}
+    assert rates == {"x": (2 / 5, 5, 2), "y": (1 / 6, 6, 2)}
+    assert numbers.macro_keywords == pytest.approx((2 / 5 + 1 / 6) / 2)
+    assert numbers.macro_questions.value == pytest.approx((1 + 1 / 4 + 0 + 1) / 4)
+    limits, expected = numbers.macro_questions.interval, mean_interval([1, 1 / 4, 0, 1]).interval
+    assert limits is not None
+    assert expected is not None
+    assert (limits.low, limits.high) == (max(0.0, expected.low), min(1.0, expected.high))
+    assert numbers.pass_rate.value == 4 / 9
+
+
+def test_partial_credit_goes_into_comparisons() -> None:
+    def graded(grades: list[float]) -> list[VerificationResult]:
+        return [
+            result(f"q{n}", outcome="failed", template=TemplatePart(verify_granular_result=grade))
+            for n, grade in enumerate(grades)
+        ]
+
+    (row,) = compare(graded([0.5] * 12), graded([0.75] * 12), metrics=["partial_credit"]).rows
+    assert (row.a, row.b, row.verdict, row.better, row.worse) == (0.5, 0.75, "better", 12, 0)
