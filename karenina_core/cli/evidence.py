@@ -87,7 +87,10 @@ def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) ->
         )
         for name in dict.fromkeys((*reasoning, *assessed))
     ]
+    deep, standard = part.deep_judgment_rubric_scores, part.standard_rubric_scores
+    scores = [(trait_name(name), str(deep[name]), str(standard[name])) for name in deep if name in standard]
     return _filled(
+        Table(("trait", "deep judgment", "standard"), scores, "Scores of traits that were judged in both ways"),
         Table(("trait", *EXCERPT), rows, "Evidence for traits (deep judgment)"),
         _looked_up("trait", own),
         Table(("trait", "risk", "reasoning"), reasons, "Reasoning about traits"),

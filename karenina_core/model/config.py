@@ -222,9 +222,13 @@ class VerificationConfig:
     """Whether that file is kept: with the result in the run directory, and in the workspace as long as that is there,
     under `.karenina/traces`.
     """
-    deep_judgment_rubric_mode: DeepJudgmentRubricMode = _word("disabled", DeepJudgmentRubricMode)
-    """Which boolean and score traits are judged from quotations and reasoning: none, all (`enable_all`), those that
-    the benchmark says (`use_checkpoint`), or those of `deep_judgment_rubric_config` (`custom`).
+    deep_judgment_rubric_mode: DeepJudgmentRubricMode = _word("use_checkpoint", DeepJudgmentRubricMode)
+    """Which boolean and score traits are judged from quotations and reasoning: those whose own `deep_judgment_enabled`
+    says so (`use_checkpoint`), none, all (`enable_all`), or those of `deep_judgment_rubric_config` (`custom`).
+    """
+    deep_judgment_rubric_standard_scores: bool = _bool(False)
+    """Whether the judge also scores these traits in the standard way, in the calls that a run without deep judgment
+    makes; the scores are kept for comparison, in `standard_rubric_scores`.
     """
     deep_judgment_rubric_global_excerpts: bool = _bool(True)
     """With `enable_all`: whether quotations are looked for, or the judge reasons from the text itself."""

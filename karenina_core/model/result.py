@@ -218,7 +218,8 @@ class DeepJudgmentRubricPart:
     deep_judgment_rubric_scores: Mapping[str, Any] = field(factory=dict)
     """Scores of the traits that were to be judged deeply, as in `llm_trait_scores`; None for those that failed."""
     standard_rubric_scores: Mapping[str, Any] = field(factory=dict)
-    """Scores of the other `llm` traits. No trait is in both."""
+    """Scores that `llm` traits have in the standard way: of the other ones, and with
+    `deep_judgment_rubric_standard_scores` of those that were judged deeply too, for comparison."""
     trait_metadata: Mapping[str, Any] = field(factory=dict)
     """By trait that was to be judged deeply: `stages_completed` (list of names), `model_calls`, `had_excerpts`,
     `excerpt_retry_count`, `excerpt_validation_failed` (whether the last reply offered quotations and none of them

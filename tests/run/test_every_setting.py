@@ -380,7 +380,8 @@ def trait_evidence(seen: Seen) -> Any:
 
 def of_traits(name: str, **facts: Any) -> Setting:
     """A setting of the evaluation of traits, which is the only one of its run."""
-    others = {"evaluation_mode": "rubric_only", **facts.pop("others", {})}
+    others = {"evaluation_mode": "rubric_only", "deep_judgment_rubric_mode": "disabled", **facts.pop("others", {})}
+    others.pop(name, None)
     script = facts.pop("script", scored)
     return Setting(name, others=others, script=script, rubric=TRAITS, plugins=OF_TRAITS | DEEP, **facts)
 
@@ -634,7 +635,8 @@ RUN_SETTINGS = [
         others={"rubric_evaluation_strategy": "sequential"},
     ),
     of_traits("use_full_trace_for_rubric", to=False, where="the judge's prompt", see=text(judging=True), script=scored),
-    of_traits("deep_judgment_rubric_mode", to="use_checkpoint", where="the evidence", see=trait_evidence),
+    of_traits("deep_judgment_rubric_mode", to="disabled", where="the evidence", see=trait_evidence),
+    deep_traits("deep_judgment_rubric_standard_scores", to=True),
     deep_traits("deep_judgment_rubric_global_excerpts", to=False),
     deep_traits(
         "deep_judgment_rubric_config",

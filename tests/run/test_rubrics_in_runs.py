@@ -190,7 +190,7 @@ def test_deep_judgment_is_refused_for_traits_that_it_cannot_score(rubric_world: 
     ("facts", "told"),
     [
         (
-            {"deep_judgment_rubric_search_tool": "x"},
+            {"deep_judgment_rubric_mode": "disabled", "deep_judgment_rubric_search_tool": "x"},
             "deep_judgment_rubric_search_tool has no effect with deep_judgment_rubric_mode disabled",
         ),
         (
@@ -205,7 +205,12 @@ def test_deep_judgment_is_refused_for_traits_that_it_cannot_score(rubric_world: 
             {"evaluation_mode": "template_only", "rubric_concurrency": 2},
             "rubric_concurrency has no effect: no rubric is evaluated",
         ),
+        (
+            {"deep_judgment_rubric_standard_scores": True},
+            "deep_judgment_rubric_standard_scores has no effect: no trait has deep_judgment_enabled",
+        ),
         ({"deep_judgment_rubric_mode": "use_checkpoint", "rubric_concurrency": 2}, None),
+        ({"deep_judgment_rubric_mode": "disabled"}, None),
     ],
 )
 def test_settings_about_rubrics_that_have_no_effect_are_told(
@@ -214,6 +219,31 @@ def test_settings_about_rubrics_that_have_no_effect_are_told(
     here = rubric_world(rubric=Rubric(llm_traits=[CLEAR]))
     notes = here.prepare(here.config(**facts)).notes
     assert [note for note in notes if "rubric" in note] == ([told] if told else [])
+
+
+def test_traits_whose_deep_judgment_is_switched_off_or_not_possible_are_named(rubric_world: Make) -> None:
+    deep = evolve(CLEAR, deep_judgment_enabled=True)
+    tone = LLMRubricTrait(name="tone", kind="literal", classes={"a": None, "b": None}, deep_judgment_enabled=True)
+    here = rubric_world(rubric=Rubric(llm_traits=[deep, tone]))
+
+    def notes(**facts: Any) -> list[str]:
+        return [note for note in here.prepare(here.config(**facts)).notes if "deep" in note]
+
+    assert notes(deep_judgment_rubric_mode="disabled") == [
+        "deep_judgment_rubric_mode disabled: these traits ask for deep judgment and are judged without: clear"
+    ]
+    other = "deep judgment is for boolean and score traits; judged without it are: tone"
+    assert notes() == notes(deep_judgment_rubric_standard_scores=True) == [other]
+    assert notes(deep_judgment_rubric_mode="enable_all") == []
+
+
+def test_traits_that_have_quotations_searched_by_themselves_are_named(rubric_world: Make) -> None:
+    searched = evolve(CLEAR, deep_judgment_enabled=True, deep_judgment_search_enabled=True)
+    here = rubric_world(rubric=Rubric(llm_traits=[searched]))
+    told = "quotations for these traits go to the search tool, as the benchmark asks: clear"
+    found = here.prepare(here.config(deep_judgment_rubric_search_tool=lambda query: [])).notes
+    assert told in found
+    assert told not in here.prepare(here.config(deep_judgment_rubric_mode="disabled")).notes
 
 
 def test_every_clash_is_refused_at_once_before_any_call(rubric_world: Make, make_question: Make) -> None:

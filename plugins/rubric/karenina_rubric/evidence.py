@@ -43,7 +43,8 @@ def evidence_fields(
         "rubric_trait_reasoning": {name: evidence.reasoning for name, evidence in found.items() if evidence.reasoning},
         "deep_judgment_rubric_scores": _table([trait for trait in traits if trait.name in deep], scores),
         "standard_rubric_scores": _table(
-            [trait for trait in traits if trait.type_name == "llm" and trait.name not in deep], scores
+            [trait for trait in traits if trait.type_name == "llm"],
+            {name: score.standard if name in deep else score for name, score in scores.items()},
         ),
         "trait_metadata": metadata,
         "traits_without_valid_excerpts": [name for name, evidence in found.items() if evidence.lacks_excerpts],
@@ -67,6 +68,9 @@ def evidence_warnings(scores: Mapping[str, TraitScore]) -> list[str]:
         given = score.evidence.metadata.get("warnings") if score.evidence is not None else None
         for warning in given if isinstance(given, list | tuple) else ():
             about.setdefault(str(warning), []).append(name)
+    for name, score in scores.items():
+        if score.standard is not None and score.standard.state != "ok":
+            about.setdefault(f"there is no standard score to compare with ({score.standard.reason})", []).append(name)
     return [
         f"deep judgment of {', '.join(map(repr, dict.fromkeys(names))):.{MOST_NAMED}}: {warning}"
         for warning, names in about.items()
@@ -87,9 +91,10 @@ def _metadata(score: TraitScore) -> dict[str, Any]:
     return {**known, **({} if score.state == "ok" else {"error": score.reason})}
 
 
-def _table(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore]) -> dict[str, Any]:
-    kept = (trait for trait in traits if scores[trait.name].state != "skipped")
-    return {name: value for trait in kept for name, value in entries(trait, scores[trait.name]).items()}
+def _table(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore | None]) -> dict[str, Any]:
+    found = ((trait, scores[trait.name]) for trait in traits)
+    kept = ((trait, score) for trait, score in found if score is not None and score.state != "skipped")
+    return {name: value for trait, score in kept for name, value in entries(trait, score).items()}
 
 
 def _count(row: Mapping[str, Any], name: str) -> int:

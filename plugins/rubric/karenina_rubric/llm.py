@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from attrs import evolve
+
 from karenina_core import (
     Karenina,
     LLMRubricTrait,
@@ -40,7 +42,7 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
     traits; each becomes two where only some of the traits are to be compared with the reference answer, which is never
     shown beside a trait that did not ask for it. In `sequential` every trait has a call of its own, and template kinds
     always have. Calls are made at the same time. Traits that are to be judged deeply go to the judgment strategy
-    `deep_judgment`.
+    `deep_judgment`; with `deep_judgment_rubric_standard_scores` they are scored in the standard way too.
 
     The value is True or False, a whole number, the index of a class (`label` is its name), or for template kinds a
     record of the fields. What was said instead of a class is the label too, cut at 1,000 characters, as reasons are.
@@ -55,7 +57,8 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
     ) -> Iterable[Problem]:
         yield from (Problem("rubric", said) for trait in traits if (said := trait.ambiguity()))
         rules = list(_rules(traits, config))
-        usual = [trait for trait, how in rules if how is None]
+        both = config.deep_judgment_rubric_standard_scores
+        usual = [trait for trait, how in rules if how is None or both]
         tasks = dict.fromkeys(task for trait in usual for task in _tasks(trait, config))
         unable = [p for task in tasks for p in app.adapters.unable_judges(config.parsing_models, task, LEAVE_OUT)]
         yield from {problem.path: problem for problem in reversed(unable)}.values()
@@ -67,7 +70,8 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
         context = case.context
         rules = {trait.name: evidence_rules(context.config, trait, context.question_id) for trait in traits}
         deep = [trait for trait in traits if rules[trait.name] is not None]
-        usual = [trait for trait in traits if rules[trait.name] is None]
+        both = context.config.deep_judgment_rubric_standard_scores
+        usual = [trait for trait in traits if rules[trait.name] is None or both]
 
         async def deeply(trait: LLMRubricTrait) -> TraitScore:
             strategy: TraitStrategy = context.app.strategies.make(STRATEGY)
@@ -75,8 +79,8 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
             assert how is not None
             return await strategy.score(trait, case, how)
 
-        parts = await asyncio.gather(case.each(deep, deeply), _usually(usual, case))
-        found = {name: score for part in parts for name, score in part.items()}
+        deeply_judged, standard = await asyncio.gather(case.each(deep, deeply), _usually(usual, case))
+        found = {**standard, **{n: evolve(score, standard=standard.get(n)) for n, score in deeply_judged.items()}}
         return {trait.name: found[trait.name] for trait in traits}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -222,6 +223,22 @@ def test_traits_that_are_judged_deeply_go_to_the_strategy_and_fail_alone() -> No
     assert [score.state for score in found.values()] == ["error", *["ok"] * 6]
     assert "no luck" in found["Broken"].reason
     assert "Broken" not in "".join(call.text for call in llm.calls)
+
+
+def test_standard_scores_come_from_the_calls_of_a_run_without_deep_judgment() -> None:
+    rubric = [trait("Fine", deep_judgment_enabled=True), *RUBRIC]
+    asked = []
+    for mode in (
+        {"deep_judgment_rubric_mode": "disabled"},
+        {"deep_judgment_rubric_standard_scores": True},
+        {},
+    ):
+        found, llm = evaluated(rubric, app=application(Deep()), **mode)
+        asked.append(sorted(re.sub(r"untrusted-\w+", "untrusted", call.text) for call in llm.calls))
+        standard = {name: score.standard.value for name, score in found.items() if score.standard is not None}
+        both = "deep_judgment_rubric_standard_scores" in mode
+        assert standard == ({"Fine": True} if both else {})
+    assert asked[0] == asked[1] != asked[2]
 
 
 def test_literal_traits_and_template_kinds_are_never_judged_deeply() -> None:

@@ -896,6 +896,23 @@ def test_what_deep_judgment_found_is_kept_beside_the_scores(scored: Make, told: 
     assert done.rubric.regex_trait_scores == {"cited": True}  # with traits that are judged deeply, too
 
 
+def test_standard_scores_of_traits_that_were_judged_deeply_stand_beside_them(scored: Make, told: Make) -> None:
+    away = TraitScore(state="error", reason="the judge is away")
+    does = {
+        "deep": TraitScore(value=True, evidence=evidence(), standard=TraitScore(value=False)),
+        "bare": TraitScore(value=True, evidence=evidence(), standard=away),
+        "odd": TraitScore(value=True, evidence=evidence(), standard=TraitScore(value="no boolean")),
+        "alone": TraitScore(value=True, evidence=evidence()),
+    }
+    rubric = Rubric(llm_traits=[boolean(name) for name in does])
+    done = scored(rubric, told("llm", does), config={"deep_judgment_rubric_mode": "enable_all"})
+    assert done.deep.deep_judgment_rubric_scores == dict.fromkeys(does, True) == done.rubric.llm_trait_scores
+    assert done.deep.standard_rubric_scores == {"deep": False, "bare": None, "odd": None}
+    warnings = [text for text in done.result.metadata.warnings if "no standard score" in text]
+    assert warnings[0] == ("deep judgment of 'bare': there is no standard score to compare with (the judge is away)")
+    assert "'odd'" in warnings[1]
+
+
 def test_deep_judgment_was_performed_whatever_became_of_the_traits(scored: Make, told: Make) -> None:
     does = {name: TraitScore(state="error", reason="the judge is away") for name in ("a", "b")}
     rubric = Rubric(llm_traits=[boolean("a"), boolean("b")])

@@ -228,6 +228,13 @@ RUBRIC_JUDGMENT = Table(
         Column("state", "text", _of_trait("state"), "`ok`, `invalid`, `missing`, `error` or `skipped`.", False),
         Column("reason", "text", lambda row: _of_trait("reason")(row) or None, "Why there is no score.", False),
         Column("trait_provenance", "text", _of_trait("provenance"), per_result=False),
+        Column(
+            "standard_trait_score",
+            "value",
+            _by_name("deep_judgment_rubric.standard_rubric_scores"),
+            "Without deep judgment; None: not asked for, or none was given.",
+            False,
+        ),
         *ADDED,
     ),
     _of_traits,
