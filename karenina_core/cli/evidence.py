@@ -60,7 +60,7 @@ def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
     risks = part.hallucination_risk_assessment or {}
     title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
     own = [quotation for quotation in quoted if quotation.kind == "field"]
-    rows = _rows(own, part.attributes_without_excerpts, risks)
+    rows = _rows(own, part.attributes_without_excerpts, part.attributes_with_invented_excerpts, risks)
     named = dict.fromkeys((*part.attribute_reasoning, *risks))
     reasons = [
         (name, str(risks.get(name) or ""), inline(part.attribute_reasoning.get(name, ""), REASONING)) for name in named
@@ -75,7 +75,7 @@ def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
 def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) -> list[Part]:
     """The evidence for every trait that was judged deeply; the risk of a trait stands beside its reasoning."""
     own = [quotation for quotation in quoted if quotation.kind == "trait"]
-    found = _rows(own, part.traits_without_valid_excerpts, {})
+    found = _rows(own, part.traits_without_valid_excerpts, part.traits_with_invented_excerpts, {})
     rows = [(trait_name(name), *cells) for name, *cells in found]
     assessed = part.rubric_hallucination_risk_assessment
     reasoning = part.rubric_trait_reasoning
@@ -101,11 +101,14 @@ def _filled(*tables: Table) -> list[Part]:
     return [table for table in tables if table.rows]
 
 
-def _rows(found: Sequence[Quotation], without: Sequence[str], risks: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row for each excerpt, and for each name that has none."""
+def _rows(
+    found: Sequence[Quotation], without: Sequence[str], invented: Sequence[str], risks: Mapping[str, Any]
+) -> list[tuple[str, ...]]:
+    """A row for each excerpt, and for each name that has none, or only invented ones."""
     rows = [_row(quotation, risks) for quotation in found]
     shown = {row[0] for row in rows}
-    return rows + [(name, "(none)", "", "", "", "") for name in without if name not in shown]
+    named = {name: "(only invented ones)" if name in invented else "(none)" for name in without}
+    return rows + [(name, told, "", "", "", "") for name, told in named.items() if name not in shown]
 
 
 def _row(quotation: Quotation, risks: Mapping[str, Any]) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ __all__ = [
     "FewShotQuestion",
     "ManualAnswer",
     "ModelConfig",
+    "OnInvented",
     "PromptConfig",
     "RetryPolicy",
     "RubricStrategy",
@@ -56,6 +57,7 @@ AgenticParsingTrigger = Literal["always", "dynamic"]
 AgenticRubricStrategy = Literal["individual", "shared"]
 TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
 DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
+OnInvented = Literal["fail", "error"]
 WorkspaceOutputMode = Literal["none", "full", "produced"]
 FEATURE_FIELDS = {
     "abstention_enabled": "abstention",
@@ -185,6 +187,9 @@ class VerificationConfig:
     order: what it leaves out of the passage counts, and slips of a letter."""
     deep_judgment_excerpt_retry_attempts: int = _whole(2, least=0)
     """How often the judge is asked again for quotations that do not occur in what it read."""
+    deep_judgment_on_invented: OnInvented = _word("fail", OnInvented)
+    """What becomes of an answer for which the judge, for a field or a trait, has only quotations that are not in it:
+    it fails as one without evidence does (`fail`), or the item is an error of the judge (`error`)."""
     deep_judgment_search_enabled: bool = _bool(False)
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
     deep_judgment_search_tool: Any = field(default="tavily", validator=_tool)

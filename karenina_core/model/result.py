@@ -198,6 +198,9 @@ class DeepJudgmentPart:
     deep_judgment_model_calls: int = 0
     deep_judgment_excerpt_retry_count: int = 0
     attributes_without_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    attributes_with_invented_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    """Those of them for which the judge gave quotations to the end, none of which is in the text; of the others it had
+    nothing to quote."""
     deep_judgment_search_enabled: bool = False
     hallucination_risk_assessment: Mapping[str, str] | None = None
 
@@ -237,6 +240,12 @@ class DeepJudgmentRubricPart:
     """Traits that were judged deeply and have a score."""
     total_excerpt_retries: int = 0
     """Sum of `excerpt_retry_count`: how often the judge was asked for quotations again."""
+
+    @property
+    def traits_with_invented_excerpts(self) -> tuple[str, ...]:
+        """Traits without excerpts for which the judge gave quotations to the end, none of which is in the text."""
+        known = self.trait_metadata
+        return tuple(n for n in self.traits_without_valid_excerpts if known.get(n, {}).get("excerpt_validation_failed"))
 
 
 @frozen

@@ -56,7 +56,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
         few_shot_enabled=examples > 0,
         few_shot_example_count=examples,
         retry_counts=retries,
-        caveats=context.get_result_field("caveats", ()),
+        caveats=tuple(dict.fromkeys(context.get_result_field("caveats", ()))),
         template_isolation=context.get_result_field("template_isolation"),
         **ending(context),
     )

@@ -12,7 +12,10 @@ from ..templates.handle import FilledTemplate, TemplateHandle
 from .context import VerificationContext
 from .trace import EvaluationInput
 
-__all__ = ["Judgment", "JudgmentStrategy"]
+__all__ = ["INVENTED_QUOTATIONS", "Judgment", "JudgmentStrategy"]
+
+INVENTED_QUOTATIONS = "invented_quotations"
+"""The caveat of results for which a judge gave quotations that are not in what it read, to the end."""
 
 
 @frozen(kw_only=True)
@@ -23,7 +26,8 @@ class Judgment:
     channel: str | None = None
     repairs: int = 0
     evidence: Mapping[str, Any] = field(factory=dict)
-    """Artifacts of deep judgment, by key; those that are left out are "not performed"."""
+    """Artifacts of deep judgment, by key; those that are left out are "not performed". The result field
+    `attributes_with_invented_excerpts` too, where there are any."""
 
 
 class JudgmentStrategy(Protocol):

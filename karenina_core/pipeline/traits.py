@@ -74,6 +74,8 @@ class TraitScore:
     """More about the score, by name: plain data that becomes columns of reports. What no file can hold is left out and
     named in the detail `not_kept`; texts are cut to 10,000 characters."""
     evidence: TraitEvidence | None = None
+    caveats: tuple[str, ...] = ()
+    """Names of what a reader of the result should mind, for its `caveats`."""
     standard: TraitScore | None = None
     """The score of a trait that was judged deeply as the judge gives it in the standard way, where both are wanted."""
 

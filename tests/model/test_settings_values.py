@@ -104,7 +104,7 @@ OF_A_RUN: dict[str, tuple[Any, ...]] = {
         (
             *("rubric_evaluation_strategy", "agentic_rubric_strategy", "agentic_parsing_trigger"),
             *("agentic_judge_context", "deep_judgment_rubric_mode", "code_policy", "workspace_output_mode"),
-            "task_ordering",
+            *("task_ordering", "deep_judgment_on_invented"),
         ),
         (None, "Shared", "", 5, ["none"]),
     ),

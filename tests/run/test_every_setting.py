@@ -240,6 +240,13 @@ def thorough(request: ServedRequest) -> Any:
     return {"target": "BCL2" if "anyOf" in request.schema["properties"]["target"] else "It says BCL2."}
 
 
+def inventively(request: ServedRequest) -> Any:
+    """Never quotes what the answer has."""
+    if '"confidence"' in json.dumps(request.schema):
+        return {"target": [{"text": "It is certainly MCL1.", "explanation": None, "confidence": "high"}]}
+    return thorough(request)
+
+
 def loosely(request: ServedRequest) -> Any:
     """Quotes with punctuation that the answer does not have."""
     if '"confidence"' in json.dumps(request.schema):
@@ -609,6 +616,7 @@ RUN_SETTINGS = [
         script=loosely,
     ),
     deep("deep_judgment_excerpt_retry_attempts", to=0, where="the evidence", see=evidence),
+    deep("deep_judgment_on_invented", to="error", where="the outcome", see=Seen.outcomes, script=inventively),
     deep(
         "deep_judgment_search_enabled",
         to=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from karenina_core import (
@@ -53,7 +53,8 @@ class DeepJudgmentAutoFail(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         missing = context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS)
-        context.record(field=False, verdict=False, reason=f"without an excerpt: {', '.join(missing)}")
+        made_up = context.get_result_field("attributes_with_invented_excerpts", ())
+        context.record(field=False, verdict=False, reason=unsupported(missing, made_up))
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         if not config.deep_judgment_enabled:
@@ -68,6 +69,13 @@ class DeepJudgmentAutoFail(Stage):
         yield from app.adapters.unable_judges(config.parsing_models, task, "use --without deep_judgment")
         if full and config.deep_judgment_search_enabled:
             yield from _search_problems(config, app)
+
+
+def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
+    """Why the names in `missing` count as unsupported. Of `made_up` the judge gave quotations that are not there."""
+    silent = [name for name in missing if name not in made_up]
+    told = [f"without an excerpt: {', '.join(silent)}"] if silent else []
+    return "; ".join([*told, *([f"only invented quotations: {', '.join(made_up)}"] if made_up else [])])
 
 
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:

@@ -42,6 +42,8 @@ class ExcerptRules:
     """How often the judge may be asked again."""
     enough: int | None = None
     """Once so many are accepted for a name, it is not asked for again; None: `most`."""
+    deterministic: bool = False
+    """Whether the judge replies to the same request in the same way, so that it is no use to repeat one."""
     explained: bool = False
     """Whether it has to be explained that there is nothing to quote, by an entry without text and with the confidence
     `none`. A name about which a reply says nothing is then asked for again."""
@@ -108,6 +110,13 @@ class Gathered:
     """What the last reply that could be read offered and is not in the text."""
     retries: int
 
+    @property
+    def invented(self) -> tuple[str, ...]:
+        """Names for which the judge in the end had nothing but quotations that are not in the text. Of the others in
+        `without` it said that the text has nothing, or it said nothing."""
+        offered = {found.name for found in self.rejected}
+        return tuple(name for name in self.without if name in offered)
+
 
 Ask = Callable[[Sequence[str], Sequence[Rejected]], Awaitable[Mapping[str, Sequence[Offered]]]]
 """Asks the judge for quotations about some names, telling it which ones were rejected. Raises ParseError."""
@@ -121,8 +130,9 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
     the rules want that explained. What was rejected to the last is dropped. Of one reply and name, 4 quotations are
     looked up for each one that is wanted, and the judge is told of the latest 20 that were rejected.
 
-    Raises ParseError where no reply could be used, and where the last one could not while a name that had to be asked
-    for again is still without any: what the judge would have said is not known.
+    A reply that cannot be used ends it, for the port has had it corrected as often as it may be. Raises ParseError
+    where that was the first one, or a name that had to be asked for again is still without any: what the judge would
+    have said is not known.
     """
     held = {name: _Held() for name in names}
     enough = rules.most if rules.enough is None else rules.enough
@@ -130,15 +140,18 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
     asked, wanting = tuple(names), set(names)
     refused: list[Rejected] = []
     failure: ParseError | None = None
-    usable, attempts = False, 0
-    while attempts <= rules.retries:
-        attempts += 1
+    sent: list[tuple[Any, ...]] = []
+    while len(sent) <= rules.retries:
+        told = [r for r in rejected if r.name in asked][-MOST_REJECTED:]
+        request = (asked, told, bool(sent))
+        if rules.deterministic and request in sent:
+            break
+        sent.append(request)
         try:
-            offered = await ask(asked, [r for r in rejected if r.name in asked][-MOST_REJECTED:])
+            offered = await ask(asked, told)
         except ParseError as error:
             failure = error
-            continue
-        usable, failure = True, None
+            break
         refused = await _sifted({name: offered[name] for name in asked}, held, source, rules)
         rejected.update(dict.fromkeys(refused))
         wanting = {found.name for found in refused if len(held[found.name].excerpts) < enough}
@@ -146,13 +159,13 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
         if not wanting:
             break
         asked = tuple(name for name in names if name in wanting or not held[name].excerpts)
-    if failure is not None and not (usable and all(held[name].excerpts for name in wanting)):
+    if failure is not None and not (len(sent) > 1 and all(held[name].excerpts for name in wanting)):
         raise failure
     return Gathered(
         excerpts={name: found.rows() for name, found in held.items() if found.rows()},
         without=tuple(name for name, found in held.items() if not found.excerpts),
         rejected=tuple(refused),
-        retries=attempts - 1,
+        retries=len(sent) - 1,
     )
 
 

@@ -15,8 +15,10 @@ from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitScore
 from karenina_core.ports.client import CallRecord
+from karenina_core.prompts import PromptTask
 from karenina_core.templates.handle import TemplateHandle
 
+from .auto_fail import unsupported
 from .rubric_steps import TraitWork, judged
 from .template_steps import Case, Evidence, assessed, parsed, quoted, reasoned
 
@@ -39,12 +41,14 @@ class DeepJudgment:
         case = Case(context, handle, given)
         made = len(context.parsing.calls)
         done: list[str] = []
-        evidence, retries = Evidence(), 0
+        evidence = Evidence()
         try:
             if context.config.deep_judgment_mode != "reasoning_only":
                 gathered = await quoted(case)
-                evidence, retries = Evidence(excerpts=gathered.excerpts, without=gathered.without), gathered.retries
+                evidence = Evidence(excerpts=gathered.excerpts, without=gathered.without, invented=gathered.invented)
                 done.append("excerpts")
+                if gathered.invented and context.config.deep_judgment_on_invented == "error":
+                    raise ParseError(unsupported((), gathered.invented))
                 if context.config.deep_judgment_search_enabled:
                     evidence = await assessed(case, evidence)
                     done += ["excerpt_hallucination_assessment"] if evidence.risks is not None else []
@@ -54,14 +58,14 @@ class DeepJudgment:
         except KareninaError as error:
             if done:
                 context.warn(f"deep judgment ended early; done were: {', '.join(done)}")
-            if done and isinstance(error, PortError):
-                error.evidence = _artifacts(evidence, done, context.parsing.calls[made:], retries)
+            if isinstance(error, PortError):
+                error.evidence = _artifacts(evidence, done, context.parsing.calls[made:])
             raise
         return Judgment(
             filled=result.parsed,
             channel=result.channel,
             repairs=result.repairs,
-            evidence=_artifacts(evidence, done, context.parsing.calls[made:], retries),
+            evidence=_artifacts(evidence, done, context.parsing.calls[made:]),
         )
 
     async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
@@ -84,8 +88,9 @@ class DeepJudgment:
             return TraitScore.failed(error, evidence=work.evidence(error))
 
 
-def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord], retries: int) -> dict[str, Any]:
+def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord]) -> dict[str, Any]:
     """What deep judgment leaves behind, also where it did not come to its end."""
+    asked = sum(call.task == PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION for call in calls)
     return {
         ArtifactKeys.DEEP_JUDGMENT_PERFORMED: True,
         ArtifactKeys.EXTRACTED_EXCERPTS: {
@@ -94,9 +99,10 @@ def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord],
         ArtifactKeys.ATTRIBUTE_REASONING: dict(evidence.reasoning),
         ArtifactKeys.DEEP_JUDGMENT_STAGES_COMPLETED: done,
         ArtifactKeys.DEEP_JUDGMENT_MODEL_CALLS: sum(1 + call.repairs for call in calls),
-        ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: retries,
+        ArtifactKeys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT: max(0, asked - 1),
         ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS: list(evidence.without),
         ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None if evidence.risks is None else dict(evidence.risks),
+        "attributes_with_invented_excerpts": list(evidence.invented),
     }
 
 

@@ -12,11 +12,17 @@ from karenina_core import (
     VerificationContext,
     hookimpl,
 )
+from karenina_core.errors import ParseError
 from karenina_core.pipeline.stage import with_other_traits
+
+from .auto_fail import unsupported
 
 
 class DeepJudgmentRubricAutoFail(Stage):
-    """Fails the verdict when a trait that was judged deeply is left without a quotation from the answer."""
+    """Fails the verdict when a trait that was judged deeply is left without a quotation from the answer.
+
+    Where the judge gave nothing but invented ones, `deep_judgment_on_invented` may make the item an error instead.
+    """
 
     category = Category.RUBRIC
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
@@ -41,7 +47,11 @@ class DeepJudgmentRubricAutoFail(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         missing = context.get_result_field("traits_without_valid_excerpts")
-        context.record(verdict=False, reason=f"without an excerpt: {', '.join(missing)}")
+        metadata = context.get_result_field("trait_metadata", {})
+        made_up = [name for name in missing if metadata.get(name, {}).get("excerpt_validation_failed")]
+        if made_up and context.config.deep_judgment_on_invented == "error":
+            raise ParseError(unsupported((), made_up))
+        context.record(verdict=False, reason=unsupported(missing, made_up))
 
 
 @hookimpl

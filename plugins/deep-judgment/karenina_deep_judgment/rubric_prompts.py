@@ -28,7 +28,7 @@ why there is nothing. Never make a quotation up.
 {UNTRUSTED_NOTE}"""
 
 AGAIN = """\
-This was asked before, and the reply could not be used, or gave neither a quotation nor a reason why there is none. \
+This was asked before, and the reply gave neither a quotation nor a reason why there is none. \
 Quote the passages that bear on the trait; where there are none, give the one entry that explains it, with an empty \
 text and the confidence none."""
 

@@ -14,6 +14,7 @@ from karenina_core.model.rubric_config import TraitEvidenceRules
 from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.asking import closed_object, presented
 from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
 from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
 from karenina_core.ports import ParsePortResult
@@ -42,6 +43,7 @@ T = TypeVar("T")
 LIST = "excerpts"
 """The property of a reply that holds the quotations: names of traits may hold anything, names of properties may not."""
 UNSUPPORTED = "no quotation from the answer supports a score"
+INVENTED = "every quotation that the judge gave is invented"
 
 
 @define(eq=False)
@@ -149,7 +151,13 @@ async def judged(work: TraitWork) -> TraitScore:
         await quoted(work)
         if not work.quotations:
             why = next((f": {e.explanation}" for e in work.excerpts if e.explanation), "")
-            return TraitScore(state="missing", reason=f"{UNSUPPORTED}{why}", evidence=work.evidence())
+            invented = work.gathered is not None and bool(work.gathered.invented)
+            return TraitScore(
+                state="missing",
+                reason=INVENTED if invented else f"{UNSUPPORTED}{why}",
+                evidence=work.evidence(),
+                caveats=(INVENTED_QUOTATIONS,) if invented else (),
+            )
         if work.rules.search:
             await assessed(work)
     await reasoned(work)
@@ -161,7 +169,12 @@ async def quoted(work: TraitWork) -> None:
     there is none has to be explained. Raises ParseError where the last reply could not be read."""
     case, rules = work.case, work.rules
     wanted = ExcerptRules(
-        most=rules.max_excerpts, threshold=rules.threshold, retries=rules.retries, enough=1, explained=True
+        most=rules.max_excerpts,
+        threshold=rules.threshold,
+        retries=rules.retries,
+        deterministic=case.context.parsing.config.temperature == 0,
+        enough=1,
+        explained=True,
     )
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:

@@ -77,6 +77,8 @@ class Evidence:
 
     excerpts: Mapping[str, tuple[Excerpt, ...]] = field(factory=dict)
     without: tuple[str, ...] = ()
+    invented: tuple[str, ...] = ()
+    """Those of them for which the judge gave quotations, none of which is in the text."""
     risks: Mapping[str, str] | None = None
     reasoning: Mapping[str, str] = field(factory=dict)
     """Only attributes about which something was said."""
@@ -103,6 +105,7 @@ async def quoted(case: Case) -> Gathered:
         most=config.deep_judgment_max_excerpts_per_attribute,
         threshold=config.deep_judgment_fuzzy_match_threshold,
         retries=config.deep_judgment_excerpt_retry_attempts,
+        deterministic=case.context.parsing.config.temperature == 0,
     )
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:

@@ -151,7 +151,9 @@ def test_an_invented_excerpt_is_dropped_and_its_attribute_fails_the_answer(verif
     assert str(result.outcome) == "auto_failed(DeepJudgmentAutoFail)"
     assert result.template is not None
     assert (result.template.verify_result, result.template.field_verification_result) == (False, False)
-    assert result.ledger[-1].reason == "without an excerpt: target"
+    assert result.ledger[-1].reason == "only invented quotations: target"
+    assert part.attributes_with_invented_excerpts == ("target",)
+    assert result.metadata.caveats == ("invented_quotations",)
     assert result.template.parsed_llm_response == VALUES, "what was extracted is kept"
 
 
@@ -165,6 +167,33 @@ def test_an_honest_none_keeps_its_explanation_and_is_not_asked_for_again(verify:
     ]
     assert told(judge.texts("reasoning")[0], "evidence")["dose"] == {"quotations": [], "why_none": "no dose is given"}
     assert str(result.outcome) == "auto_failed(DeepJudgmentAutoFail)"
+    assert (part_of(result).attributes_with_invented_excerpts, result.metadata.caveats) == ((), ())
+    assert result.ledger[-1].reason == "without an excerpt: dose"
+
+
+def test_invented_quotations_are_an_error_of_the_judge_where_the_run_says_so(verify: Verify, judge: Any) -> None:
+    """No step is paid for after it; a text that has nothing still fails the answer."""
+    setting = {"deep_judgment_on_invented": "error", "deep_judgment_excerpt_retry_attempts": 1}
+    judge.replies["excerpts"] = [{"target": [excerpt(INVENTED)], "dose": [GOOD_DOSE]}]
+    result = verify(**setting)
+    assert str(result.outcome) == "error(judge)"
+    assert "only invented quotations: target" in str(result.metadata.error)
+    assert judge.steps == ["excerpts", "excerpts"]
+    part = part_of(result)
+    assert (part.attributes_with_invented_excerpts, result.metadata.caveats) == (("target",), ("invented_quotations",))
+    assert (part.deep_judgment_model_calls, part.deep_judgment_excerpt_retry_count) == (2, 1)
+    judge.replies["excerpts"] = [{"target": [GOOD_TARGET], "dose": [excerpt("", "none", "no dose is given")]}]
+    assert str(verify(**setting).outcome) == "auto_failed(DeepJudgmentAutoFail)"
+
+
+@pytest.mark.parametrize(("temperature", "calls"), [(0.0, 2), (0.1, 3)])
+def test_the_same_request_is_not_sent_twice_at_temperature_zero(
+    temperature: float, calls: int, verify: Verify, judge: Any
+) -> None:
+    judge.replies["excerpts"] = [{"target": [excerpt(INVENTED)], "dose": [GOOD_DOSE]}]
+    result = verify(model={"temperature": temperature})
+    assert judge.steps.count("excerpts") == calls
+    assert part_of(result).deep_judgment_excerpt_retry_count == calls - 1
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -224,14 +253,16 @@ def test_a_confidence_that_does_not_exist_is_corrected_by_the_judge(verify: Veri
 
 def test_excerpts_that_can_never_be_read_are_an_error_and_no_wrong_answer(verify: Verify, judge: Any) -> None:
     judge.replies["excerpts"] = ["I would rather talk."]
-    result = verify(deep_judgment_excerpt_retry_attempts=1)
-    assert judge.steps == ["excerpts", "excerpts"]
+    result = verify(deep_judgment_excerpt_retry_attempts=2, model={"max_retries": 2, "temperature": 0.0})
+    assert len(judge.steps) <= 3, "not as often again for every repetition"
     assert str(result.outcome) == "error(judge)"
     part = part_of(result)
-    assert (part.deep_judgment_performed, part.deep_judgment_mode) == (False, "full")
+    assert (part.deep_judgment_performed, part.deep_judgment_mode) == (True, "full")
+    assert part.deep_judgment_model_calls == len(judge.steps)
+    assert part.deep_judgment_excerpt_retry_count == 0
     assert result.template is not None
     assert result.template.verify_result is None
-    assert result.generation.usage_metadata["dj_template_excerpt_extraction"]["calls"] == 2
+    assert result.generation.usage_metadata["dj_template_excerpt_extraction"]["calls"] == 1
 
 
 # Prompts
@@ -401,7 +432,8 @@ def test_a_judge_that_cannot_be_reached_is_an_error_that_says_how_far_it_got(
     done = {"excerpts": [], "reasoning": ["excerpts"], "parameters": ["excerpts, reasoning"]}[step]
     assert [w.partition("done were: ")[2] for w in result.metadata.warnings if "ended early" in w] == done
     kept = part_of(result)
-    assert kept.deep_judgment_performed is bool(done)
+    assert kept.deep_judgment_performed
+    assert kept.deep_judgment_model_calls == {"excerpts": 1, "reasoning": 2, "parameters": 3}[step]
     assert [", ".join(kept.deep_judgment_stages_completed)] == (done or [""])
     assert bool(kept.extracted_excerpts.get("target")) is bool(done), "what was found is not lost"
     assert bool(kept.attribute_reasoning) is (step == "parameters")

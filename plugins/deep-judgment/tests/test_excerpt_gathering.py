@@ -197,11 +197,12 @@ def test_a_passage_counts_once() -> None:
     assert texts(collect(judge, ["target"], most=3)) == {"target": [SENTENCES[0], SENTENCES[2]]}
 
 
-def test_a_reply_that_cannot_be_used_costs_an_attempt() -> None:
-    judge = Judge(ParseError("no JSON"), {"target": [SENTENCES[0]], "dose": [SENTENCES[1]]})
-    assert collect(judge).retries == 1
-    with pytest.raises(ParseError, match="third"):
-        collect(Judge(ParseError("first"), ParseError("second"), ParseError("third")))
+def test_a_reply_that_cannot_be_used_is_not_asked_for_again_with_the_same_request() -> None:
+    """It was corrected as often as it may be before it came here."""
+    judge = Judge(ParseError("first"), {"target": [SENTENCES[0]], "dose": [SENTENCES[1]]})
+    with pytest.raises(ParseError, match="first"):
+        collect(judge)
+    assert len(judge.asked) == 1
 
 
 NO_JSON = ParseError("no JSON")
@@ -211,19 +212,41 @@ NO_JSON = ParseError("no JSON")
 def test_what_the_judge_last_said_is_not_known_where_it_cannot_be_read(explained: bool) -> None:
     """Who still lacks a quotation then is not without one, and nobody may be failed for it."""
     made_up: Reply = {"target": [SENTENCES[0]], "dose": [INVENTED]}
-    for replies in ([made_up, NO_JSON, NO_JSON], [NO_JSON, made_up, NO_JSON], [made_up, made_up, NO_JSON]):
+    for replies in ([made_up, NO_JSON], [made_up, made_up, NO_JSON]):
+        judge = Judge(*replies)
         with pytest.raises(ParseError, match="no JSON"):
-            collect(Judge(*replies), explained=explained)
-    found = collect(Judge(NO_JSON, NO_JSON, made_up), explained=explained)
-    assert (texts(found), found.without) == ({"target": [SENTENCES[0]]}, ("dose",))
-    assert collect(Judge(made_up, NO_JSON, made_up), explained=explained).without == ("dose",)
+            collect(judge, explained=explained)
+        assert len(judge.asked) == len(replies)
 
 
 def test_an_unreadable_reply_costs_nobody_what_is_held_or_was_settled() -> None:
     replies: Reply = {"target": [SENTENCES[0], INVENTED], "dose": [none("it does not say")]}
-    found = collect(Judge(replies, NO_JSON, NO_JSON))
+    found = collect(Judge(replies, NO_JSON))
     assert [e.text for e in found.excerpts["target"]] == [SENTENCES[0]]
-    assert (found.without, found.retries) == (("dose",), 2)
+    assert (found.without, found.retries) == (("dose",), 1)
+
+
+@pytest.mark.parametrize(("deterministic", "calls"), [(True, 2), (False, 4)])
+def test_a_request_is_not_repeated_where_the_judge_would_say_the_same(deterministic: bool, calls: int) -> None:
+    judge = Judge(*[{"dose": [INVENTED]}] * 4)
+    found = collect(judge, ["dose"], retries=3, deterministic=deterministic)
+    assert len(judge.asked) == calls
+    assert (found.without, found.invented, found.retries) == (("dose",), ("dose",), calls - 1)
+    judge = Judge({"dose": [INVENTED]}, {"dose": ["The dose is 4 mg."]}, {"dose": [SENTENCES[1]]})
+    assert texts(collect(judge, ["dose"], deterministic=deterministic)) == {"dose": [SENTENCES[1]]}
+    judge = Judge({"dose": []}, {"dose": [SENTENCES[1]]})
+    assert collect(judge, ["dose"], explained=True, deterministic=deterministic).without == ()
+
+
+def test_invented_quotations_are_told_apart_from_a_text_that_has_nothing() -> None:
+    made_up: Reply = {"target": [INVENTED], "dose": [none("it does not say")]}
+    found = collect(Judge(*[made_up] * 3))
+    assert (found.without, found.invented) == (NAMES, ("target",))
+    assert [excerpt.explanation for excerpt in found.excerpts["dose"]] == ["it does not say"]
+    silent = collect(Judge(made_up, {"target": [none("nor that")], "dose": []}))
+    assert (silent.without, silent.invented) == (NAMES, ())
+    some = collect(Judge(*[{"target": [INVENTED, SENTENCES[0]], "dose": [SENTENCES[1]]}] * 3))
+    assert (some.without, some.invented) == ((), ())
 
 
 @pytest.mark.parametrize("silence", [[], [none("")], [Offered("", "why", "low")], [Offered("", "", "high")]])

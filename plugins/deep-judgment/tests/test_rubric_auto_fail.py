@@ -296,6 +296,29 @@ def test_an_answer_of_which_only_the_rubric_is_evaluated_fails_in_the_same_way()
     assert (str(result.outcome), result.template) == (f"auto_failed({NAME})", None)
 
 
+@pytest.mark.parametrize("mode", ["template_and_rubric", "rubric_only"])
+@pytest.mark.parametrize("on_invented", ["fail", "error"])
+def test_invented_quotations_are_a_caveat_and_an_error_of_the_judge_where_the_run_says_so(
+    mode: Any, on_invented: Any
+) -> None:
+    result = verified(
+        {"Safe": "Never said.", "Clarity": ANSWER}, SAFE, CLEAR, mode=mode, deep_judgment_on_invented=on_invented
+    )
+    assert str(result.outcome) == (f"auto_failed({NAME})" if on_invented == "fail" else "error(judge)")
+    assert result.metadata.caveats == ("invented_quotations",)
+    told = result.ledger[-1].reason if on_invented == "fail" else str(result.metadata.error)
+    assert "only invented quotations: Safe" in told
+    assert result.rubric is not None
+    assert result.rubric.llm_trait_scores == {"Safe": None, "Clarity": 1}
+
+
+def test_a_text_that_has_nothing_to_quote_is_no_error_of_the_judge() -> None:
+    nothing = {"excerpts": [{"text": "", "explanation": "no risk is named", "confidence": "none"}]}
+    result = verified({"Safe": iter([nothing])}, SAFE, deep_judgment_on_invented="error")
+    assert (str(result.outcome), result.metadata.caveats) == (f"auto_failed({NAME})", ())
+    assert result.ledger[-1].reason == "without an excerpt: Safe"
+
+
 def test_an_answer_with_a_quotation_for_every_trait_passes() -> None:
     assert str(verified({"Safe": ANSWER, "Clarity": ANSWER}, SAFE, CLEAR).outcome) == "passed"
     assert str(verified({"Safe": ANSWER}, SAFE, mode="rubric_only").outcome) == "scored"
@@ -330,7 +353,7 @@ def test_a_judge_that_cannot_be_read_in_the_end_fails_no_answer(mode: Any) -> No
     assert result.rubric.trait_states["Safe"]["state"] == "error"
     part = result.deep_judgment_rubric
     assert part is not None
-    assert (list(part.traits_without_valid_excerpts), part.total_excerpt_retries) == ([], 2)
+    assert (list(part.traits_without_valid_excerpts), part.total_excerpt_retries) == ([], 1)
     reasons = {entry.stage: entry.reason for entry in result.trail if entry.status == "skipped"}
     assert reasons[NAME] == "no trait was found to lack an excerpt"
 

@@ -323,7 +323,8 @@ def test_a_trait_without_any_quotation_has_no_score_and_no_further_call(retries:
     found, evidence = scored(judge, retries=retries, search=True)
     assert judge.tasks == [EXCERPTS] * (retries + 1)
     assert (found.value, found.state) == (None, "missing")
-    assert found.reason == "no quotation from the answer supports a score"
+    assert found.reason == "every quotation that the judge gave is invented"
+    assert found.caveats == ("invented_quotations",)
     assert (evidence.lacks_excerpts, evidence.excerpts, evidence.reasoning) == (True, (), "")
     assert evidence.metadata == {
         "stages_completed": ["excerpt_extraction"],
@@ -339,7 +340,8 @@ def test_an_honest_none_is_not_pressed_and_says_why() -> None:
     found, evidence = scored(judge)
     assert judge.tasks == [EXCERPTS]
     assert (found.state, evidence.lacks_excerpts) == ("missing", True)
-    assert found.reason.endswith(": no risk is named")
+    assert found.reason == "no quotation from the answer supports a score: no risk is named"
+    assert found.caveats == ()
     assert evidence.excerpts[0]["explanation"] == "no risk is named"
     assert (evidence.metadata["had_excerpts"], evidence.metadata["excerpt_validation_failed"]) == (False, False)
 
@@ -378,14 +380,13 @@ MADE_UP, NONE, UNREADABLE = {"excerpts": [quote(INVENTED)]}, {"excerpts": [quote
         ([{"excerpts": [quote(INVENTED), quote("", "none", "no risk")]}], "missing", True),
         ([MADE_UP, NONE], "missing", False),
         ([MADE_UP, {"excerpts": []}], "missing", False),
-        ([UNREADABLE, MADE_UP], "missing", True),
         ([MADE_UP, UNREADABLE], "error", False),
-        ([MADE_UP, UNREADABLE, UNREADABLE], "error", False),
         ([MADE_UP, MADE_UP, UNREADABLE], "error", False),
         ([{"excerpts": []}, UNREADABLE], "error", False),
         ([UNREADABLE], "error", False),
         ([MADE_UP, PortError("gone", kind="server")], "error", False),
-        ([UNREADABLE, {"excerpts": [quote(INVENTED), quote(QUOTED)]}], "ok", False),
+        ([UNREADABLE, {"excerpts": [quote(QUOTED)]}], "error", False),
+        ([MADE_UP, {"excerpts": [quote(INVENTED), quote(QUOTED)]}], "ok", False),
     ],
 )
 def test_only_what_the_judge_said_in_the_end_counts_against_the_answer(

@@ -165,6 +165,7 @@ DEEP = DeepJudgmentPart(
     deep_judgment_model_calls=3,
     deep_judgment_excerpt_retry_count=1,
     attributes_without_excerpts=("city",),
+    attributes_with_invented_excerpts=("city",),
     deep_judgment_search_enabled=True,
     hallucination_risk_assessment={"river": "low"},
 )

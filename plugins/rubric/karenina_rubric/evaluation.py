@@ -72,6 +72,7 @@ class RubricEvaluation(Stage):
         *(attribute.name for attribute in fields(DeepJudgmentRubricPart)),
         *ROOT_FIELDS,
     )
+    extends = ("caveats",)
     included_when = with_other_traits(AGENTIC)
 
     def check_traits(
@@ -162,6 +163,8 @@ def _keep(
         context.set_result_field(name, value)
     for key, value in artifacts(kept):
         context.set_artifact(key, value)
+    if caveats := list(dict.fromkeys(name for score in scores.values() for name in score.caveats)):
+        context.extend_result_field("caveats", caveats)
     for warning in evidence_warnings(scores):
         context.warn(warning)
     failed = {name: score.reason for name, score in scores.items() if score.state not in ("ok", "skipped")}

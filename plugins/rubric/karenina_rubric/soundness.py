@@ -54,6 +54,7 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
         "label": label,
         "details": plain_details(score.details),
         "evidence": _evidence(score.evidence),
+        "caveats": tuple(told(str(name)) for name in score.caveats),
         "standard": None if score.standard is None else sound(trait, evolve(score.standard, standard=None)),
     }
     if score.state != "ok":

@@ -8,7 +8,7 @@ from typing import Any
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, ParseError, PortError
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
-from karenina_core.pipeline.judgment import Judgment
+from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS, Judgment
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.templates.grounding import ungrounded
@@ -18,6 +18,8 @@ UNGROUNDED = "ungrounded_values"
 """The caveat of a result with extracted values that stand nowhere in the text."""
 ABSTENTION_BESIDE_VALUES = "abstention_beside_values"
 """The caveat of a result whose judge claims an abstention and extracts every field all the same."""
+
+INVENTED = "attributes_with_invented_excerpts"
 
 
 class ParseTemplate(Stage):
@@ -40,6 +42,7 @@ class ParseTemplate(Stage):
         "judge_channel",
         "judge_repairs",
         "ungrounded_values",
+        INVENTED,
         *NOT_PERFORMED,
     )
     extends = ("caveats",)
@@ -112,6 +115,9 @@ def _is_in_doubt(context: VerificationContext) -> bool:
 def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:
     for key, default in NOT_PERFORMED.items():
         context.set_artifact_and_result(key, evidence.get(key, default))
+    if invented := evidence.get(INVENTED, ()):
+        context.set_result_field(INVENTED, invented)
+        context.extend_result_field("caveats", [INVENTED_QUOTATIONS])
 
 
 @hookimpl

@@ -138,6 +138,11 @@ def _has_excerpts(path: str) -> Callable[[Row], bool | None]:
     return read
 
 
+def _only_invented(row: Row) -> bool | None:
+    part = row.result.deep_judgment
+    return None if part is None or row.item.name is None else row.item.name in part.attributes_with_invented_excerpts
+
+
 def _of_trait(name: str) -> Callable[[Row], Any]:
     return lambda row: getattr(row.item.trait, name) if row.item.trait is not None else None
 
@@ -192,6 +197,9 @@ JUDGMENT = Table(
         *RUN,
         *EXCERPT_ADDED,
         Column("verify_result", "boolean", at("template.verify_result")),
+        Column(
+            "attribute_only_invented", "boolean", _only_invented, "Whether all its quotations are.", False
+        ),
         *ADDED,
     ),
     _of_fields,

@@ -52,6 +52,8 @@ class Evidence:
     reasoning: Sequence[Reasoning] = ()
     without: Sequence[str] = ()
     """Fields and traits for which a quotation was wanted and none stands in the text."""
+    invented: Sequence[str] = ()
+    """Those of them for which the judge gave quotations."""
 
 
 def evidence_of(result: VerificationResult, found: Iterable[Quotation]) -> Evidence:
@@ -65,6 +67,10 @@ def evidence_of(result: VerificationResult, found: Iterable[Quotation]) -> Evide
         reasoning=[
             *_reasoning("field", fields.attribute_reasoning if fields else {}, field_risks),
             *_reasoning("trait", traits.rubric_trait_reasoning if traits else {}, overall),
+        ],
+        invented=[
+            *(f"field {name}" for name in (fields.attributes_with_invented_excerpts if fields else ())),
+            *(f"trait {name}" for name in (traits.traits_with_invented_excerpts if traits else ())),
         ],
         without=[
             *(f"field {name}" for name in (fields.attributes_without_excerpts if fields else ())),

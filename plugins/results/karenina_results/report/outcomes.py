@@ -46,6 +46,7 @@ CAVEATS: Mapping[str, str] = {
     "partial_content": "the answer was cut off",
     "embedding_override": "a field that differs was accepted for its similarity",
     "retries_used": "some call failed and was tried again",
+    "invented_quotations": "the judge gave quotations that are not in what it read",
     "parse_decision_malformed": "the judge did not say readably whether an agent is needed",
     "ungrounded_values": "extracted values stand nowhere in the answer: look at the judge",
     "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
