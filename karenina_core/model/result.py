@@ -154,7 +154,9 @@ class TemplatePart:
     regex_overall_success: bool | None = None
     regex_extraction_results: Mapping[str, Any] | None = None
     embedding_check_performed: bool = False
+    """Whether there were wrong texts to compare, also where the embedder failed."""
     embedding_similarity_score: float | None = None
+    """The lowest similarity among them; None where there were none, or the embedder failed."""
     embedding_override_applied: bool = False
     embedding_model_used: str | None = None
     ungrounded_values: tuple[str, ...] = field(default=(), converter=texts)

@@ -16,11 +16,6 @@ from .context import VerificationContext
 
 __all__ = ["Similarities", "similarities"]
 
-DIGITS = 4
-"""Decimals of a similarity. Processors and numbers of threads move the vectors of all-MiniLM-L6-v2 by up to 3e-7 and
-similarities likewise (OpenBLAS for Nehalem, Haswell and SkylakeX, one thread and two); the fifth decimal says nothing
-about texts."""
-
 
 @frozen
 class Similarities:
@@ -31,14 +26,14 @@ class Similarities:
 
 
 async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, str]]) -> Similarities:
-    """Embed all texts in one call and compare them pair by pair. Raises PortError or PluginError.
+    """Embed every text once, all in one call, and compare them pair by pair. Raises PortError or PluginError.
 
     The call is tried again like that of a model, and recorded among those of the item, under the task `embedding`.
     """
     config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
     embedder: NamedEmbedder = context.app.embedder(name, model)
-    texts = [text for pair in pairs for text in pair]
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
     try:
@@ -48,8 +43,8 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
             max_elapsed=config.retry_max_elapsed_seconds,
             attempts=attempts,
         )
-        vectors = found.vectors
-        scores = tuple(round(cosine(vectors[i], vectors[i + 1]), DIGITS) for i in range(0, len(vectors), 2))
+        vectors = dict(zip(texts, found.vectors, strict=True))
+        scores = tuple(cosine(vectors[one], vectors[other]) for one, other in pairs)
     except KareninaError as error:
         if attempts.count or not attempts.kept_out:  # else nobody was asked
             context.calls.append(_record(embedder, found, attempts, started, error))

@@ -225,7 +225,10 @@ class World:
         """Of every attempt that failed: the kind, and what came back."""
         with JournalReader.open(self.folder) as reader:
             return [
-                (row["error"], json.loads(reader.bodies.unpacked(row.body))["error"]["raw"] if row.body else None)
+                (
+                    row["error"],
+                    json.loads(reader.bodies.unpacked(row.body))["error"]["raw"] or None if row.body else None,
+                )
                 for row in reader.rows(FAILURES)
             ]
 

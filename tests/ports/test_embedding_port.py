@@ -36,6 +36,19 @@ def test_length_does_not_matter(vector: list[float], factor: float) -> None:
     assert cosine(vector, [factor * x for x in vector]) == pytest.approx(1.0)
 
 
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=6), st.lists(st.floats(-1, 1), min_size=6, max_size=6))
+def test_it_has_6_digits(vector: list[float], other: list[float]) -> None:
+    assume(math.hypot(*vector) > 1e-3 and math.hypot(*other[: len(vector)]) > 1e-3)
+    found = cosine(vector, other[: len(vector)])
+    assert found == round(found, 6)
+
+
+def test_the_last_bits_of_vectors_of_single_precision_do_not_matter_at_a_threshold() -> None:
+    close = 0.85, math.sqrt(1 - 0.85**2)
+    for bits in (-6e-8, -1e-12, 0.0, 1e-12, 6e-8):
+        assert cosine([1.0, 0.0], [close[0] + bits, close[1] - bits]) == 0.85
+
+
 def test_the_textbook_cases() -> None:
     assert cosine([1, 0], [0, 2]) == 0
     assert cosine([1, 0], [1, 1]) == pytest.approx(math.sqrt(0.5))

@@ -9,9 +9,9 @@ from attrs import field, frozen
 from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import TemplateError
 from karenina_core.pipeline.trace import said_by_model
-from karenina_core.templates.handle import FieldVerdict, FilledTemplate
+from karenina_core.templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
 
-from .candidates import Candidate, candidates
+from .candidates import Candidate, Pair, candidates
 
 __all__ = ["Accepted", "Wrong", "granular_of"]
 
@@ -28,6 +28,7 @@ class Accepted:
 class Wrong:
     """A filled template whose fields were found to be wrong, and all that it was verified with."""
 
+    handle: TemplateHandle | None
     filled: FilledTemplate
     candidates: tuple[Candidate, ...]
     trace: str = field(repr=False)
@@ -44,6 +45,7 @@ class Wrong:
         results = context.get_result_field("field_results", None) or {}
         fields = handle.fields() if handle is not None else ()
         return cls(
+            handle=handle,
             filled=filled,
             candidates=candidates(handle, filled, results) if handle is not None else (),
             trace=trace,
@@ -55,6 +57,23 @@ class Wrong:
         """Verify a copy in which these fields count as right. Raises TemplateError as `verify` does."""
         filled = self.filled.accepting(names)
         return Accepted(filled, await filled.verify(self.trace, said=self.said, similarities=self.semantic))
+
+    async def settled(self, candidate: Candidate, same: Collection[Pair]) -> bool:
+        """Whether the field is right where these pairs mean the same.
+
+        In a list the expected texts take the places of those that mean the same, and the template compares it as ever:
+        so it decides itself about the order, repetitions, and texts that are missing or too many.
+        """
+        if not same or self.handle is None or not candidate.is_list:
+            return bool(same)
+        values = dict(self.filled.values())
+        listed = list(values[candidate.name])
+        for pair in same:
+            if pair.place is not None:
+                listed[pair.place] = pair.expected
+        filled = await self.handle.build({**values, candidate.name: listed})
+        verdict = await filled.verify(self.trace, said=self.said, similarities=self.semantic)
+        return verdict.field_results.get(candidate.name, verdict.result) is True
 
 
 async def granular_of(context: VerificationContext, accepted: Accepted) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -11,8 +12,11 @@ from attrs import frozen
 from karenina_core.errors import TemplateError
 from karenina_core.templates.handle import FilledTemplate, TemplateField, TemplateHandle
 
-__all__ = ["Candidate", "candidates", "is_prose"]
+__all__ = ["Candidate", "Pair", "candidates", "is_prose"]
 
+LISTS = frozenset({"list[str]", "set[str]"})
+MOST = 30
+"""Texts of a list that are compared with others: 900 pairs take a tenth of a second."""
 WORD = re.compile(r"[^\W\d_]+")
 MONTHS = "january february march april may june july august september october november december"
 NO_PROSE = frozenset(
@@ -24,13 +28,43 @@ NO_PROSE = frozenset(
 
 
 @frozen
-class Candidate:
-    """One wrong field with the two texts that may mean the same."""
+class Pair:
+    """An expected and an extracted text that may mean the same."""
 
-    name: str
+    field: str
     description: str
     expected: str
     extracted: str
+    wanted: int | None = None
+    """The place of the expected text in its list, from 0; None where the field is no list."""
+    place: int | None = None
+    """The same of the extracted text."""
+
+    @property
+    def key(self) -> str:
+        """What the judge's reply calls it: the field, with the number of the extracted text in a list."""
+        return self.field if self.place is None else f"{self.field}.{self.place + 1}"
+
+
+@frozen
+class Candidate:
+    """One wrong field with the texts that may mean the same: the two of a text; of two lists each text of the one with
+    each of the other, except those that stand in both."""
+
+    name: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def is_list(self) -> bool:
+        return self.pairs[0].place is not None
+
+    def matched(self, scores: Mapping[Pair, float]) -> tuple[Pair, ...]:
+        """The most similar pairs, every text in one pair at most; of equally similar ones the first."""
+        found: list[Pair] = []
+        for pair in sorted(self.pairs, key=lambda pair: -scores[pair]):
+            if not any(pair.wanted == other.wanted or pair.place == other.place for other in found):
+                found.append(pair)
+        return tuple(found)
 
 
 def candidates(
@@ -38,25 +72,56 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """The wrong text fields of a filled template; `results` are those of the comparison, by field.
 
-    A field counts that is declared as text, whose expected and extracted values are texts with words in them, and that
-    the comparison says is wrong; where it says nothing (a template that decides by code of its own), one whose text is
-    another than the expected one. Numbers, truth values and dates never count, also where they are written as text:
-    vectors of `1987` and `1988` are close. Nor do semantic fields, whose own threshold has spoken, and fields that are
-    decided without an expected value.
+    A field counts that is declared as text or as a list of texts, whose expected and extracted values are texts with
+    words in them, and that the comparison says is wrong; where it says nothing (a template that decides by code of its
+    own), one whose value is another than the expected one. Numbers, truth values and dates never count, also where they
+    are written as text: vectors of `1987` and `1988` are close. Nor do semantic fields, whose own threshold has spoken,
+    fields that are decided without an expected value, and lists that differ in more than 30 texts.
     """
     expected, extracted = handle.ground_truth(), filled.values()
     pairs = ((field, expected.get(field.name), extracted.get(field.name)) for field in handle.fields())
-    return tuple(
-        Candidate(field.name, field.description, wanted, found)
-        for field, wanted, found in pairs
-        if isinstance(wanted, str)
-        and isinstance(found, str)
-        and _is_text(field)
-        and _is_wrong(results, field.name, wanted, found)
-        and is_prose(wanted)
-        and is_prose(found)
-        and _acceptable(filled, field.name)
+    found = (
+        Candidate(field.name, tuple(_pairs(field, wanted, there)))
+        for field, wanted, there in pairs
+        if _is_wrong(results, field.name, wanted, there) and _acceptable(filled, field.name)
     )
+    return tuple(candidate for candidate in found if candidate.pairs)
+
+
+def _pairs(field: TemplateField, wanted: Any, there: Any) -> Iterator[Pair]:
+    declared = {part.strip() for part in field.type.split("|")} - {"None"}
+    if field.semantic:
+        return
+    if declared == {"str"} and _are_prose(wanted, there):
+        yield Pair(field.name, field.description, wanted, there)
+    elif len(declared) == 1 and declared < LISTS and isinstance(wanted, list) and isinstance(there, list):
+        known = Counter(map(_stripped, wanted)) & Counter(map(_stripped, there))
+        left, others = _left(wanted, known), _left(there, known)
+        if len(left) <= MOST and len(others) <= MOST:
+            for number, text in left:
+                for place, other in others:
+                    if _are_prose(text, other):
+                        yield Pair(field.name, field.description, text, other, number, place)
+
+
+def _stripped(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else repr(value)
+
+
+def _left(values: Sequence[Any], known: Counter[str]) -> list[tuple[int, Any]]:
+    """The values that are not in both lists, with their places; of equal ones the first are those that are."""
+    there = Counter(known)
+    left = []
+    for place, value in enumerate(values):
+        if there[_stripped(value)]:
+            there[_stripped(value)] -= 1
+        else:
+            left.append((place, value))
+    return left
+
+
+def _are_prose(*values: Any) -> bool:
+    return all(isinstance(value, str) and is_prose(value) for value in values)
 
 
 def is_prose(text: str) -> bool:
@@ -68,13 +133,10 @@ def _words(text: str) -> Iterator[str]:
     return (found[0] for found in WORD.finditer(text))
 
 
-def _is_text(field: TemplateField) -> bool:
-    """Declared as `str`, perhaps optional; a choice of literals is no text."""
-    return not field.semantic and {part.strip() for part in field.type.split("|")} - {"None"} == {"str"}
-
-
-def _is_wrong(results: Mapping[str, bool | None], name: str, expected: str, extracted: str) -> bool:
-    return results[name] is False if name in results else extracted.strip() != expected.strip()
+def _is_wrong(results: Mapping[str, bool | None], name: str, expected: Any, extracted: Any) -> bool:
+    if name in results:
+        return results[name] is False
+    return _stripped(extracted) != _stripped(expected)
 
 
 def _acceptable(filled: Any, name: str) -> bool:

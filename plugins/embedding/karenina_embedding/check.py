@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from attrs import astuple, evolve, frozen
@@ -23,7 +23,8 @@ from karenina_core.pipeline.stage import in_mode
 from karenina_core.prompts import PromptTask
 
 from .acceptance import Accepted, Wrong, granular_of
-from .equivalence import Opinion, opinions
+from .candidates import Pair
+from .equivalence import opinions
 
 __all__ = ["EmbeddingCheck", "karenina_register_stages"]
 
@@ -38,9 +39,9 @@ class Finding:
     """What the check leaves behind, in the order of the four artifacts."""
 
     performed: bool = False
-    """Whether texts were compared."""
+    """Whether there were texts to compare, also where the embedder failed."""
     similarity_score: float | None = None
-    """The lowest similarity among them."""
+    """The lowest similarity among them; None where the embedder failed."""
     model_used: str | None = None
     override_applied: bool = False
 
@@ -48,10 +49,12 @@ class Finding:
 class EmbeddingCheck(Stage):
     """Compares the wrong texts with the expected ones by an embedder; the judge decides about those that are close.
 
-    It overrides the comparison of fields where the template passes with the texts that the judge calls equivalent. It
-    never overrides a pattern that failed, nor a guard. Where no override is possible nothing is called, and a failure
-    of embedder or judge is a warning. `embedding_check_performed` says whether texts were compared, and
-    `embedding_similarity_score` is the lowest similarity among them.
+    Of two lists of texts each extracted text is compared with the most similar expected one that is not in both lists;
+    with those that the judge calls equivalent in its place, the template itself compares the list. The check overrides
+    the comparison of fields where the template passes then. It never overrides a pattern that failed, nor a guard.
+    Where no override is possible the judge is not asked, and a failure of embedder or judge is a warning.
+    `embedding_check_performed` says whether there were texts to compare, and `embedding_similarity_score` is the lowest
+    similarity among them.
     """
 
     category = Category.ENHANCEMENT
@@ -114,17 +117,18 @@ class EmbeddingCheck(Stage):
 async def _examined(context: VerificationContext) -> Finding:
     """Compare, ask, and override where that is due. What fails on the way is a warning."""
     wrong = Wrong.of(context)
-    try:
-        if why := await _hopeless(wrong):
-            context.note(f"nothing was compared: {why}")
-            return Finding()
-        pairs = [(candidate.expected, candidate.extracted) for candidate in wrong.candidates]
-        measured = await similarities(context, pairs)
-    except FAILURES as error:
-        context.warn(f"the embedding check was not performed: {one_line(error)}")
+    pairs = [pair for candidate in wrong.candidates for pair in candidate.pairs]
+    if not pairs:
+        context.note("nothing was compared: no wrong field holds a text in both its expected and its extracted value")
         return Finding()
-    finding = Finding(performed=True, similarity_score=min(measured.scores), model_used=measured.model)
-    scores = {candidate.name: score for candidate, score in zip(wrong.candidates, measured.scores, strict=True)}
+    try:
+        measured = await similarities(context, [(pair.expected, pair.extracted) for pair in pairs])
+    except FAILURES as error:
+        context.warn(f"the embedding check failed: {one_line(error)}")
+        return Finding(performed=True)
+    scores = dict(zip(pairs, measured.scores, strict=True))
+    lowest = min(scores[pair] for candidate in wrong.candidates for pair in candidate.matched(scores))
+    finding = Finding(performed=True, similarity_score=lowest, model_used=measured.model)
     try:
         override = await _override(context, wrong, scores)
     except FAILURES as error:
@@ -136,42 +140,37 @@ async def _examined(context: VerificationContext) -> Finding:
     return evolve(finding, override_applied=True)
 
 
-async def _hopeless(wrong: Wrong) -> str:
-    """Why no opinion about the texts could change anything; empty where one could."""
-    if not wrong.candidates:
-        return "no wrong field holds a text in both its expected and its extracted value"
-    names = [candidate.name for candidate in wrong.candidates]
-    if (await wrong.accepting(names)).verdict.result:
-        return ""
-    return f"the answer would not pass with other words accepted either ({', '.join(names)})"
-
-
 @frozen(eq=False)
 class _Override:
     accepted: Accepted
     reason: str
 
 
-async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[str, float]) -> _Override | None:
+async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[Pair, float]) -> _Override | None:
     """The template with the equivalent fields accepted, where it passes then."""
     threshold = context.config.embedding_check_threshold
-    close = [candidate for candidate in wrong.candidates if scores[candidate.name] >= threshold]
-    if not close or not (await wrong.accepting([candidate.name for candidate in close])).verdict.result:
+    close = [pair for c in wrong.candidates for pair in c.matched(scores) if scores[pair] >= threshold]
+    names = await _settled(wrong, close)
+    if not names:
+        context.note("the judge was not asked: no wrong field would be right by texts that are similar enough")
         return None
-    said = await opinions(context, close)
-    equivalent = {name: opinion for name, opinion in said.items() if opinion.equivalent}
-    if not equivalent:
+    if not (await wrong.accepting(names)).verdict.result:
+        context.note(f"the judge was not asked: the answer would not pass with {', '.join(names)} accepted either")
         return None
-    accepted = await wrong.accepting(list(equivalent))
-    return _Override(accepted, _reason(equivalent, scores)) if accepted.verdict.result else None
+    said = await opinions(context, [pair for pair in close if pair.field in names])
+    same = [pair for pair in close if pair.key in said and said[pair.key].equivalent]
+    if not (names := await _settled(wrong, same)):
+        return None
+    accepted = await wrong.accepting(names)
+    reasons = {pair.key: f"similarity {scores[pair]:.2f}; {said[pair.key].reasoning[:REASON_LIMIT]}" for pair in same}
+    told = "; ".join(f"{key} ({reason})" for key, reason in reasons.items())
+    return _Override(accepted, f"the same in other words: {told}") if accepted.verdict.result else None
 
 
-def _reason(equivalent: Mapping[str, Opinion], scores: Mapping[str, float]) -> str:
-    parts = (
-        f"{name} (similarity {scores[name]:.2f}; {opinion.reasoning[:REASON_LIMIT]})"
-        for name, opinion in equivalent.items()
-    )
-    return f"the same in other words: {'; '.join(parts)}"
+async def _settled(wrong: Wrong, same: Collection[Pair]) -> list[str]:
+    """The fields that are right where these pairs mean the same."""
+    own = [(candidate, [pair for pair in same if pair.field == candidate.name]) for candidate in wrong.candidates]
+    return [candidate.name for candidate, pairs in own if await wrong.settled(candidate, pairs)]
 
 
 async def _apply(context: VerificationContext, override: _Override) -> None:

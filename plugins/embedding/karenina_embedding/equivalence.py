@@ -14,7 +14,7 @@ from karenina_core.pipeline.asking import ask_judge, closed_object
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
-from .candidates import Candidate
+from .candidates import Pair
 
 __all__ = ["Opinion", "opinions", "schema_of"]
 
@@ -38,42 +38,42 @@ Where you are in doubt, they are not equivalent. First write the reasoning, then
 
 @frozen
 class Opinion:
-    """What the judge says about one field."""
+    """What the judge says about two texts."""
 
     equivalent: bool
     reasoning: str
 
 
-async def opinions(context: VerificationContext, candidates: Sequence[Candidate]) -> Mapping[str, Opinion]:
-    """The judge's opinion about every candidate, in one call at temperature 0.
+async def opinions(context: VerificationContext, pairs: Sequence[Pair]) -> Mapping[str, Opinion]:
+    """The judge's opinion about every pair by its key, in one call at temperature 0.
 
     Raises ParseError where its replies cannot be used, PortError where it cannot be reached.
     """
-    schema = schema_of(candidates)
+    schema = schema_of(pairs)
 
     async def read(data: Mapping[str, Any]) -> Mapping[str, Opinion]:
-        return {candidate.name: _opinion(data, candidate.name) for candidate in candidates}
+        return {pair.key: _opinion(data, pair.key) for pair in pairs}
 
-    texts = SYSTEM, _presented(context.question_text, candidates)
+    texts = SYSTEM, _presented(context.question_text, pairs)
     result = await ask_judge(context, PromptTask.EMBEDDING_EQUIVALENCE, texts, schema, validate=read, temperature=0.0)
     found: Mapping[str, Opinion] = result.parsed
     return found
 
 
-def schema_of(candidates: Sequence[Candidate]) -> dict[str, Any]:
+def schema_of(pairs: Sequence[Pair]) -> dict[str, Any]:
     """`{field: {"reasoning": text, "equivalent": true or false}}` as a JSON Schema."""
     reasoning = {"type": "string", "description": "What both texts mean as answers to the question"}
     equivalent = {"type": "boolean", "description": "True where they are the same answer"}
     one = closed_object({"reasoning": reasoning, "equivalent": equivalent})
-    return closed_object({candidate.name: one for candidate in candidates})
+    return closed_object({pair.key: one for pair in pairs})
 
 
-def _presented(question: str, candidates: Sequence[Candidate]) -> str:
+def _presented(question: str, pairs: Sequence[Pair]) -> str:
     fields = "\n\n".join(
-        f"Field {candidate.name!r}: {candidate.description}\n"
-        f"Expected: {json.dumps(candidate.expected, ensure_ascii=False)}\n"
-        f"Extracted:\n{untrusted(candidate.extracted, 'extracted')}"
-        for candidate in candidates
+        f"Field {pair.key!r}: {pair.description}\n"
+        f"Expected: {json.dumps(pair.expected, ensure_ascii=False)}\n"
+        f"Extracted:\n{untrusted(pair.extracted, 'extracted')}"
+        for pair in pairs
     )
     return f"Question:\n{question}\n\n{fields}\n\nReply with the JSON object only."
 

@@ -124,13 +124,15 @@ def test_semantic_fields_have_spoken_by_their_own_threshold(item: Make, check: M
     assert about.get_result_field("field_results") == {"a": True, "b": True}
 
 
-def test_nothing_is_called_where_no_override_is_possible(item: Make, check: Make, written: Make) -> None:
-    embedder, judge = written(), ScriptedLLM()
+def test_where_no_override_is_possible_the_score_is_kept_and_the_judge_not_asked(
+    item: Make, check: Make, written: Make
+) -> None:
+    embedder, judge = written(0.9), ScriptedLLM()
     about = item({"d": "fever", "n": 4}, {"d": "pyrexia", "n": 5}, embedder=embedder, judge=judge)
     check(about)
-    assert four(about) == (False, None, None, False)
-    assert (embedder.calls, judge.calls) == ([], [])
-    assert "would not pass with other words accepted either (d)" in about.take_note()
+    assert four(about) == (True, pytest.approx(0.9), "really-used", False)
+    assert (embedder.calls, judge.calls) == ([("fever", "pyrexia")], [])
+    assert "the answer would not pass with d accepted either" in about.take_note()
 
 
 def test_the_model_that_was_really_used_is_recorded_with_its_usage(item: Make, check: Make) -> None:
@@ -237,9 +239,9 @@ def test_a_pattern_that_failed_is_never_overridden(item: Make, check: Make) -> N
 def test_an_embedder_that_fails_is_a_warning(item: Make, check: Make, written: Make, failure: Exception) -> None:
     about = item(*STROKE, embedder=written(failure))
     check(about)
-    assert four(about) == (False, None, None, False)
+    assert four(about) == (True, None, None, False), "it was tried"
     assert about.error is None
-    assert "the embedding check was not performed" in about.warnings[0]
+    assert "the embedding check failed" in about.warnings[0]
     assert about.calls[0].error_kind == getattr(failure, "kind", "plugin")
 
 
@@ -258,7 +260,7 @@ def test_a_template_that_cannot_be_verified_again_is_a_warning(item: Make, check
     filled = about.get_artifact(ArtifactKeys.PARSED_ANSWER)
     about._artifacts["parsed_answer"] = evolve(filled, handle=evolve(handle, failure="it raises"))
     check(about)
-    assert four(about) == (False, None, None, False)
+    assert four(about) == (True, 1.0, "really-used", False)
     assert (about.error, "it raises" in about.warnings[0]) == (None, True)
 
 

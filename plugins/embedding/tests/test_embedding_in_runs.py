@@ -134,6 +134,73 @@ def test_another_thing_is_not_even_asked_about(outcome: Callable[..., Any]) -> N
     assert result.template.embedding_similarity_score == pytest.approx(0.484, abs=0.002)
 
 
+# Lists of texts
+
+
+def listed(expected: list[str], primitive: str, **facts: Any) -> str:
+    field = {"name": "drugs", "type": "list_str", "description": "the drugs", "ground_truth": expected}
+    return json.dumps({"class_name": "Answer", "fields": [{**field, "verify_with": {"type": primitive, **facts}}]})
+
+
+@pytest.mark.parametrize(
+    ("primitive", "extracted", "same", "passes"),
+    [
+        ("SetContainment", ["acetylsalicylic acid", "heparin"], ["drugs.1"], True),
+        ("SetContainment", ["heparin", "acetylsalicylic acid"], ["drugs.2"], True),
+        ("SetContainment", ["heparin", "acetylsalicylic acid"], [], False),
+        ("OrderedMatch", ["acetylsalicylic acid", "heparin"], ["drugs.1"], True),
+        ("OrderedMatch", ["heparin", "acetylsalicylic acid"], ["drugs.2"], False),
+        ("SetContainment", ["acetylsalicylic acid"], ["drugs.1"], False),
+        ("SetContainment", ["acetylsalicylic acid", "heparin", "ibuprofen"], ["drugs.1", "drugs.3"], False),
+        ("SetContainment", ["acetylsalicylic acid", "unfractionated heparin"], ["drugs.1", "drugs.2"], True),
+        ("SetContainment", ["unfractionated heparin", "acetylsalicylic acid"], ["drugs.1", "drugs.2"], True),
+        ("SetContainment", ["acetylsalicylic acid", "unfractionated heparin"], ["drugs.2"], False),
+        ("SetContainment", ["acetylsalicylic acid", "aspirin"], ["drugs.1"], False),
+    ],
+)
+def test_lists_are_compared_text_by_text_and_the_template_decides_about_order_and_number(
+    outcome: Callable[..., Any], primitive: str, extracted: list[str], same: list[str], passes: bool
+) -> None:
+    judge = Judge({"drugs": extracted}, *same)
+    result = outcome(judge, listed(["aspirin", "heparin"], primitive), embedding_check_threshold=0.3)
+    assert str(result.outcome) == ("passed" if passes else "failed"), result.metadata.error
+    part = result.template
+    assert part.embedding_override_applied is passes
+    assert part.embedding_check_performed
+    assert part.parsed_llm_response == {"drugs": extracted}, "what was extracted is still told"
+    assert part.field_results == {"drugs": passes}
+    if passes:
+        assert all(key in result.ledger[-1].reason for key in same)
+        assert len(judge.asked) == 1
+
+
+def test_texts_of_lists_that_are_in_both_are_neither_embedded_nor_shown(outcome: Callable[..., Any]) -> None:
+    judge = Judge({"drugs": ["heparin", "1987", "acetylsalicylic acid"]}, "drugs.3")
+    template = listed(["aspirin", "1987", "heparin"], "SetContainment")
+    result = outcome(judge, template, embedding_check_threshold=0.3)
+    assert str(result.outcome) == "passed"
+    (asked,) = judge.asked
+    assert "drugs.3" in asked
+    assert "drugs.1" not in asked
+    assert "heparin" not in asked
+
+
+def test_of_a_list_the_threshold_holds_for_every_text(outcome: Callable[..., Any]) -> None:
+    judge = Judge({"drugs": ["acetylsalicylic acid", "unfractionated heparin"]}, "drugs.1", "drugs.2")
+    result = outcome(judge, listed(["aspirin", "heparin"], "SetContainment"), embedding_check_threshold=0.5)
+    assert (str(result.outcome), judge.asked) == ("failed", [])
+    assert result.template.embedding_similarity_score == pytest.approx(0.394, abs=0.002)
+
+
+def test_lists_of_other_things_and_very_long_ones_are_not_compared(outcome: Callable[..., Any]) -> None:
+    many = [f"drug {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(31)]
+    for expected, extracted in ((["aspirin"], []), (["1987"], ["1988"]), (many, ["another"]), (["aspirin"], many)):
+        judge = Judge({"drugs": extracted}, *(f"drugs.{n}" for n in range(1, 40)))
+        result = outcome(judge, listed(expected, "SetContainment"), embedding_check_threshold=0.0)
+        assert (str(result.outcome), judge.asked) == ("failed", [])
+        assert result.template.embedding_check_performed is False
+
+
 def test_the_feature_can_be_switched_on_for_a_benchmark_by_the_environment(
     outcome: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
