@@ -10,7 +10,7 @@ from ..ports.structured import Validate
 from ..ports.values import ParsePortResult
 from ..prompts.untrusted import untrusted
 from .context import VerificationContext
-from .trace import EvaluationInput
+from .trace import EvaluationInput, evaluation_input
 
 __all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
 
@@ -38,7 +38,14 @@ async def ask_judge(
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
     messages = context.parsing.prompt(task, system, user, shape)
-    return await context.parsing.parse(task, messages, schema, validate=validate, temperature=temperature)
+    answered = _answer(context), str(context.task.answering)
+    judge = context.parsing
+    return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
+
+
+def _answer(context: VerificationContext) -> str:
+    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
+    return evaluation_input(rows, raw, full_trace=False).text
 
 
 def presented(question: str, given: EvaluationInput) -> str:

@@ -241,11 +241,13 @@ class ModelClient:
         validate: Validate | None = None,
         temperature: float | None = None,
         max_repairs: int | None = None,
+        answered: tuple[str, str] = ("", ""),
     ) -> ParsePortResult:
         """Ask the model for data of a JSON Schema, repaired where it does not fit. Raises ParseError and PortError.
 
         `temperature` takes the place of the configured one, except for a model that is sent none at all; `max_repairs`
-        that of the model's `max_retries`.
+        that of the model's `max_retries`. `answered` is the answer that is judged and the model that gave it, for
+        parser ports that do not go by the prompt.
         """
         if self.model.parser is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
@@ -258,7 +260,7 @@ class ModelClient:
                 schema,
                 validate=validate,
                 max_repairs=self.config.max_retries if max_repairs is None else max_repairs,
-                call=self._call(task, temperature),
+                call=self._call(task, temperature, *answered),
             )
         except BaseException as error:  # also the template's own: the replies were paid for
             repairs = error.repairs if isinstance(error, PortError) else 0
@@ -269,10 +271,10 @@ class ModelClient:
         self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=untold, **about)
         return result
 
-    def _call(self, task: str, temperature: float | None) -> CallContext:
+    def _call(self, task: str, temperature: float | None, *answered: str) -> CallContext:
         if self.config.temperature is None:
             temperature = None  # the model refuses one
-        return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature)
+        return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature, *answered)
 
     async def _tried(self, attempt: Callable[[], Any], attempts: Attempts) -> Any:
         async def classified() -> Any:

@@ -73,6 +73,11 @@ class CallContext:
     replicate: int = 1
     temperature: float | None = None
     """What the task asks for in place of the model's own temperature; for parser ports, which take no such argument."""
+    answer: str = ""
+    """What the answering model finally says, where a judge is asked about an answer; its last message, whatever more of
+    its trace the prompt shows."""
+    answering_model: str = ""
+    """The identity of that model, as results have it."""
 
 
 def _places(value: Iterable[int]) -> tuple[int, ...]:
