@@ -57,11 +57,14 @@ def caveats_of(result: VerificationResult) -> list[str]:
 def _fields(template: TemplatePart) -> Iterator[str]:
     expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
 
-    def pair(name: str) -> str:
-        return f"{name} (expected {_said(expected.get(name))}, extracted {_said(extracted.get(name))})"
+    def pair(name: str, nothing: str = "extracted null") -> str:
+        found = nothing if extracted.get(name) is None else f"extracted {_said(extracted[name])}"
+        return f"{name} (expected {_said(expected.get(name))}, {found})"
 
     compared = template.field_results or {}
-    if wrong := [pair(name) for name, right in compared.items() if right is False]:
+    # What the judge was to extract and did not is None; what is False without a value is decided on the trace.
+    traced = "the check on the trace says otherwise"
+    if wrong := [pair(name, traced) for name, right in compared.items() if right is False]:
         yield f"wrong: {', '.join(wrong)}"
     if absent := [
         f"{name} (expected {_said(expected.get(name))})" for name, right in compared.items() if right is None

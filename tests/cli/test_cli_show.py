@@ -102,6 +102,21 @@ def test_a_line_for_each(run: Run, write_run: Callable[..., Path]) -> None:
         assert re.search(r"q-two +openai_endpoint:small +litellm:judge +2 ", result.stdout)
 
 
+def test_a_check_on_the_trace_that_fails_is_not_called_an_extraction(run: Run, write_run: Callable[..., Path]) -> None:
+    result = result_of("q-one")
+    assert result.template is not None
+    expected = {"cites": True, "capital": "Paris"}
+    template = evolve(
+        result.template,
+        parsed_gt_response=expected,
+        parsed_llm_response={"capital": "Rome"},
+        field_results={"cites": False, "capital": False},
+        regex_validation_results=None,
+    )
+    shown = run("show", write_run(evolve(result, template=template))).stdout
+    assert "wrong: cites (expected true, the check on the trace says otherwise), capital (expected Paris, " in shown
+
+
 @pytest.mark.parametrize("given", ["q-one", "q-o"])
 def test_everything_about_one(given: str, run: Run, write_run: Callable[..., Path]) -> None:
     shown = run("show", write_run(result_of("q-one"), result_of("q-two")), given).stdout
