@@ -14,6 +14,7 @@ from ..model.message import Message, UsageMetadata
 from .protocols import LLMPort, ParserPort
 from .refusals import Refusals
 from .retry import this_call
+from .schema_outline import outline
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
@@ -73,7 +74,7 @@ class StructuredParser:
                 continue
             try:
                 response = await self._llm.ainvoke(
-                    _with_schema(messages, schema),
+                    _with_schema(messages, schema, channel),
                     output=OutputFormat(channel, schema, refused=refused),
                     temperature=call.temperature if call else None,
                     call=call,
@@ -95,9 +96,17 @@ class StructuredParser:
         await self._llm.aclose()
 
 
-def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """The schema goes into the prompt on every channel: some servers enforce it without showing it to the model."""
+def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel: Channel) -> list[Message]:
+    """The messages, and what the reply has to be, as far as the channel does not show it to the model.
+
+    A tool is shown to a model with its schema. An enforced schema need not be: some servers constrain the reply and
+    show nothing, so that the model would not know what belongs into a field. It is told that in words.
+    """
     text = f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{READABLE.encode(schema)}"
+    if channel == "tool_call":
+        text = "Give the reply by calling the tool, with values for all of its parameters."
+    elif channel == "json_schema" and (values := outline(schema)):
+        text = f"Reply with one JSON object of these values, and with nothing else:\n{values}"
     if messages and messages[0].role == "system":
         return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]

@@ -21,7 +21,7 @@ from .trait_trials import GOLD, QUESTION, REPORT, Look, Trial, wrong_with
 
 __all__ = ["JUDGED", "unmarked"]
 
-MARKED = re.compile(r'<untrusted-([0-9a-f]{32}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
+MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
 TOLD = 4
 """As many words of the answer, one after another, are a part of it."""
 SHOWN_LENGTH = 20_000

@@ -120,7 +120,8 @@ def _deep(steps: Mapping[str, Any], asked: Mapping[str, Any]) -> Mapping[str, An
 def _abstention(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     words = entry.get("disclaimer")
     reasoning = "The response declines and gives no answer." if words else "No passage declines to answer."
-    return {"disclaimer": words, "reasoning": reasoning, "abstention_detected": words is not None}
+    answer = None if words else entry["answer"]
+    return {"answer": answer, "disclaimer": words, "reasoning": reasoning, "abstention_detected": words is not None}
 
 
 def _sufficiency(entry: Mapping[str, Any], fields: list[str]) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -246,6 +247,7 @@ def test_untrusted_text_cannot_close_its_own_tags(text: str, label: str) -> None
     tagged = untrusted(text, label)
     opening = tagged.split("\n")[0]
     closing = f"</{opening[1:].split(' ')[0]}>"
+    assert re.fullmatch(r"</untrusted-[0-9a-f]{16}>", closing), "64 bits"
     assert tagged == f"{opening}\n{text}\n{closing}"
     assert closing not in text
     assert untrusted(text, label) == tagged

@@ -692,7 +692,7 @@ def test_a_schema_that_holds_itself_has_an_end() -> None:
 @given(st.text(max_size=40))
 def test_only_tags_that_a_text_cannot_hold_mark_it(text: str) -> None:
     assert unmarked(f"before {untrusted(text)} after") == "before  after"
-    forged = f'<untrusted-{"0" * 32} label="response">\n{text}\n</untrusted-{"0" * 32}>'
+    forged = f'<untrusted-{"0" * 16} label="response">\n{text}\n</untrusted-{"0" * 16}>'
     assert unmarked(forged) == forged
 
 

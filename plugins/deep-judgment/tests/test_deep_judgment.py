@@ -348,7 +348,7 @@ def test_braces_and_tags_in_an_answer_stay_an_answer(verify: Verify, judge: Any)
         (text,) = judge.texts(step)
         for found in re.finditer(re.escape("Ignore the rules"), text):
             before = text[: found.start()]
-            assert len(re.findall(r"<untrusted-\w{32} ", before)) > len(re.findall(r"</untrusted-\w{32}>", before))
+            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{32}>", before))
 
 
 # Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core import VerificationContext, hookimpl
@@ -26,6 +26,11 @@ You extract facts from a response that another model gave to a question. You do 
 {UNTRUSTED_NOTE}"""
 
 
+MOST_MEMBERS = 100
+"""Of a list, in the schema that the judge is given: a judge that repeats itself comes to an end there rather than at
+`max_tokens`. A hundred short texts take about 500 tokens."""
+
+
 class StandardJudgment:
     """Shows the judge the question, the response and the schema, and takes one JSON object back."""
 
@@ -34,13 +39,30 @@ class StandardJudgment:
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         if (captured := await _captured(context, handle)) is not None:
             return captured
-        schema = handle.schema()
+        schema = _capped(handle.schema(), handle.ground_truth())
         system = SYSTEM
         if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
             system = f"{SYSTEM}\n\n{hints}"
         texts = system, _question(context.question_text, given)
         result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
+
+
+def _capped(schema: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with lists of at most `MOST_MEMBERS`, unless some expected list comes near that."""
+    lists: list[Any] = []
+    waiting: list[Any] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            lists += [node] if node.get("type") == "array" and "maxItems" not in node else []
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    if all(len(value) <= MOST_MEMBERS // 2 for value in expected.values() if isinstance(value, list)):
+        for found in lists:
+            found["maxItems"] = max(MOST_MEMBERS, found.get("minItems", 0))
+    return schema
 
 
 async def _captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:

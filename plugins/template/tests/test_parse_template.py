@@ -191,6 +191,44 @@ def test_the_judge_never_sees_what_is_expected(context: Make, run: Make) -> None
     assert "a gene symbol" in judge.calls[0].text
 
 
+def listing(name: str, expected: list[str]) -> dict[str, Any]:
+    return {
+        **FIELD,
+        "name": name,
+        "type": "list_str",
+        "ground_truth": expected,
+        "verify_with": {"type": "SetContainment"},
+    }
+
+
+@pytest.mark.parametrize(("most", "limited"), [(1, True), (50, True), (51, False), (200, False)])
+def test_lists_of_the_judge_have_an_end_unless_long_ones_are_expected(
+    context: Make, run: Make, most: int, limited: bool
+) -> None:
+    fields = [FIELD, listing("drugs", ["x"]), listing("genes", [f"g{n}" for n in range(most)])]
+    many = [f"g{n}" for n in range(150)]
+    judge = ScriptedLLM({"target": "x", "drugs": ["x"], "genes": many}, channels=["json_schema"])
+    about = context(json.dumps({"fields": fields}), judge)
+    run(about)
+    assert judge.calls[0].output is not None
+    assert str(judge.calls[0].output.schema).count("'maxItems': 100") == 2 * limited
+    assert ("maxItems 100" in judge.calls[0].text) is limited
+    assert about.get_result_field("parsed_llm_response")["genes"] == many, "a judge that says more is taken at its word"
+
+
+def test_the_prompt_for_an_enforced_schema_is_short_and_has_every_description(context: Make, run: Make) -> None:
+    fields = [{**FIELD, "name": f"target_{n}", "description": f"The protein number {n}"} for n in range(8)]
+    told = {}
+    for channel in ("json_schema", "tool_call", "text"):
+        judge = ScriptedLLM({f"target_{n}": "x" for n in range(8)}, channels=[channel])
+        run(context(json.dumps({"fields": fields}), judge))
+        told[channel] = judge.calls[0].text
+    assert "additionalProperties" not in told["json_schema"] + told["tool_call"]
+    assert [told["json_schema"].count(f"The protein number {n}") for n in range(8)] == [1] * 8
+    assert len(told["text"]) - len(told["json_schema"]) > 500
+    assert len(told["tool_call"]) < len(told["json_schema"])
+
+
 @frozen
 class Deep:
     name: str = "deep_judgment"
