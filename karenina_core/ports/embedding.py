@@ -99,7 +99,7 @@ class NamedEmbedder:
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors, to four decimals, within 0 and 1: what points away from each other is 0.
+    """The cosine of the angle between two vectors, to four decimals, from 0 (also where they point apart) to 1.
 
     The last bits of a vector depend on the processor; nothing that is decided by a threshold may.
 
