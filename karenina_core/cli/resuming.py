@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
             note(_announced(found))
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
-        results = carried_out(
-            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
-        )
+        with _refused(folder):
+            results = carried_out(
+                lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
+            )
         told_failures(results)
         warnings, extended = found.prepared.benchmark.warnings, found.destination.extends
         extends = None if extended is None else extended.folder
@@ -71,7 +73,17 @@ def checked(
         return found
 
     try:
-        return make(configured)
+        with _refused(folder):
+            return make(configured)
+    except TemplateRefused as error:
+        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    """Where something has changed, the error says what to type instead."""
+    try:
+        yield
     except Changed as error:
         anew = line_to_fork(standing(folder), folder)
         told = "\n".join(f"  {problem}" for problem in error.problems)
@@ -79,8 +91,6 @@ def checked(
             f"{folder} cannot be gone on with, for its numbers depend on what has changed:\n{told}\n"
             f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
         ) from None
-    except TemplateRefused as error:
-        raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
 
 
 def _announced(found: Resumption) -> str:

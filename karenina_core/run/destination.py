@@ -60,7 +60,7 @@ class Destination:
 
 def directory_of(path: Path, prepared: Prepared, destination: Destination, answerers: Iterable[Model]) -> RunDirectory:
     if destination.again is not None:
-        return RunDirectory.reopen(path, prepared)
+        return RunDirectory.reopen(path, prepared, answerers)
     facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in followed(destination.reuse).there]}
     if destination.forked_from is not None:
         facts["forked_from"] = dict(destination.forked_from)

@@ -15,13 +15,13 @@ from uuid import uuid4
 
 from attrs import asdict
 
-from ..errors import ConfigError, RunDirectoryError, one_line
+from ..errors import ConfigError, Problem, RunDirectoryError, one_line
 from ..model.config import ModelConfig
 from ..plugin.known_secrets import secrets_of
 from ..ports.client import Model
 from ..secrets import redactor
 from .answers import ReplayStore
-from .fingerprint import digest_of, fingerprint
+from .fingerprint import Changed, digest_of, fingerprint, other_tools
 from .owner import LOCK, RunLock, owner_of
 from .places import check_place
 from .prepare import Prepared
@@ -136,14 +136,17 @@ class RunDirectory:
         self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
 
     @classmethod
-    def reopen(cls, path: Path, prepared: Prepared) -> RunDirectory:
-        """That of a run which goes on: nobody else can write to it until `release`. Raises ConfigError, and
-        RunDirectoryError where somebody else does, or it cannot be written."""
+    def reopen(cls, path: Path, prepared: Prepared, answerers: Iterable[Model] = ()) -> RunDirectory:
+        """That of a run which goes on: nobody else can write to it until `release`. Raises ConfigError, Changed where
+        the tools of `answerers` are not those of the beginning, and RunDirectoryError where somebody else writes to it,
+        or it cannot be written."""
         directory = cls(path, redactor(secrets_of_run(prepared)))
         check_place(path)
         directory.lock.acquire()
         try:
             directory._manifest = read_manifest(path)
+            if lines := list(other_tools(directory._manifest.get("tool_servers", ()), _tool_servers(answerers))):
+                raise Changed([Problem("", line) for line in lines])
         except BaseException:
             directory.release()
             raise

@@ -5,21 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ..errors import ConfigError
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.convert import unstructure
 from ..model.question import Question
 from ..model.rubric import Rubric
+from ..pipeline.folder_copy import Limits
 from ..plugin.code import LENGTH, code_digest, code_of, package_of
 from ..plugin.markers import is_neutral
-from ..ports.tool_servers import shown_address
+from ..ports.tool_servers import address_digest, shown_address
 from .prepare import Prepared
+from .workspace_capture import snapshot
+from .workspace_sources import source_folder
 
-__all__ = ["differences", "digest_of", "fingerprint"]
+__all__ = ["Changed", "differences", "digest_of", "fingerprint", "other_tools"]
 
 NEUTRAL = frozenset(
     {
@@ -28,14 +32,15 @@ NEUTRAL = frozenset(
         *("agentic_rubric_parallel", "max_concurrent_requests", "answerer_concurrency_limits"),
         *("budget_usd", "budget_tokens", "code_policy"),
         *("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"),
-        *("workspace_max_bytes", "workspace_max_files"),
     }
 )
 """Settings that change how fast, how long or where a run works, and none of its numbers. Models stand by themselves."""
+PRICES = frozenset({"input_cost_per_token", "output_cost_per_token"})
+"""Of models whose work with tools may cost so much and no more, they decide where it ends."""
 NEUTRAL_OF_MODELS = frozenset(
     {
         *("request_timeout", "retry_policy", "api_key_env", "endpoint_api_key", "requests_per_minute"),
-        *("tokens_per_minute", "input_cost_per_token", "output_cost_per_token", "manual_traces"),
+        *("tokens_per_minute", "manual_traces", *PRICES),
         *("batch", "batch_max_calls", "batch_wait_seconds"),
     }
 )
@@ -49,6 +54,10 @@ as those that trace and record are. What surrounds an item is not among them: it
 result otherwise."""
 
 
+class Changed(ConfigError):
+    """Something that affects the numbers is not as it was when the run began."""
+
+
 def fingerprint(prepared: Prepared) -> dict[str, Any]:
     """Plain data: `{"questions": {id: {part: digest}}, "settings": {name: value}, "models": {role: {identity: {name:
     value}}}, "rubrics": {digest: {trait: digest}}, "code": {plugin: {"distribution", "version", "digest"}}, "versions":
@@ -56,12 +65,14 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
 
     Parts of a question are its `text`, `template`, `rubric`, `examples` and `workspace`; `rubrics` tells the traits of
     each rubric, by which those that were added are told from those that are not as they were. Values of settings are in
-    plain sight, without secrets, so that a difference can be named.
+    plain sight, without secrets, so that a difference can be named. Raises WorkspaceError and OSError where a workspace
+    cannot be read.
     """
-    config = prepared.config
+    config, folders = prepared.config, _workspaces(prepared)
     return {
         "questions": {
-            question.id: _question(question, prepared.rubrics.get(question.id)) for question in prepared.questions
+            question.id: _question(question, prepared.rubrics.get(question.id), folders.get(question.workspace_path))
+            for question in prepared.questions
         },
         "settings": {
             "evaluation_mode": prepared.mode,
@@ -105,13 +116,39 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [*found, *_of_table("the version of", before.get("versions", {}), now.get("versions", {}))]
 
 
-def _question(question: Question, rubric: Rubric | None) -> dict[str, str]:
+def other_tools(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What tool servers offer now and did not offer when the run began, one line for each server and model. Each is a
+    row of `tool_servers` in the manifest."""
+    known = {(row["model"], row["server"]): row for row in before}
+    for row in now:
+        old = known.get((row["model"], row["server"]))
+        if old is None or old["digest"] == row["digest"]:
+            continue
+        changed = [*(f"+{name}" for name in row["tools"] if name not in old["tools"])]
+        changed += [f"-{name}" for name in old["tools"] if name not in row["tools"]]
+        what = f"offers other tools ({', '.join(changed)})" if changed else "describes its tools otherwise"
+        yield f"the tool server {row['server']!r} of the model {row['model']} {what} than when the run began"
+
+
+def _workspaces(prepared: Prepared) -> dict[str | None, str]:
+    """A digest of what is in each of the questions' folders. Of those that agents work in themselves there is none:
+    the run itself changes them."""
+    root, config = prepared.workspace_root, prepared.config
+    if root is None or not config.workspace_copy:
+        return {}
+    limits = Limits(max_bytes=config.workspace_max_bytes, max_files=config.workspace_max_files)
+    paths = {question.workspace_path for question in prepared.questions if question.workspace_path}
+    folders = ((path, source_folder(root, path)) for path in paths)
+    return {path: _digest(sorted(snapshot(folder, limits).items())) for path, folder in folders if folder is not None}
+
+
+def _question(question: Question, rubric: Rubric | None, workspace: str | None) -> dict[str, str]:
     parts: dict[str, Any] = {
         "text": question.question,
         "template": [question.template_language, question.answer_template, question.raw_answer],
         "rubric": None if rubric is None else unstructure(rubric),
         "examples": unstructure(list(question.few_shot_examples)),
-        "workspace": question.workspace_path,
+        "workspace": question.workspace_path and [question.workspace_path, workspace],
     }
     return {name: _digest(value) for name, value in parts.items() if value not in (None, [])}
 
@@ -134,10 +171,12 @@ def _plain(config: VerificationConfig) -> dict[str, Any]:
 
 def _model(config: VerificationConfig, model: ModelConfig) -> dict[str, Any]:
     data = json.loads(json.dumps(unstructure(config.for_model(model)), default=str))
-    data["mcp_urls_dict"] = {name: shown_address(at) for name, at in model.mcp_urls_dict.items()}
+    servers = model.mcp_urls_dict.items()
+    data["mcp_urls_dict"] = {name: f"{shown_address(at)} [{address_digest(name, at)}]" for name, at in servers}
     if model.manual_traces is not None:
         data["recorded_answers"] = _digest({key: repr(answer) for key, answer in model.manual_traces.items()})
-    return {name: value for name, value in data.items() if name not in NEUTRAL_OF_MODELS}
+    neutral = NEUTRAL_OF_MODELS if model.agent_max_cost_usd is None else NEUTRAL_OF_MODELS - PRICES
+    return {name: value for name, value in data.items() if name not in neutral}
 
 
 def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:

@@ -21,7 +21,7 @@ from .config_file import Flags, RunConfig
 from .control import RunControl
 from .directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
 from .extension_checks import extension_of
-from .fingerprint import differences
+from .fingerprint import Changed, differences
 from .going_on import line_to_fork
 from .journal_reader import JournalReader, journal_of
 from .keeping import PASSING, stands, write_missing_results
@@ -44,10 +44,6 @@ __all__ = [
     "resumption",
     "source_of",
 ]
-
-
-class Changed(ConfigError):
-    """Something that affects the numbers is not as it was when the run began."""
 
 
 class _Every(frozenset[str]):
