@@ -233,6 +233,8 @@ def test_a_template_is_filled_in_again_under_other_limits(
 class Library:
     """A server of one tool, which says what its address says."""
 
+    offers = "look"
+
     def __init__(self, name: str, address: str) -> None:
         self.address = address
 
@@ -242,7 +244,7 @@ class Library:
         async def look(given: Mapping[str, Any]) -> ToolOutcome:
             return ToolOutcome(self.address)
 
-        return [Tool(name="look", description="Looks.", run=look)]
+        return [Tool(name=self.offers, description="Looks.", run=look)]
 
     async def aclose(self) -> None: ...
 
@@ -321,6 +323,23 @@ def test_another_address_of_a_tool_server_is_another_answer(
             config(when), run_dir=tmp_path / name, reuse=[tmp_path / other for other in reuse], app=app
         )
     assert len(office.asked) == 2
+
+
+def test_a_run_does_not_go_on_with_other_tools(
+    benchmark: Make, app_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(without_an_answer)
+    app, bench = app_of(office), benchmark()
+    config = VerificationConfig(answering_models=[looking("own")], parsing_models=[own()])
+    bench.run_verification(config, run_dir=tmp_path, app=app)
+    office.work = lambda config: working("It is BCL2.", config)
+    with monkeypatch.context() as patch:
+        patch.setattr(Library, "offers", "relook")
+        with pytest.raises(Changed, match=r"'library' .* offers other tools \(\+relook, -look\)"):
+            resume_run(tmp_path, benchmark=bench, config=config, app=app)
+    assert office.asked == ["generation"]
+    (result,) = resume_run(tmp_path, benchmark=bench, config=config, app=app)
+    assert str(result.outcome) == "passed"
 
 
 # Time

@@ -18,8 +18,10 @@ from karenina_core import (
     Benchmark,
     FewShotConfig,
     LLMRubricTrait,
+    MetricRubricTrait,
     ModelConfig,
     PromptConfig,
+    RegexRubricTrait,
     Rubric,
     Stage,
     VerificationConfig,
@@ -32,7 +34,9 @@ from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolic
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.run.fingerprint import _question, _rubric, differences, fingerprint
 from karenina_core.run.local import LocalExecutor
+from karenina_core.run.prepare import prepare
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
 PYTHON = "class Answer(BaseAnswer):\n    target: str = Field(description='d')\n    def verify(self): return True\n"
@@ -788,3 +792,143 @@ def test_settings_of_a_model(
 @pytest.mark.parametrize("setting", RUN_SETTINGS, ids=lambda s: f"{s.name} in {s.where}")
 def test_settings_of_a_run(setting: Setting, make_question: Callable[..., Any], plugin_names: set[str]) -> None:
     differs(setting, make_question, plugin_names, of_model=False)
+
+
+# What the numbers of a run depend on
+
+CALLS_FAIL = "a call that fails is an error, which is tried again when the run goes on; no reply is another one"
+WHEN = "when and where items are made, and how many at once"
+SPENT = "what is not asked any more is an error, and made when the run goes on"
+KEPT = "what is kept after the results are there"
+PAID = "what a call is said to cost; it decides nothing unless agent_max_cost_usd is set (test_fingerprint.py)"
+WITHOUT_EFFECT_ON_NUMBERS = {
+    **dict.fromkeys(("request_timeout", "retry_policy", "retry_max_elapsed_seconds"), CALLS_FAIL),
+    **dict.fromkeys(
+        ("concurrency", "rubric_concurrency", "agentic_rubric_parallel", "executor", "task_ordering"), WHEN
+    ),
+    **dict.fromkeys(("max_concurrent_requests", "answerer_concurrency_limits"), WHEN),
+    **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), WHEN),
+    **dict.fromkeys(("batch", "batch_max_calls", "batch_wait_seconds"), WHEN),
+    **dict.fromkeys(("budget_usd", "budget_tokens"), SPENT),
+    **dict.fromkeys(("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"), KEPT),
+    **dict.fromkeys(("input_cost_per_token", "output_cost_per_token"), PAID),
+    **dict.fromkeys(("endpoint_api_key", "api_key_env"), "who pays; the model is the same"),
+    "code_policy": "code that may not run ends the run before it begins; whose models traits ask is in the rubrics",
+    "replicate_count": "more answers change none that is there; resume compares it by itself (test_cli_resume.py)",
+}
+"""Why a run may go on with another value of these settings."""
+
+
+def depends_on(
+    setting: Setting, value: Any, make_question: Callable[..., Any], names: set[str], folder: Path, *, of_model: bool
+) -> Any:
+    """The fingerprint of a run with this value, or why it is refused."""
+    changed = {} if value is None else {setting.name: value}
+    facts = {name: located(told, "http://127.0.0.1:9/v1") for name, told in {**setting.others, **changed}.items()}
+    model_facts = {"model_name": "m", "interface": "openai_endpoint", "endpoint_base_url": "http://127.0.0.1:9/v1"}
+    model_facts |= facts if of_model else {}
+    if model_facts["interface"] == "manual":
+        model_facts.pop("endpoint_base_url")
+    here = (CountingExecutor, WithEmbedders(), WithTools(), Leaving, *([WithPrices()] if setting.priced else []))
+    app = application(*SERVING, *here, installed=names | {"openai_endpoint", "manual"} | setting.plugins)
+    judge = ModelConfig(model_name="j", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
+    (folder / "river").mkdir(exist_ok=True)
+    questions = [make_question(0, **{"workspace_path": None, **setting.questions})]
+    benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric, workspace_root=folder)
+    try:
+        run_facts = {} if of_model else facts
+        config = {"answering_models": [ModelConfig(**model_facts)], "parsing_models": [judge], **run_facts}
+        prepared = prepare(benchmark, VerificationConfig(**config), app=app)
+        return json.loads(json.dumps(fingerprint(prepared), default=str))
+    except KareninaError as error:
+        return str(error)
+
+
+def noticed(setting: Setting, *given: Any, of_model: bool) -> bool:
+    before, now = (depends_on(setting, value, *given, of_model=of_model) for value in (setting.frm, setting.to))
+    if isinstance(before, str) or isinstance(now, str):
+        return bool(before != now)
+    assert differences(before, depends_on(setting, setting.frm, *given, of_model=of_model)) == []
+    return bool(differences(before, now))
+
+
+@pytest.mark.parametrize(
+    ("setting", "of_model"),
+    [*((setting, True) for setting in MODEL_SETTINGS), *((setting, False) for setting in RUN_SETTINGS)],
+    ids=lambda it: it.name if isinstance(it, Setting) else "model" if it else "run",
+)
+def test_a_run_goes_on_only_where_no_setting_changed_that_can_change_a_number(
+    setting: Setting,
+    of_model: bool,
+    make_question: Callable[..., Any],
+    plugin_names: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KARENINA_SETTING_KEY", "secret-key-2")
+    seen_in_fingerprint = noticed(setting, make_question, plugin_names, tmp_path, of_model=of_model)
+    if setting.name in WITHOUT_EFFECT_ON_NUMBERS:
+        assert not seen_in_fingerprint or setting.where.startswith("a refusal")
+    else:
+        assert seen_in_fingerprint
+
+
+def test_settings_that_change_no_number_are_settings() -> None:
+    assert WITHOUT_EFFECT_ON_NUMBERS.keys() <= {setting.name for setting in (*MODEL_SETTINGS, *RUN_SETTINGS)}
+
+
+OTHERS = (3, "other", 0.5, ["other"], {"other": "text"}, ModelConfig(model_name="x"))
+
+
+def other_values(thing: Any) -> list[tuple[str, Any]]:
+    """Every field of a trait or a question, with another value that it may have."""
+    found = []
+    for attribute in attrs.fields(type(thing)):
+        old = getattr(thing, attribute.name)
+        for new in (True, False, *OTHERS):
+            try:
+                changed = attrs.evolve(thing, **{attribute.alias: new})
+            except (TypeError, ValueError, AttributeError):
+                continue
+            if getattr(changed, attribute.name) != old:
+                found.append((attribute.name, changed))
+                break
+    return found
+
+
+SOME_TRAITS = [
+    LLMRubricTrait(name="t", kind="boolean"),
+    LLMRubricTrait(name="t", kind="score"),
+    LLMRubricTrait(name="t", kind="literal", classes={"a": "A", "b": "B"}),
+    RegexRubricTrait(name="t", pattern="a"),
+    MetricRubricTrait(name="t", metrics=["precision"], tp_instructions=["a"]),
+    AgenticRubricTrait(name="t", kind="boolean", description="d", context_mode="trace_and_workspace"),
+    AgenticRubricTrait(name="t", kind="score", description="d"),
+]
+
+
+@pytest.mark.parametrize("trait", SOME_TRAITS, ids=lambda trait: f"{trait.type_name} {getattr(trait, 'kind', '')}")
+def test_every_field_of_a_trait_is_part_of_its_rubric(trait: Any) -> None:
+    changed = other_values(trait)
+    assert len(changed) >= 3
+    before = _rubric(Rubric.from_traits([trait]))
+    for name, other in changed:
+        assert _rubric(Rubric.from_traits([other])) != before, name
+
+
+NOT_READ = {"id", "keywords", "author", "sources", "custom_metadata", "answer_notes", "date_created", "date_modified"}
+"""What a question is found by, and what is told of it: no model reads it, and no code decides by it."""
+LEFT_OUT = {"finished", "placeholder_template"}
+"""What leaves a question out, which is a difference of another kind."""
+
+
+def test_every_field_of_a_question_that_is_asked_or_judged_by_is_part_of_it(make_question: Callable[..., Any]) -> None:
+    asked = make_question(0)
+    before = _question(asked, None, None)
+    examples = attrs.evolve(asked, few_shot_examples=[{"question": "1?", "answer": "1"}])
+    changed = [pair for pair in other_values(asked) if pair[0] != "few_shot_examples"]
+    seen = {
+        name for name, other in [*changed, ("few_shot_examples", examples)] if _question(other, None, None) != before
+    }
+    of_rubrics = {"question_rubric", "question_dynamic_rubric"}  # see the test of traits
+    assert {a.name for a in attrs.fields(type(asked))} - NOT_READ - LEFT_OUT - of_rubrics == seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import LLMRubricTrait, ModelConfig, Rubric, hookimpl, neutral
+from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfig, hookimpl, neutral
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin import hookspecs
 from karenina_core.plugin.code import code_digest
-from karenina_core.run.fingerprint import differences, fingerprint
+from karenina_core.ports.tool_servers import address_digest
+from karenina_core.run.fingerprint import _model, differences, fingerprint, other_tools
 
 Make = Callable[..., Any]
 
@@ -63,6 +65,120 @@ def test_a_template_that_checks_differently_is_another_template(world: Make, mak
     template["fields"][0]["ground_truth"] = "TP53"
     now = of(world(questions=[evolve(asked, answer_template=json.dumps(template))]))
     assert differences(of(world(questions=[asked])), now) == ["the question 'q0' has another template"]
+
+
+EXAMPLES = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 2?", "answer": "4"}]
+
+
+@pytest.mark.parametrize("others", [[], EXAMPLES[:1], EXAMPLES[::-1], [EXAMPLES[0], {**EXAMPLES[1], "answer": "5"}]])
+def test_other_examples_are_named(world: Make, make_question: Any, others: list[Any]) -> None:
+    before, now = (of(world(questions=[make_question(0, few_shot_examples=told)])) for told in (EXAMPLES, others))
+    assert differences(before, now) == ["the question 'q0' has another examples"]
+
+
+def in_a_folder(world: Make, make_question: Any, root: Path, **config: Any) -> dict[str, Any]:
+    here = world(questions=[make_question(0, workspace_path="work")], workspace_root=root)
+    return of(here, here.config(**config))
+
+
+def more(folder: Path) -> None:
+    (folder / "deep" / "new.txt").write_text("new")
+
+
+def other(folder: Path) -> None:
+    (folder / "notes.txt").write_text("lonG")
+
+
+def fewer(folder: Path) -> None:
+    (folder / "notes.txt").unlink()
+
+
+def moved(folder: Path) -> None:
+    (folder / "notes.txt").rename(folder / "deep" / "notes.txt")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root" / "work" / "deep").mkdir(parents=True)
+    (tmp_path / "root" / "work" / "notes.txt").write_text("long")
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("change", [more, other, fewer, moved])
+def test_other_contents_of_a_workspace_are_named(world: Make, make_question: Any, root: Path, change: Any) -> None:
+    before = in_a_folder(world, make_question, root)
+    change(root / "work")
+    assert differences(before, in_a_folder(world, make_question, root)) == ["the question 'q0' has another workspace"]
+
+
+def test_caches_traces_of_judges_and_times_are_no_contents(world: Make, make_question: Any, root: Path) -> None:
+    before = in_a_folder(world, make_question, root)
+    for folder in ("__pycache__", ".karenina"):
+        (root / "work" / folder).mkdir()
+        (root / "work" / folder / "new.txt").write_text("new")
+    os.utime(root / "work" / "notes.txt", (1, 1))
+    assert differences(before, in_a_folder(world, make_question, root)) == []
+
+
+def test_a_folder_that_the_run_itself_changes_is_known_by_its_path(world: Make, make_question: Any, root: Path) -> None:
+    before = in_a_folder(world, make_question, root, workspace_copy=False)
+    other(root / "work")
+    assert differences(before, in_a_folder(world, make_question, root, workspace_copy=False)) == []
+
+
+ADDRESS = "https://user:hunter2@tools.example/mcp?dataset=train"
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("python server.py --db snapshot-2024", "python server.py --db snapshot-2026"),
+        (ADDRESS, "https://user:hunter2@tools.example/mcp?dataset=test"),
+        (ADDRESS, "https://user:hunter3@tools.example/mcp?dataset=train"),
+    ],
+)
+def test_another_address_of_a_tool_server_is_named_and_gives_nothing_away(before: str, now: str) -> None:
+    here, there = (
+        _model(VerificationConfig(), ModelConfig(model_name="m", mcp_urls_dict={"db": at})) for at in (before, now)
+    )
+    assert here != there
+    assert here == _model(VerificationConfig(), ModelConfig(model_name="m", mcp_urls_dict={"db": before}))
+    told = {"models": {"answering": {"m": here}, "parsing": {}}}
+    (line,) = differences(told, {"models": {"answering": {"m": there}, "parsing": {}}})
+    assert line.startswith("the answering model m: mcp_urls_dict was ")
+    assert not [secret for secret in ("hunter", "snapshot", "train", "dataset") if secret in json.dumps([here, line])]
+
+
+def test_the_digest_of_an_address_belongs_to_its_server() -> None:
+    assert address_digest("a", ADDRESS) == address_digest("a", ADDRESS) != address_digest("b", ADDRESS)
+    assert len(address_digest("a", ADDRESS)) == 16
+
+
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_prices_decide_where_work_ends_that_may_cost_so_much(world: Make, limit: float | None) -> None:
+    here = world()
+    prices = ({"input_cost_per_token": 0.1, "output_cost_per_token": cost} for cost in (0.1, 0.2))
+    before, now = (of(here, here.config(**with_model(agent_max_cost_usd=limit, **price))) for price in prices)
+    named = "the answering model answering:a: output_cost_per_token was 0.1 and is 0.2"
+    assert differences(before, now) == ([named] if limit else [])
+
+
+def row(*tools: str, digest: str = "1", server: str = "s") -> dict[str, Any]:
+    return {"model": "m", "server": server, "tools": list(tools), "digest": digest}
+
+
+@pytest.mark.parametrize(
+    ("now", "named"),
+    [
+        (row("a", "b"), []),
+        (row("a", "c", digest="2"), ["offers other tools (+c, -b)"]),
+        (row("a", "b", digest="2"), ["describes its tools otherwise"]),
+        (row("a", "b", server="other"), []),  # whose address is another one, too
+    ],
+)
+def test_other_tools_of_a_server_are_named(now: dict[str, Any], named: list[str]) -> None:
+    told = [f"the tool server 's' of the model m {what} than when the run began" for what in named]
+    assert list(other_tools([row("a", "b")], [now])) == told
 
 
 def with_model(**facts: Any) -> dict[str, Any]:
