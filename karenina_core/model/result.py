@@ -91,6 +91,8 @@ class GenerationPart:
     """The messages that were sent to the answering model."""
     answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
     recursion_limit_reached: bool = False
+    """Whether an agent did not come to an end within its turns, its tool calls, or with the same call repeated. Which
+    limit ended the work, those of time and money included, is in `agent_metrics`."""
     usage_metadata: Mapping[str, Any] = field(factory=dict)
     """`{task: {calls, attempts, replies, input_tokens, output_tokens, total_tokens, cost_usd, model, usage_unavailable,
     unknown_cost_attempts, ...}, "total": {...}}`: `attempts` are requests, `replies` those that had one, and

@@ -8,7 +8,9 @@ from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationConte
 
 
 class RecursionLimitAutoFail(Stage):
-    """Fails the verdict when the answering agent ran into its limit. The trace and its cost are kept."""
+    """Fails the verdict when the answering agent did not come to an end within its turns, its tool calls, or with the
+    same call again and again. The trace and its cost are kept.
+    """
 
     category = Category.GUARD
     requires = (ArtifactKeys.RECURSION_LIMIT_REACHED,)
