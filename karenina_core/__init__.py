@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .run.benchmark import Benchmark
     from .run.control import RunControl
     from .run.extension import aextend_run, extend_run
+    from .run.models import open_client
     from .run.repair import arepair_run, repair_run
     from .run.repair_selection import RepairSelection
     from .run.results import VerificationResultSet
@@ -103,6 +104,7 @@ _HOMES = {
     "hookimpl": "plugin.markers",
     "hookspec": "plugin.markers",
     "neutral": "plugin.markers",
+    "open_client": "run.models",
     "repair_run": "run.repair",
     "resume_run": "run.resume",
     "run_single_model_verification": "run.single",
@@ -161,6 +163,7 @@ __all__ = [
     "hookimpl",
     "hookspec",
     "neutral",
+    "open_client",
     "repair_run",
     "resume_run",
     "run_single_model_verification",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pluggy
 from attrs import evolve, frozen
@@ -39,9 +38,6 @@ from .registries import (
 )
 from .registry import Registry, resolve_drafts
 from .settings import check_defaults, structured_settings
-
-if TYPE_CHECKING:
-    from ..ports.client import ModelClient
 
 __all__ = ["Karenina", "PluginInfo", "current"]
 
@@ -279,17 +275,6 @@ class Karenina:
         from .model_ports import able_to_use_tools, model_ports
 
         return able_to_use_tools(model_ports(self, self.adapters.resolve_interface(model.interface).spec, model))
-
-    @asynccontextmanager
-    async def client(self, model: ModelConfig, question: str = "") -> AsyncIterator[ModelClient]:
-        """A model that is open while the block runs, as stages have it, for use without a run: nothing is kept of what
-        it says. Raises KareninaError where it cannot be opened."""
-        from ..model.config import VerificationConfig
-        from ..ports.client import ModelClient
-        from ..run.models import open_models
-
-        async with open_models(self, VerificationConfig(), [model]) as opened:
-            yield ModelClient(opened[model.identity], [], question_text=question)
 
     def search_tool(self, wanted: Any) -> Any:
         """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,

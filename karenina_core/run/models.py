@@ -11,17 +11,17 @@ from ..log import get_logger, hide
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.identity import ModelIdentity
 from ..plugin.adapters import AdapterSpec, Resolution
-from ..plugin.application import Karenina
+from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
 from ..plugin.model_ports import able_to_use_tools, model_ports
-from ..ports.client import Model
+from ..ports.client import Model, ModelClient
 from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
 from .batch_checks import batch_complaints
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
 
-__all__ = ["Role", "check_models", "has_tools", "model_problems", "open_model", "open_models"]
+__all__ = ["Role", "check_models", "has_tools", "model_problems", "open_client", "open_model", "open_models"]
 
 Role = Literal["answering", "parsing"]
 NO_SERVERS = "mcp_urls_dict: a judge uses no tool servers; remove them"
@@ -171,6 +171,16 @@ async def open_models(
                 one.tools = tuple(tool for server in one.offered for tool in server.tools)
                 one.servers = tuple(sorted(model.mcp_urls_dict))
         yield opened
+
+
+@asynccontextmanager
+async def open_client(
+    model: ModelConfig, question: str = "", *, app: Karenina | None = None
+) -> AsyncIterator[ModelClient]:
+    """A model that is open while the block runs, as stages have it, for use without a run: nothing is kept of what it
+    says. Raises KareninaError where it cannot be opened."""
+    async with open_models(current(app), VerificationConfig(), [model]) as opened:
+        yield ModelClient(opened[model.identity], [], question_text=question)
 
 
 def _positional(function: Any) -> Any:

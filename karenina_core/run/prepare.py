@@ -183,7 +183,6 @@ def prepare(
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
     of_workspaces += check_blind_judging(app, config, questions, rubrics)
-    of_models += check_investigators(app, config, mode, rubrics.values())
     prepared = Prepared(
         app=app,
         benchmark=benchmark,
@@ -201,7 +200,7 @@ def prepare(
             *_idle(config),
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
             *notes_on_agents(config, mode, rubrics.values()),
-            *of_models,
+            *(*of_models, *check_investigators(app, config, mode, rubrics.values())),
             *of_workspaces,
             *idle_workspaces(root, config, questions, rubrics, tools=tools),
         ),

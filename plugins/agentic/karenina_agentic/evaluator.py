@@ -18,7 +18,6 @@ from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
 from karenina_core.pipeline.asking import closed_object
 from karenina_core.pipeline.engine import error_kind, stops_item
 from karenina_core.pipeline.scoring import read_score, score_schema
-from karenina_core.plugin.application import current
 from karenina_core.ports.client import ModelClient
 from karenina_core.prompts import PromptTask
 
@@ -81,7 +80,9 @@ class AgenticTraitEvaluator:
         if not isinstance(self.given, ModelConfig):
             yield self
             return
-        async with current(self.app).client(self.given, question) as client:
+        from karenina_core import open_client  # a run has opened its models itself
+
+        async with open_client(self.given, question, app=self.app) as client:
             yield AgenticTraitEvaluator(client)
 
     async def evaluate_trait(
