@@ -396,4 +396,4 @@ def test_what_an_agent_says_when_it_is_cancelled_is_no_reply_to_keep(
     assert str(first.outcome) == "error(timeout)"
     office.work = lambda config: working("It is BCL2.", evolve(config, timeout=None))
     (second,) = resume_run(tmp_path, benchmark=bench, config=config, app=app)
-    assert str(second.outcome) == "passed"
+    assert (str(second.outcome), second.generation.raw_llm_response) == ("passed", "It is BCL2.")
