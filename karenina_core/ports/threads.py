@@ -23,6 +23,12 @@ class Ended(Generic[T]):
     value: T | None = None
     error: BaseException | None = None
 
+    def result(self) -> T:
+        """The value. Raises what the call raised."""
+        if self.error is not None:
+            raise self.error
+        return cast("T", self.value)
+
 
 async def in_own_thread(call: Callable[[], T], name: str) -> Ended[T]:
     """Run `call` in a thread of its own, which is called `name`, with the context variables of the caller.

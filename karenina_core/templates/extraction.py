@@ -12,9 +12,11 @@ import difflib
 import json
 import operator
 import re
+import threading
 import types
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -26,10 +28,11 @@ from .author_code import author_code
 from .readings import careful_validator
 from .verification import Verification
 
-__all__ = ["copied", "extraction_class", "fill", "keys_of"]
+__all__ = ["any_field_names", "copied", "extraction_class", "fill", "keys_of"]
 
 A = TypeVar("A", bound=BaseAnswer)
 
+_MAKING = threading.Lock()
 _MOST = 20
 
 _KEPT = (
@@ -78,10 +81,16 @@ def _relax(cls: type[A]) -> type[A]:
         "model_post_init": model_post_init,
         **fields,
     }
-    with warnings.catch_warnings():
-        # The author's class has said already which fields hide something of pydantic's.
-        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+    with any_field_names():  # the author's class has said already which of them hide something of pydantic's
         return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
+
+
+@contextmanager
+def any_field_names() -> Iterator[None]:
+    """A class is made with fields that may be called `copy` or `schema`, without a warning."""
+    with _MAKING, warnings.catch_warnings():  # filters belong to the process, and templates are loaded in threads
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        yield
 
 
 def _is_strict(schema: Any) -> bool:

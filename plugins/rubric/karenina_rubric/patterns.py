@@ -54,9 +54,7 @@ class RegexEvaluator(TraitEvaluator[RegexRubricTrait]):
             found = await in_own_thread(lambda: self._scores(traits, case.given.text, stopped), THREAD)
         finally:
             stopped.set()  # after a cancellation, the thread ends with the pattern that it is at
-        if found.error is not None:
-            raise found.error
-        return found.value or {}
+        return found.result()
 
     def _scores(self, traits: Sequence[RegexRubricTrait], text: str, stopped: threading.Event) -> dict[str, TraitScore]:
         scores = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from attrs import evolve, field, frozen
 
@@ -34,9 +34,10 @@ from karenina_core.templates.verification import (
 from .absence import null_warnings
 from .rules import check_class
 
-__all__ = ["ModelFilled", "ModelHandle", "open_class"]
+__all__ = ["THREAD", "ModelFilled", "ModelHandle", "open_class"]
 
-T = TypeVar("T")
+THREAD = "karenina-template"
+"""What may take long (checks of a template, searches for its patterns) holds up no other item there."""
 
 
 def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> ModelHandle:
@@ -196,7 +197,7 @@ class ModelFilled:
         self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
         self._comparison = None
         if any(found.primitive.may_take_long for found in self._handle.cls.__verified__.values()):
-            compared = await _aside(self._compared)
+            compared = (await in_own_thread(self._compared, THREAD)).result()
         else:
             compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
@@ -222,7 +223,7 @@ class ModelFilled:
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
         if plain_search and getattr(self._answer, "regex", None):
-            found = await _aside(lambda: self._call("verify_regex", trace))
+            found = (await in_own_thread(lambda: self._call("verify_regex", trace), THREAD)).result()
         else:
             found = self._call("verify_regex", trace)
         if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
@@ -232,14 +233,6 @@ class ModelFilled:
         results, details = dict(found.get("results") or {}), plain(found.get("details") or {})
         matched = {name: detail.get("matches_found", []) for name, detail in details.items()}
         return RegexVerdict(bool(results), found["success"], results, details, matched)
-
-
-async def _aside(call: Callable[[], T]) -> T:
-    """In a thread of its own, so that a search that takes long holds up no other item."""
-    ended = await in_own_thread(call, "karenina-template")
-    if ended.error is not None:
-        raise ended.error
-    return cast("T", ended.value)
 
 
 def _expected(answer: BaseAnswer, name: str) -> Any:

@@ -19,13 +19,14 @@ from attrs import frozen
 from pydantic import Field
 
 from karenina_core.errors import TemplateError, one_line
+from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.answer import BaseAnswer, VerifiedField
 from karenina_core.templates.author_code import author_code
 from karenina_core.templates.normalize import SynonymMap
 from karenina_core.templates.primitives import TracePrimitive, VerificationPrimitive
 from karenina_core.templates.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 
-from .model_handle import ModelHandle, open_class
+from .model_handle import THREAD, ModelHandle, open_class
 from .reference_imports import template_import
 
 __all__ = ["InProcessRuntime"]
@@ -57,6 +58,9 @@ class InProcessRuntime:
 
     async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         """Execute the source once and check the one template class that it defines."""
+        return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
+
+    def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         source = _LoadedSource(text)
         with _dropped_on_failure(source):
             source.execute(primitives)

@@ -14,7 +14,6 @@ import datetime
 import json
 import keyword
 import types
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,13 +22,15 @@ from pydantic import ValidationError
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
 from karenina_core.model.convert import structure
+from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.answer import BaseAnswer, VerifiedField, is_taken
+from karenina_core.templates.extraction import any_field_names
 from karenina_core.templates.primitives import SemanticMatch, TracePrimitive, VerificationPrimitive
 from karenina_core.templates.readings import careful_reader
 from karenina_core.templates.specs import primitive_from_spec
 from karenina_core.templates.strategies import Condition, condition_from_spec, condition_problems
 
-from .model_handle import ModelHandle, open_class
+from .model_handle import THREAD, ModelHandle, open_class
 
 __all__ = ["DeclarativeRuntime"]
 
@@ -74,6 +75,9 @@ class DeclarativeRuntime:
 
     async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         """Check the description and make a template class of it. Raises TemplateError with every problem."""
+        return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
+
+    def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         described = _read(text)
         if problems := _shape_problems(described):
             raise _refusal(problems)
@@ -103,9 +107,7 @@ def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: 
     if strategy is not None:
         inner = {"__module__": __name__, "__qualname__": f"{name}.VerificationStrategy", "verify_strategy": strategy}
         body["VerificationStrategy"] = type("VerificationStrategy", (), inner)
-    with warnings.catch_warnings():
-        # A field may be called `copy` or `schema`: pydantic's methods of those names are used by nobody here.
-        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+    with any_field_names():  # pydantic's methods of those names are used by nobody here
         return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
 
 

@@ -1,4 +1,4 @@
-"""Patterns of templates that take for ever for some answers: the item ends with an error, and others go on meanwhile."""
+"""Patterns of templates that take for ever for some answers: the item is an error, and others go on meanwhile."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_other_items_of_a_run_are_decided() -> None:
         Question(
             id=f"q{n}", question=f"{n}?", raw_answer="x", answer_template=text, template_language="karenina-template"
         )
-        for n, text in enumerate([*TEMPLATES[:2] * 2, quick])
+        for n, text in enumerate([*TEMPLATES[:2], quick])
     ]
     models = (
         ScriptedLLM(lambda call: TRAP).adapter("answering"),
@@ -83,4 +83,4 @@ def test_other_items_of_a_run_are_decided() -> None:
     benchmark = Benchmark.create("b").with_questions(questions)
     results = benchmark.run_verification(config, app=application(*models, installed=True))
     outcomes = {result.metadata.question_id: str(result.outcome) for result in results}
-    assert outcomes == {**dict.fromkeys(("q0", "q1", "q2", "q3"), "error(template)"), "q4": "passed"}
+    assert outcomes == {**dict.fromkeys(("q0", "q1"), "error(template)"), "q2": "passed"}
