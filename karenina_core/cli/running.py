@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import shlex
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -17,6 +17,7 @@ from ..run.results import VerificationResultSet
 from ..run.standing import standing
 from .exits import Interrupted
 from .progress import Progress
+from .signals import answered_signals, default_signals
 
 __all__ = ["carried_out", "told_batch"]
 
@@ -28,11 +29,12 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """Await `work(control)` and show its progress. `directory` is where it keeps what is done.
 
     The first SIGINT or SIGTERM drains the run: what is asked already is waited for and kept. The second one ends it at
-    once, a third one the process. Raises Interrupted where work is left.
+    once, and the process where the run does not answer; a third one ends the process. Raises Interrupted where work is
+    left.
     """
     try:
         with progress, asyncio.Runner() as runner:
-            return runner.run(_attended(work))
+            return runner.run(_attended(work, directory))
     except (KeyboardInterrupt, asyncio.CancelledError):
         told = f"interrupted: {progress.done} of {progress.total} items are done"
         raise Interrupted(told + _kept(directory)) from None
@@ -56,22 +58,21 @@ def told_batch(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def _attended(work: Work) -> VerificationResultSet:
+async def _attended(work: Work, directory: Path) -> VerificationResultSet:
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
-    loop, control = asyncio.get_running_loop(), RunControl()
+    control = RunControl()
 
     def interrupted() -> None:
         if control.draining:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+            default_signals()
             task.cancel()
         else:
             control.drain()
             with suppress(OSError, ValueError):  # nobody reads stderr any more
                 print(DRAINING, file=sys.stderr, flush=True)  # not past a bar that is shown, as `note` does
 
-    with suppress(RuntimeError, ValueError):  # only Unix has it (which the first says, too), only in the main thread
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupted)
-    return await work(control)
+    ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
+    continued = f"To continue, type: karenina resume {shlex.quote(str(directory))}"
+    with answered_signals(interrupted, f"{ended}\n{continued}"):
+        return await work(control)

@@ -1,0 +1,101 @@
+"""Runs in which the code of a trusted template does not end: signals end them all the same."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from karenina_core import Benchmark, Question
+from karenina_core.run.results import VerificationResultSet
+from karenina_core.run.standing import standing
+
+SCRIPT = Path(sys.executable).with_name("karenina")
+QUICK = """
+class Answer(BaseAnswer):
+    def ground_truth(self):
+        self.regex = {"answered": {"pattern": "x", "expected": "x"}}
+"""
+STUCK = """
+    def verify_regex(self, raw_trace):
+        open(MARKER, "w").close()
+"""
+BUSY = """
+        while True:
+            pass
+"""
+SEARCHING = """
+        import re
+        re.search("(a|aa)+$", "a" * 100 + "b")
+"""
+STUCK_WHILE_LOADED = """
+open(MARKER, "w").close()
+while True:
+    pass
+"""
+
+
+def begun(folder: Path, marker: Path, stuck: str) -> subprocess.Popen[str]:
+    """A run whose second question never ends."""
+    texts = [QUICK, stuck.replace("MARKER", repr(str(marker)))]
+    questions = [
+        Question(id=f"q{n}", question=f"{n}?", raw_answer="x", answer_template=text, template_language="python")
+        for n, text in enumerate(texts)
+    ]
+    file, answers = folder.with_name("bench.jsonld"), folder.with_name("answers.json")
+    Benchmark.create("b").with_questions(questions).save(file)
+    answers.write_text('{"q0": "x", "q1": "x"}', "utf-8")
+    command = [SCRIPT, "verify", file, "--trust", "--manual-traces", answers, "--answering-interface", "manual"]
+    judge = ["--parsing-model", "nobody", "--parsing-interface", "openai_endpoint"]
+    address = ["--parsing-base-url", "http://127.0.0.1:9/v1", "--concurrency", "1", "--out", folder]
+    return subprocess.Popen(
+        [*map(str, (*command, *judge, *address))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(marker: Path, process: subprocess.Popen[str]) -> None:
+    ends = time.monotonic() + 100
+    while not marker.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stuck", [BUSY, SEARCHING], ids=["a loop", "a search"])
+def test_the_second_signal_ends_a_process_that_does_not_answer(
+    number: signal.Signals, stuck: str, tmp_path: Path
+) -> None:
+    folder, marker = tmp_path / "run", tmp_path / "reached"
+    process = begun(folder, marker, QUICK + STUCK + stuck)
+    try:
+        wait_for(marker, process)
+        process.send_signal(number)
+        time.sleep(0.5)
+        assert process.poll() is None, "the first one waits for what is under way"
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert f"karenina resume {folder}" in err
+    found = standing(folder)
+    assert (found.state, found.done) == ("killed", 1)
+    assert [result.metadata.question_id for result in VerificationResultSet.load(folder)] == ["q0"]
+
+
+def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(tmp_path: Path) -> None:
+    folder, marker = tmp_path / "run", tmp_path / "reached"
+    process = begun(folder, marker, STUCK_WHILE_LOADED)
+    try:
+        wait_for(marker, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert standing(folder).state == "interrupted"
