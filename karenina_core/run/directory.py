@@ -25,7 +25,7 @@ from .fingerprint import Changed, digest_of, fingerprint, other_tools
 from .owner import LOCK, RunLock, owner_of
 from .places import check_place
 from .prepare import Prepared
-from .recorded import recorded
+from .recorded import recorded, rubric_definition
 from .whole_files import replacing, write_atomically, write_json
 
 __all__ = [
@@ -329,6 +329,7 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
             "path": str(source.absolute()) if source else None,
             "sha256": hashlib.sha256(source.read_bytes()).hexdigest() if source else None,
             "warnings": list(benchmark.warnings),
+            "rubric": rubric_definition(prepared),
         },
         "workspace_root": str(prepared.workspace_root.absolute()) if prepared.workspace_root else None,
         "evaluation_mode": prepared.mode,

@@ -10,13 +10,14 @@ from typing import Any
 from ..errors import ConfigError, Problem
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.convert import unstructure
+from ..model.foreign import replaced_models
 from ..ports.tool_servers import shown_address
 from .config_file import Flags, RunConfig, load_config
 from .config_layers import Layer, merged, read_layer, settings_layer
 from .prepare import Prepared
 from .sinks import without_password
 
-__all__ = ["rebuilt", "recorded"]
+__all__ = ["rebuilt", "recorded", "rubric_definition"]
 
 ROLES = ("answering", "parsing")
 TOOLS = ("deep_judgment_search_tool", "deep_judgment_rubric_search_tool")
@@ -55,6 +56,25 @@ def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], s
         "sinks": [without_password(uri) for uri in sinks],
         "not_written": [{"path": path, "hint": _hint(path)} for path in dict.fromkeys(missing)],
     }
+
+
+def rubric_definition(prepared: Prepared) -> dict[str, Any] | None:
+    """The traits that all questions of a run share, as data; None where there are none. Functions are left out, and of
+    the model that a trait names everything but which one it is.
+    """
+    rubric, names = prepared.benchmark.rubric, prepared.config.rubric_trait_names
+    if rubric is None or prepared.mode == "template_only":
+        return None
+    named = replaced_models(rubric if names is None else rubric.only(names), _named)
+    data: dict[str, Any] = unstructure(named)
+    del data["provenance"]  # of what is evaluated for one question
+    for trait in data["callable_traits"]:
+        del trait["callable_code"]
+    return data if any(data.values()) else None
+
+
+def _named(model: ModelConfig) -> ModelConfig:
+    return ModelConfig(interface=model.interface, model_provider=model.model_provider, model_name=model.model_name)
 
 
 def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:

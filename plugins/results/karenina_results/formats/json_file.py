@@ -25,21 +25,25 @@ log = get_logger("karenina.results")
 class JsonFile:
     """`{"format_version", "metadata", "shared_data", "results"}`, one result a line.
 
-    Also reads the versions 2.0 and 2.1, and files of other tools: see `other_tools`.
+    In version 2.2 the answer, its usage and the checks before parsing are fields of a result's `template`; they are
+    written there, and in parts of their own (`generation`, `checks`). Also reads the versions 2.0 and 2.1, and files of
+    other tools: see `other_tools`.
     """
 
     name = "json"
     suffixes = (".json",)
 
     def write(self, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
-        head = {"metadata": about_run(results, manifest), "shared_data": {"rubric_definition": None}}
+        benchmark = manifest.get("benchmark")
+        rubric = benchmark.get("rubric") if isinstance(benchmark, Mapping) else None
+        head = {"metadata": about_run(results, manifest), "shared_data": {"rubric_definition": rubric}}
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f'{{"format_version":"{VERSION}",\n')
             for key, value in head.items():
                 file.write(f'"{key}":{json.dumps(value, separators=(",", ":"), default=str)},\n')
             file.write('"results":[')
             for number, result in enumerate(results):
-                file.write(f"{',' if number else ''}\n{portable_record(result)}")
+                file.write(f"{',' if number else ''}\n{_line(result)}")
             file.write("\n]}\n")
 
     def read(self, path: Path) -> Iterator[VerificationResult]:
@@ -60,6 +64,15 @@ class JsonFile:
             raise BenchmarkError(f"{path}: cannot be read after {_counted(number)}: {error}") from error
         if not seen:
             raise BenchmarkError(f"{path}: is not an export of results: it has neither results nor a format_version")
+
+
+def _line(result: VerificationResult) -> str:
+    line = portable_record(result)
+    data = json.loads(line)
+    if data["template"] is None:
+        return line
+    data["template"] = {**data["generation"], **data["checks"], **data["template"]}
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=line.isascii())  # escapes stay escapes
 
 
 def _check_version(version: Any) -> None:

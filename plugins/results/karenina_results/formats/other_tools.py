@@ -45,11 +45,23 @@ CAVEATS = {"embedding_override", "partial_content", "retries_used"}
 def result_from(data: Any) -> VerificationResult:
     """The result that plain data describes, whichever version wrote it. Raises ConfigError."""
     try:
-        return structure(data, VerificationResult)
+        return structure(_without_copies(data), VerificationResult)
     except ConfigError:
         if not isinstance(data, Mapping) or not isinstance(data.get("metadata"), Mapping):
             raise
     return structure(_translated(data), VerificationResult)
+
+
+def _without_copies(data: Any) -> Any:
+    """Without what the template repeats of the generation and of the checks; the data where they differ."""
+    found = [data.get(name) for name in ("template", "generation", "checks")] if isinstance(data, Mapping) else []
+    parts = [part for part in found if isinstance(part, Mapping)]
+    if len(parts) < 3:
+        return data
+    template, there = parts[0], {**parts[1], **parts[2]}
+    kept = {name: value for name, value in template.items() if name not in there}
+    same = all(there[name] == value for name, value in template.items() if name in there)
+    return {**data, "template": kept} if same else data
 
 
 def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
