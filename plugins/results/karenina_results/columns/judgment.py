@@ -197,9 +197,7 @@ JUDGMENT = Table(
         *RUN,
         *EXCERPT_ADDED,
         Column("verify_result", "boolean", at("template.verify_result")),
-        Column(
-            "attribute_only_invented", "boolean", _only_invented, "Whether all its quotations are.", False
-        ),
+        Column("attribute_only_invented", "boolean", _only_invented, "Whether all its quotations are.", False),
         *ADDED,
     ),
     _of_fields,
