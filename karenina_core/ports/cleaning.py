@@ -15,7 +15,7 @@ from .embedding import Embeddings
 from .tool_calls import run_tool
 from .values import RunTool, Tool, ToolOutcome
 
-__all__ = ["SECRET_REMOVED", "Cleaner", "removal_note", "sources_of"]
+__all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "sources_of"]
 
 SECRET_REMOVED = "secret_removed"
 """The flag of a text out of which a secret was taken; a second one names what it was the value of."""
@@ -49,7 +49,9 @@ class Cleaner:
 
     def reply(self, value: T) -> T:
         """A reply, or any part of it: the very same object where it holds no secret. One with `flags` says what was
-        taken out so far."""
+        taken out so far, also by an adapter."""
+        if flags := getattr(value, "flags", ()):
+            self.removed |= sources_of(flags)
         return self._flagged(_clean(value, self.secrets, self.removed)) if self.secrets else value
 
     def _flagged(self, reply: T) -> T:
@@ -59,9 +61,9 @@ class Cleaner:
         name = next((name for name in FLAGS if hasattr(reply, name)), None)
         if name is None:
             return reply
-        told = (SECRET_REMOVED, *(f"{SECRET_REMOVED}:{source}" for source in sorted(self.removed)))
+        told = dict.fromkeys((*getattr(reply, name), *removal_flags(self.removed)))
         changed: Any = reply
-        flagged: T = evolve(changed, **{name: tuple(dict.fromkeys((*getattr(reply, name), *told)))})
+        flagged: T = evolve(changed, **{name: tuple(told)})
         return flagged
 
     def _error(self, error: BaseException) -> None:
@@ -116,6 +118,11 @@ def _clean(value: Any, secrets: Secrets, removed: set[str]) -> Any:
 @cache
 def _parts(kind: Any) -> tuple[str, ...]:
     return tuple(attribute.name for attribute in fields(kind) if attribute.init)
+
+
+def removal_flags(removed: Iterable[str]) -> tuple[str, ...]:
+    """The flags of a text out of which these secrets were taken, by what they were the values of."""
+    return (SECRET_REMOVED, *(f"{SECRET_REMOVED}:{source}" for source in sorted(removed))) if removed else ()
 
 
 def sources_of(flags: Iterable[str]) -> set[str]:

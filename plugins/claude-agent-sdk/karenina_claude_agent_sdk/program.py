@@ -118,9 +118,7 @@ class Program:
         return self.without_secrets(self._words.decode(errors="replace").strip())[-LAST_WORDS:]
 
     def without_secrets(self, text: str) -> str:
-        for secret in self._surroundings.secrets:
-            text = text.replace(secret, "***")
-        return text
+        return self._surroundings.secrets.text(text)
 
     # The end
 

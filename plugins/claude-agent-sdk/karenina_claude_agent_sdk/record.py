@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, evolve, field
@@ -20,8 +20,10 @@ from karenina_core.model.message import (
     UsageMetadata,
     one_result_each,
 )
+from karenina_core.ports.cleaning import removal_flags
 from karenina_core.ports.text import sanitize, sanitize_data
 from karenina_core.ports.values import AgentConfig, AgentResult, Limit
+from karenina_core.secrets import Secrets
 
 from .offered import SERVER, own_name, shortened_answer
 
@@ -51,8 +53,8 @@ class Record:
     """A session as far as it has come. `take` its messages one by one until it says that this was the last."""
 
     limits: AgentConfig
-    clean: Callable[[str], str] = lambda text: text
-    """Takes secrets out of a text."""
+    secrets: Secrets = field(factory=Secrets)
+    """Of its surroundings."""
     result: Any = None
     """The SDK's ResultMessage, once there is one."""
     refusal: str | None = None
@@ -180,20 +182,22 @@ class Record:
         self.flags |= dict.fromkeys(flags)
         return text
 
+    def clean(self, text: str) -> str:
+        """The text without secrets, which the flags tell of."""
+        removed: set[str] = set()
+        text = self.secrets.text(text, removed)
+        self.flags |= dict.fromkeys(removal_flags(removed))
+        return text
+
     def _data(self, data: Any) -> Mapping[str, Any]:
         """The arguments of a call, safe to write."""
         try:
-            data = self._cleaned(sanitize_data(data))
+            removed: set[str] = set()
+            data = self.secrets.data(sanitize_data(data), removed)
+            self.flags |= dict.fromkeys(removal_flags(removed))
         except RecursionError:
             data = "[nested too deeply]"
         return data if isinstance(data, dict) else {"arguments": data}
-
-    def _cleaned(self, data: Any) -> Any:
-        if isinstance(data, dict):
-            return {self.clean(key): self._cleaned(value) for key, value in data.items()}
-        if isinstance(data, list):
-            return [self._cleaned(value) for value in data]
-        return self.clean(data) if isinstance(data, str) else data
 
     # Telling
 

@@ -77,7 +77,7 @@ class Session:
         Where a limit of the record is reached, the program is ended in the middle of its work.
         """
         program, clock = None, None
-        record.clean = lambda text: _without(text, surroundings.secrets)
+        record.secrets = surroundings.secrets
         try:
             options = self._options(surroundings)
             async with _running(Program(_command(options), surroundings, self.most_bytes)) as program:
@@ -138,9 +138,3 @@ async def _running(program: Program) -> AsyncIterator[Program]:
         yield program
     finally:
         await uninterrupted(program.end())
-
-
-def _without(text: str, secrets: tuple[str, ...]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text

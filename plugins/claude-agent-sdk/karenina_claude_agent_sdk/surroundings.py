@@ -14,7 +14,7 @@ from uuid import uuid4
 from attrs import field, frozen
 
 from karenina_core.model.config import ModelConfig
-from karenina_core.secrets import SHORTEST, is_secret_name
+from karenina_core.secrets import SHORTEST, Secrets, is_secret_name, secrets_in
 
 from .settings import ClaudeAgentSdkSettings
 
@@ -51,8 +51,8 @@ class Surroundings:
     """A folder of the session alone, which is gone afterwards."""
     environment: Mapping[str, str] = field(repr=False)
     """All of its variables."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Values in them that must be shown nowhere, the longest first."""
+    secrets: Secrets = field(factory=Secrets, repr=False)
+    """Values in them that must be shown nowhere."""
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ def _working_folder(private: Path, workspace: Path | None) -> Path:
 
 def _environment(
     config: ModelConfig, settings: ClaudeAgentSdkSettings, private: Path
-) -> tuple[dict[str, str], tuple[str, ...]]:
+) -> tuple[dict[str, str], Secrets]:
     """The variables, and the secrets among their values."""
     given = os.environ
     passed = {name: value for name, value in given.items() if name.upper() in PASSED or name.startswith("LC_")}
@@ -100,9 +100,9 @@ def _environment(
     elif SETTINGS_FOLDER in given:
         access[SETTINGS_FOLDER] = given[SETTINGS_FOLDER]
     texts = {name: str(value) for name, value in limits.items() if value is not None}
-    found = {value for name, value in (named | access).items() if is_secret_name(name)} - {NO_KEY}
-    secrets = sorted((value for value in found if len(value) >= SHORTEST), key=len, reverse=True)
-    return {**passed, **FIXED, **texts, **named, **access}, tuple(secrets)
+    keys = {value: name for name, value in access.items() if is_secret_name(name) and len(value) >= SHORTEST}
+    keys.pop(NO_KEY, None)
+    return {**passed, **FIXED, **texts, **named, **access}, Secrets({**secrets_in(named), **keys})
 
 
 def _access(config: ModelConfig) -> dict[str, str]:

@@ -157,8 +157,9 @@ def test_a_key_that_the_agent_prints_is_in_no_message_and_no_error(scripted: Any
         ("exit", 1),
     )
     error = failed(agent(program))
-    assert "***" in str(done_before(error).trace_messages)
-    assert "*** is refused" in str(error)
+    assert "[redacted]" in str(done_before(error).trace_messages)
+    assert "[redacted] is refused" in str(error)
+    assert "secret_removed:ANTHROPIC_API_KEY" in done_before(error).flags
     assert KEY not in str(error) + str(error.raw) + str(done_before(error)) + repr(agent(program))
 
 
