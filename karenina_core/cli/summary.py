@@ -97,12 +97,17 @@ def _pair(row: Mapping[str, Any]) -> Table:
         **rates,
         "rubric scored": f"{scored} of {row['items']} items" if row["coverage"] is None else "",
         "outcomes": _counts(row["outcomes"]),
-        "failed": _counts({name.replace("_", " "): count for name, count in row["failures"].items()}),
+        "failed": _failures(row["failures"]),
         "errors": _counts(row["errors"]),
         "caveats": _counts(row["caveats"]),
     }
     rows = [pair for pair in told.items() if pair[1]]
     return Table(("", ""), rows, f"{row['answering']}, judged by {row['parsing']}")
+
+
+def _failures(counts: Mapping[str, int]) -> str:
+    """Nothing where every failed answer has something wrong: that is what failed means to most."""
+    return _counts({name.replace("_", " "): n for name, n in counts.items()}) if counts.get("not_found") else ""
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> str:

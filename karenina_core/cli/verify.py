@@ -107,8 +107,8 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     --parsing-model, else to those of the configuration file.
 
     \b
-    Exit codes: 0 every item has an outcome, 3 some items ended in an error, 1 could not run, 2 wrong usage,
-    74 the run directory cannot be written, 130 interrupted.
+    Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
+    1 could not run, 2 wrong usage, 74 the run directory cannot be written, 130 interrupted.
     """
     from .verification import verify
 

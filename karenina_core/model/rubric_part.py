@@ -42,7 +42,7 @@ class RubricPart:
     trait_scales: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     """`{trait: {"type", "higher_is_better", "kind", ...}}`: what a score means, without the benchmark at hand."""
     trait_states: Mapping[str, Any] = field(factory=dict)
-    """`{trait: {"state": "ok|invalid|missing|error|skipped", "reason": ...}}`."""
+    """`{trait: {"state": "ok|invalid|missing|error|skipped", "reason": ...}}`, with the `kind` of an error."""
     trait_provenance: Mapping[str, str] = field(factory=dict)
     """`global`, `question_specific` or `dynamic`, by trait."""
     dynamic_rubric_promoted_traits: tuple[str, ...] = field(default=(), converter=texts)

@@ -257,3 +257,34 @@ def test_a_model_that_is_there_is_not_added() -> None:
         judges(flags=added("j"))
     with pytest.raises(ConfigError, match="name one with --parsing-model"):
         judges(flags=added(base_url="http://y/v1"))
+
+
+# Rows without a template
+
+
+def only_traits(outcome: str, detail: str | None = None, **states: str) -> VerificationResult:
+    told = {name: {"state": state, "reason": "why", "kind": "auth"} for name, state in states.items()}
+    error = "no trait has a score" if outcome == "error" else None
+    about = evolve(ABOUT, outcome=outcome, outcome_detail=detail, error=error, completed_without_errors=error is None,
+                   evaluation_mode="rubric_only")  # fmt: skip
+    part = RubricPart(trait_states=told, llm_trait_scores={name: state == "ok" for name, state in told.items()})
+    return evolve(ROW, metadata=about, rubric=part, template=None, ledger=(), deep_judgment_rubric=None)
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "outcome"),
+    [
+        (only_traits("error", "auth", a="error"), only_traits("scored", b="ok"), "scored"),
+        (only_traits("error", "auth", a="error"), only_traits("error", "auth", b="error"), "error(auth)"),
+        (only_traits("scored", a="ok"), only_traits("error", "auth", b="error"), "scored"),
+        (only_traits("scored", a="skipped"), only_traits("error", "auth", b="error"), "error(auth)"),
+        # What has nothing to do with traits stays what it is.
+        (only_traits("error", "agent"), only_traits("scored", b="ok"), "error(agent)"),
+    ],
+)
+def test_a_row_of_traits_alone_is_an_error_as_long_as_none_has_a_score(
+    row: VerificationResult, more: VerificationResult, outcome: str
+) -> None:
+    about = merged(row, more, ["b"], STAGES, "rubric_only").metadata
+    assert str(merged(row, more, ["b"], STAGES, "rubric_only").outcome) == outcome
+    assert about.completed_without_errors is (about.error is None) is (outcome == "scored")

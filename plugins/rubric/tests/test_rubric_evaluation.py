@@ -1011,3 +1011,50 @@ def test_agents_traits_are_left_to_their_own_stage(scored: Make) -> None:
 @pytest.mark.parametrize("name", ["rubric-evaluation", "trait-regex"])
 def test_the_plugin_and_its_stage_keep_their_promises(name: str) -> None:
     run_checks(plugin_checks(name))
+
+
+# Where nothing has a score
+
+
+@pytest.mark.parametrize(
+    ("told_kind", "kind"), [("timeout", "timeout"), ("budget", "budget"), ("nonsense", "stage"), (None, "stage")]
+)
+def test_an_item_without_any_score_is_an_error_of_the_kind_of_the_first_trait(
+    told: Make, told_kind: str | None, kind: str
+) -> None:
+    failed = TraitScore(state="error", reason="it broke", **({} if told_kind is None else {"kind": told_kind}))
+    scores = {"a": TraitScore(state="invalid", reason="odd"), "b": failed, "c": TraitScore(state="error", reason="later")}
+    (result,) = run_of_traits(told, scores)
+    assert result.outcome == "error"
+    assert (result.metadata.outcome_detail, result.metadata.completed_without_errors) == (kind, False)
+    assert result.metadata.error == "no trait has a score (b: it broke; c: later)"
+    assert all(entry.status != "failed" for entry in result.trail)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"a": TraitScore(value=True), "b": TraitScore(state="error", reason="it broke")},
+        {"a": TraitScore(state="invalid", reason="odd"), "b": TraitScore(state="missing")},
+        {"a": TraitScore(state="skipped", reason="not due")},
+    ],
+)
+def test_one_score_is_enough_and_without_an_error_nothing_is_one(told: Make, scores: dict[str, TraitScore]) -> None:
+    (result,) = run_of_traits(told, scores)
+    assert (str(result.outcome), result.metadata.error) == ("scored", None)
+
+
+def test_errors_of_a_port_keep_their_kind(told: Make) -> None:
+    (result,) = run_of_traits(told, {"a": PortError("too slow", kind="timeout")})
+    assert str(result.outcome) == "error(timeout)"
+    assert result.rubric is not None
+    assert result.rubric.trait_states["a"] == {"state": "error", "reason": "too slow", "kind": "timeout"}
+
+
+def run_of_traits(told: Make, scores: dict[str, Any]) -> VerificationResultSet:
+    model = ModelConfig(model_name="m", interface="scripted")
+    config = VerificationConfig(answering_models=[model], parsing_models=[model], evaluation_mode="rubric_only")
+    app = application(ScriptedLLM("text"), told("llm", scores), installed=RUN)
+    benchmark = Benchmark.create("b").with_questions([Question(id="q", question="Which?")])
+    benchmark = benchmark.with_rubric(Rubric(llm_traits=[boolean(name) for name in scores]))
+    return asyncio.run(benchmark.arun_verification(config, app=app))
