@@ -78,6 +78,8 @@ def _problems(value: object, schema: Schema, path: str) -> Iterator[str]:
     if not isinstance(value, tuple(JSON_TYPES[kind] for kind in kinds)):
         yield f"{path or 'the reply'} must be {' or '.join(kinds)}"
     elif isinstance(value, list):
+        if len(value) > (most := schema.get("maxItems", len(value))):
+            yield f"{path} has {len(value)} entries, and may have {most}"
         for index, entry in enumerate(value):
             yield from _problems(entry, schema["items"], f"{path}[{index}]")
     elif isinstance(value, Mapping):

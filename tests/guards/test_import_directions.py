@@ -1,4 +1,4 @@
-"""The core imports no plugin, rooms import downward, plugins import no other plugin and only what they declare."""
+"""The core imports no plugin, rooms import downward, plugins import only what they declare, and never each other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -112,9 +113,15 @@ def _name(requirement: str) -> str:
 
 
 def test_plugins_import_what_they_declare_and_no_other_plugin(
-    repository: Path, source_files: list[Path], declared: dict[str, set[str]]
+    repository: Path,
+    source_files: list[Path],
+    declared: dict[str, set[str]],
+    plugin_pyprojects: dict[str, dict[str, Any]],
 ) -> None:
-    owners = packages_distributions()
+    owners = dict(packages_distributions())
+    for pyproject in plugin_pyprojects.values():  # those that are installed from here are in no list of files
+        (package,) = pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+        owners[package] = [pyproject["project"]["name"]]
     undeclared = []
     for path in source_files:
         relative = path.relative_to(repository)
@@ -129,3 +136,11 @@ def test_plugins_import_what_they_declare_and_no_other_plugin(
             if not {_name(owner) for owner in owners.get(top, [])} & declared[package]:
                 undeclared.append(f"{relative}:{line}: {top}")
     assert sorted(set(undeclared)) == []
+
+
+def test_no_two_plugins_need_each_other(plugin_pyprojects: dict[str, dict[str, Any]]) -> None:
+    needs = {
+        pyproject["project"]["name"]: set(map(_name, pyproject["project"]["dependencies"]))
+        for pyproject in plugin_pyprojects.values()
+    }
+    TopologicalSorter({name: found & needs.keys() for name, found in needs.items()}).prepare()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import define
+from attrs import define, field
+from karenina_deep_judgment.matching import Source
 
 from karenina_core import (
     Karenina,
@@ -18,11 +20,13 @@ from karenina_core import (
 )
 from karenina_core.errors import FillError, ParseError, Problem
 from karenina_core.pipeline.asking import ask_judge, check_reply, presented
+from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
 from .metrics_counts import (
     Finding,
+    Found,
     Instruction,
     confusion,
     contradictions,
@@ -30,7 +34,6 @@ from .metrics_counts import (
     findings_schema,
     instructions_of,
     metrics_of,
-    plain,
     with_lists,
 )
 
@@ -58,6 +61,8 @@ For each instruction whose key begins with "tn_" (it describes content that the 
 is empty.
 - "present": true exactly when there is such a passage, by the same rules. A passage that denies the content, or warns \
 of it, does not have it."""
+LARGE = 20_000
+"""Characters; quotations are looked up in longer texts in a thread, so that other items go on meanwhile."""
 LAST = "Write the quotations down before you decide, and make the two agree."
 
 
@@ -70,8 +75,11 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
 
     The value is `{"tp", "fn", "fp", "tn" (full_matrix only), metric: float, ...}`. The details are `confusion`, a text
     for everything that is counted, and `instructions`: for each `{"instruction", "bucket", "excerpts"}`, in `tp_only`
-    also `wrong_attempts`; quotations are `{"text", "found"}`, where `found` says whether the text really has them. The
-    judge is told once of verdicts that do not agree with their quotations, or with the text; then they count.
+    also `wrong_attempts`; quotations are `{"text", "found"}`, where `found` says whether the text really has them, by
+    the look-up of deep judgment. The judge is told once of verdicts that do not agree with their quotations, and of
+    quotations that are not in the text. Those never count: wrong attempts that are not there are dropped, and where the
+    judge says that the answer has something and quotes nothing of it that is there, the score is `invalid`. Invented
+    ones are the caveat `invented_quotations`.
     """
 
     name = "metric"
@@ -89,7 +97,7 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
         """Raises PortError where the judge could not be reached. A reply that is no use makes the score invalid, one
         that holds no data leaves it missing."""
         instructions = instructions_of(trait)
-        reader = _Reader(instructions, findings_schema(trait, instructions), plain(case.given.text))
+        reader = _Reader(instructions, findings_schema(trait, instructions), Source(case.given.text))
         try:
             await case.in_turn(lambda: self._ask(trait, case, reader))
         except ParseError as error:
@@ -97,7 +105,7 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
                 return TraitScore(state="invalid", reason=reader.problem)
             if reader.findings is None:
                 return TraitScore(state="missing", reason=f"the judge's reply could not be read: {error}")
-        return _score(trait, reader.findings or (), case.given.text)
+        return _score(trait, reader.findings or (), reader.is_there)
 
     async def _ask(self, trait: MetricRubricTrait, case: TraitCase, reader: _Reader) -> None:
         texts = (_system(trait), _user(trait, reader.instructions, case))
@@ -111,8 +119,9 @@ class _Reader:
 
     instructions: tuple[Instruction, ...]
     schema: Mapping[str, Any]
-    text: str
-    """What is examined, as `plain` makes it."""
+    source: Source
+    """What is examined."""
+    looked_up: dict[str, bool] = field(factory=dict)
     findings: tuple[Finding, ...] | None = None
     problem: str = ""
 
@@ -126,9 +135,21 @@ class _Reader:
             self.problem = str(error)
             raise
         is_first, self.findings = self.findings is None, findings_in(completed, self.instructions, self.schema)
-        if is_first and (problems := contradictions(self.findings, self.text)):
+        if len(self.source.text) > LARGE:
+            await asyncio.to_thread(self._look_up, self.findings)
+        else:
+            self._look_up(self.findings)
+        if is_first and (problems := contradictions(self.findings, self.is_there)):
             raise FillError("\n".join(problems))
         return self.findings
+
+    def is_there(self, quotation: str) -> bool:
+        return self.looked_up[quotation]
+
+    def _look_up(self, findings: Iterable[Finding]) -> None:
+        for text in (text for finding in findings for text in (*finding.excerpts, *finding.wrong_attempts)):
+            if text not in self.looked_up:
+                self.looked_up[text] = self.source.find(text) is not None
 
 
 def _system(trait: MetricRubricTrait) -> str:
@@ -147,22 +168,30 @@ def _user(trait: MetricRubricTrait, instructions: Iterable[Instruction], case: T
     )
 
 
-def _score(trait: MetricRubricTrait, findings: Sequence[Finding], text: str) -> TraitScore:
-    lists = confusion(findings, once=trait.repeated_extraction)
+def _score(trait: MetricRubricTrait, findings: Sequence[Finding], found: Found) -> TraitScore:
     full = trait.evaluation_mode == "full_matrix"
-    counts = {name: len(found) for name, found in lists.items() if full or name != "tn"}
-    where = plain(text)
+    shown = [_shown(finding, found, full) for finding in findings]
+    unfounded = [finding for finding in findings if finding.is_unfounded(found)]
+    invented = any(not found(attempt) for finding in findings for attempt in finding.wrong_attempts)
+    caveats = (INVENTED_QUOTATIONS,) if invented or any(finding.excerpts for finding in unfounded) else ()
+    if unfounded:
+        keys = ", ".join(finding.instruction.key for finding in unfounded)
+        reason = f"the judge says that the answer has it and quotes nothing of it that is there: {keys}"
+        return TraitScore(state="invalid", reason=reason, details={"instructions": shown}, caveats=caveats)
+    lists = confusion(findings, found, once=trait.repeated_extraction)
+    counts = {name: len(texts) for name, texts in lists.items() if full or name != "tn"}
     return TraitScore(
         value={**counts, **metrics_of(counts, trait.metrics)},
-        details={"confusion": lists, "instructions": [_shown(finding, where, full) for finding in findings]},
+        details={"confusion": lists, "instructions": shown},
+        caveats=caveats,
     )
 
 
-def _shown(finding: Finding, text: str, full: bool) -> dict[str, Any]:
+def _shown(finding: Finding, found: Found, full: bool) -> dict[str, Any]:
     """A finding as plain data."""
 
     def looked_up(quotations: Iterable[str]) -> list[dict[str, Any]]:
-        return [{"text": quotation, "found": plain(quotation) in text} for quotation in quotations]
+        return [{"text": quotation, "found": found(quotation)} for quotation in quotations]
 
     wrong = {} if full else {"wrong_attempts": looked_up(finding.wrong_attempts)}
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -12,6 +12,7 @@ from karenina_core.pipeline.asking import closed_object
 
 __all__ = [
     "Finding",
+    "Found",
     "Instruction",
     "confusion",
     "contradictions",
@@ -19,12 +20,16 @@ __all__ = [
     "findings_schema",
     "instructions_of",
     "metrics_of",
-    "plain",
     "with_lists",
 ]
 
 BUCKETS = ("tp", "fn", "fp", "tn")
-QUOTATIONS = {"type": "array", "items": {"type": "string"}}
+MOST_QUOTATIONS = 32
+"""Of one list. A weak model can repeat itself until its tokens are used up, and a schema that a server enforces ends
+that; answers rarely say one thing more than a few times."""
+QUOTATIONS = {"type": "array", "items": {"type": "string"}, "maxItems": MOST_QUOTATIONS}
+Found = Callable[[str], bool]
+"""Whether a quotation is in the text."""
 
 
 @frozen
@@ -57,10 +62,13 @@ class Finding:
             return "tp" if self.holds else "fn"
         return "fp" if self.holds else "tn"
 
-    @property
-    def shown(self) -> str:
+    def shown(self, found: Found) -> str:
         """What stands for it in the list of its bucket: the passage of the answer, or the instruction."""
-        return self.excerpts[0] if self.holds and self.excerpts else self.instruction.text
+        return next(filter(found, self.excerpts), self.instruction.text) if self.holds else self.instruction.text
+
+    def is_unfounded(self, found: Found) -> bool:
+        """Whether the judge says that the answer has it and cannot quote it."""
+        return self.holds and not any(map(found, self.excerpts))
 
 
 def instructions_of(trait: MetricRubricTrait) -> tuple[Instruction, ...]:
@@ -112,33 +120,36 @@ def _finding(instruction: Instruction, found: Mapping[str, Any]) -> Finding:
     )
 
 
-def contradictions(findings: Iterable[Finding], text: str) -> list[str]:
-    """Verdicts that do not fit their own quotations, and quotations for them that are not in the text, in words for
-    the judge. The text is one that `plain` made."""
-    return [f"{finding.instruction.key}: {said}" for finding in findings for said in _doubts(finding, text)]
+def contradictions(findings: Iterable[Finding], found: Found) -> list[str]:
+    """Verdicts that do not fit their own quotations, and quotations that are not there, in words for the judge."""
+    return [f"{finding.instruction.key}: {said}" for finding in findings for said in _doubts(finding, found)]
 
 
-def _doubts(finding: Finding, text: str) -> Iterator[str]:
+def _doubts(finding: Finding, found: Found) -> Iterator[str]:
     verdict = "covered" if finding.instruction.is_wanted else "present"
     if finding.holds and not finding.excerpts:
         yield f"{verdict} is true, but excerpts quotes nothing; quote the passage, or say false"
     elif not finding.holds and finding.excerpts:
         yield f"{verdict} is false, but excerpts quotes passages; say true, or leave it empty"
     for quotation in finding.excerpts if finding.holds else ():
-        if plain(quotation) not in text:
+        if not found(quotation):
             yield f"{quotation!r:.200} is not in the text; copy passages character by character, or say false"
-    wrong = {plain(attempt) for attempt in finding.wrong_attempts}
+    for attempt in finding.wrong_attempts:
+        if not found(attempt):
+            yield f"{attempt!r:.200} in wrong_attempts is not in the text; copy it as it is there, or leave it out"
+    wrong = {_plain(attempt) for attempt in finding.wrong_attempts}
     for quotation in finding.excerpts:
-        if plain(quotation) in wrong:
+        if _plain(quotation) in wrong:
             yield f"{quotation!r:.200} is in excerpts and in wrong_attempts; it is either right or wrong"
 
 
-def confusion(findings: Sequence[Finding], *, once: bool) -> dict[str, list[str]]:
-    """The four buckets, one entry for everything that is counted. `once` counts equal wrong attempts once."""
+def confusion(findings: Sequence[Finding], found: Found, *, once: bool) -> dict[str, list[str]]:
+    """The four buckets, one entry for everything that is counted. `once` counts equal wrong attempts once; those that
+    are not in the text never count."""
     buckets: dict[str, list[str]] = {name: [] for name in BUCKETS}
     for finding in findings:
-        buckets[finding.bucket].append(finding.shown)
-    attempts = [text for finding in findings for text in finding.wrong_attempts]
+        buckets[finding.bucket].append(finding.shown(found))
+    attempts = [text for finding in findings for text in finding.wrong_attempts if found(text)]
     buckets["fp"] += _kept(attempts, once=once)
     return buckets
 
@@ -183,6 +194,6 @@ def _kept(texts: Iterable[str], *, once: bool) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def plain(text: str) -> str:
+def _plain(text: str) -> str:
     """A text for comparisons, in which case and the kind of white space do not count."""
     return " ".join(text.split()).casefold()

@@ -22,7 +22,7 @@ from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))
-TEXT = "Aspirin inhibits COX-1.\nIt was first sold in 1905 by Bayer."
+TEXT = "Aspirin inhibits COX-1.\nIt was first sold in 1905 by Bayer. It inhibits MAO, it is said, and COX-2."
 
 
 def trait(**facts: Any) -> MetricRubricTrait:
@@ -126,7 +126,10 @@ def test_tn_instructions_of_a_tp_only_trait_are_not_asked_about() -> None:
 
 
 def test_details_say_which_quotations_the_text_really_has() -> None:
-    reply = {"tp_1": covered("INHIBITS  cox-1. It was", "blocks an enzyme"), "tp_2": covered(wrong=["in 1899"])}
+    reply = {
+        "tp_1": covered("INHIBITS  cox-1. It was", "blocks an enzyme"),
+        "tp_2": covered(wrong=["in 1899", "in 1905"]),
+    }
     score = one(trait(), reply, reply)
     assert score.details["instructions"] == [
         {
@@ -142,10 +145,12 @@ def test_details_say_which_quotations_the_text_really_has() -> None:
             "instruction": "the year",
             "bucket": "fn",
             "excerpts": [],
-            "wrong_attempts": [{"text": "in 1899", "found": False}],
+            "wrong_attempts": [{"text": "in 1899", "found": False}, {"text": "in 1905", "found": True}],
         },
     ]
-    assert (score.value["tp"], score.value["fp"]) == (1, 1), "a quotation that is not there changes no count"
+    assert (score.value["tp"], score.value["fp"]) == (1, 1), "a quotation that is not there never counts"
+    assert score.details["confusion"]["fp"] == ["in 1905"]
+    assert score.caveats == ("invented_quotations",)
 
 
 # The laws
@@ -196,7 +201,13 @@ def replying(said: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
 def test_counts_lists_and_metrics_agree_whatever_the_judge_says(made: tuple[MetricRubricTrait, Any]) -> None:
     asked, said = made
     score = evaluate(replying(said), asked)["m"]
-    assert score.state == "ok", "a reply that fits the schema is always a score"
+    is_wanted = {"tp": True, "tn": asked.evaluation_mode == "full_matrix"}
+    of_text = [finding for key, finding in said.items() if is_wanted[key[:2]]]
+    founded = all({t.strip().casefold() for t in f["excerpts"]} & {"cox-1", "1905"} for f in of_text if f["verdict"])
+    assert score.state == ("ok" if founded else "invalid"), "a verdict counts where what it rests on is in the text"
+    if not founded:
+        assert (score.value, "confusion" in score.details) == (None, False)
+        return
     value, lists = score.value, score.details["confusion"]
     is_full = asked.evaluation_mode == "full_matrix"
     assert list(value) == ["tp", "fn", "fp", *(["tn"] if is_full else []), *asked.metrics]
@@ -204,6 +215,7 @@ def test_counts_lists_and_metrics_agree_whatever_the_judge_says(made: tuple[Metr
         name: value[name] for name in ("tp", "fn", "fp", "tn") if name in value
     }
     assert all(text.strip() for found in lists.values() for text in found)
+    assert "made up" not in {text for found in lists.values() for text in found}
 
     def number(texts: Sequence[str]) -> int:
         return len({t.strip().casefold() for t in texts}) if asked.repeated_extraction else len(texts)
@@ -279,13 +291,13 @@ def test_equal_quotations_of_a_finding_are_kept_once() -> None:
 @pytest.mark.parametrize(
     ("finding", "said", "bucket"),
     [
-        (covered(verdict=True), "tp_1: covered is true, but excerpts quotes nothing", "tp"),
-        (covered(" ", verdict=True), "tp_1: covered is true, but excerpts quotes nothing", "tp"),
+        (covered(verdict=True), "tp_1: covered is true, but excerpts quotes nothing", None),
+        (covered(" ", verdict=True), "tp_1: covered is true, but excerpts quotes nothing", None),
         (covered("COX-1", verdict=False), "tp_1: covered is false, but excerpts quotes passages", "fn"),
     ],
 )
-def test_a_verdict_against_its_quotations_is_asked_about_once_and_counts_in_the_end(
-    finding: dict[str, Any], said: str, bucket: str
+def test_a_verdict_against_its_quotations_is_asked_about_once_and_counts_only_if_it_needs_none(
+    finding: dict[str, Any], said: str, bucket: str | None
 ) -> None:
     asked, other = trait(tp_instructions=["the target"]), covered("Bayer")
     llm = ScriptedLLM({"tp_1": finding}, {"tp_1": other})
@@ -293,11 +305,16 @@ def test_a_verdict_against_its_quotations_is_asked_about_once_and_counts_in_the_
     assert said in llm.calls[1].text
     llm = ScriptedLLM({"tp_1": finding}, {"tp_1": finding})
     score = evaluate(llm, asked)["coverage"]
-    assert (score.state, score.value[bucket], len(llm.calls)) == ("ok", 1, 2)
-    assert score.details["confusion"][bucket] == ["the target"], "without a passage the instruction stands for itself"
+    assert (len(llm.calls), score.caveats) == (2, ())
+    if bucket is None:
+        assert (score.state, score.value) == ("invalid", None)
+        assert score.reason.endswith("quotes nothing of it that is there: tp_1")
+    else:
+        assert (score.state, score.value[bucket]) == ("ok", 1)
+        assert score.details["confusion"][bucket] == ["the target"], "without a passage the instruction stands for it"
 
 
-def test_a_quotation_that_is_nowhere_in_the_text_is_asked_about_once_and_then_marked() -> None:
+def test_a_quotation_that_is_nowhere_in_the_text_is_asked_about_once_and_never_counts() -> None:
     made_up, real = covered("COX-1", "inhibits  cox-3"), covered("INHIBITS\n cox-1")
     asked = trait(tp_instructions=["the target"])
     llm = ScriptedLLM({"tp_1": made_up}, {"tp_1": real})
@@ -308,10 +325,47 @@ def test_a_quotation_that_is_nowhere_in_the_text_is_asked_about_once_and_then_ma
     assert (score.state, score.value["tp"]) == ("ok", 1)
     quotations = score.details["instructions"][0]["excerpts"]
     assert quotations == [{"text": "COX-1", "found": True}, {"text": "inhibits  cox-3", "found": False}]
-    llm = ScriptedLLM({"tp_1": covered(wrong=["made up"])})
-    assert evaluate(llm, asked)["coverage"].value["fp"] == 1, (
-        "only passages that are to prove a verdict are asked about"
-    )
+    assert score.caveats == (), "another quotation proves the verdict"
+    invented = {"tp_1": covered("it blocks an enzyme")}
+    score = one(asked, invented, invented)
+    assert (score.state, score.value, score.caveats) == ("invalid", None, ("invented_quotations",))
+    assert score.details["instructions"][0]["excerpts"] == [{"text": "it blocks an enzyme", "found": False}]
+    wrong = {"tp_1": covered(wrong=["made up", "inhibits MAO", "nor this"])}
+    llm = ScriptedLLM(wrong, wrong)
+    score = evaluate(llm, asked)["coverage"]
+    assert "tp_1: 'made up' in wrong_attempts is not in the text" in llm.calls[1].text
+    assert "'inhibits MAO' in" not in llm.calls[1].text
+    assert (score.value["fp"], score.details["confusion"]["fp"]) == (1, ["inhibits MAO"])
+    assert (len(llm.calls), score.caveats) == (2, ("invented_quotations",))
+
+
+def test_quotations_are_looked_up_as_those_of_deep_judgment_are() -> None:
+    text = "It “blocks” **COX-1** (an enzyme) for good, and no more than 40 mg is needed."
+    asked = trait(tp_instructions=["the target"])
+    for quotation, counts in (
+        ('it "blocks" COX-1 for good', True),
+        ("It blocks COX-2", False),
+        ("4 mg is needed", False),
+    ):
+        reply = {"tp_1": covered(quotation)}
+        assert (one(asked, reply, reply, text=text).state == "ok") is counts, quotation
+
+
+def test_a_list_of_quotations_may_not_go_on_for_ever() -> None:
+    many = {"tp_1": covered(*(f"passage {number}" for number in range(33)))}
+    llm = ScriptedLLM(many, {"tp_1": covered("COX-1")}, channels=("json_schema",))
+    assert evaluate(llm, trait(tp_instructions=["the target"]))["coverage"].value["tp"] == 1
+    assert "tp_1.excerpts has 33 entries, and may have 32" in llm.calls[1].text
+    asked = llm.calls[0].output.schema["properties"]["tp_1"]["properties"]  # type: ignore[union-attr,index]
+    assert [asked[name]["maxItems"] for name in ("excerpts", "wrong_attempts")] == [32, 32]
+
+
+def test_long_texts_are_searched_in_a_thread_and_nothing_else_changes() -> None:
+    asked = trait(tp_instructions=["the target"])
+    reply = {"tp_1": covered("inhibits cox-1", wrong=["inhibits MAO"])}
+    for text in (TEXT, f"{TEXT}\n" * 500):
+        score = one(asked, reply, text=text)
+        assert (score.value["tp"], score.value["fp"]) == (1, 1)
 
 
 def test_a_passage_that_is_right_and_wrong_is_asked_about_once() -> None:
@@ -330,12 +384,14 @@ def test_unwanted_content_needs_a_quotation_too() -> None:
     assert evaluate(llm, full())["coverage"].value["fp"] == 0
     assert "tn_1: present is true, but excerpts quotes nothing" in llm.calls[1].text
     score = one(full(), wrong, wrong)
-    assert score.details["confusion"]["fp"] == ["a dose"]
+    assert (score.state, score.value) == ("invalid", None)
+    assert score.reason.endswith("that is there: tn_1")
 
 
 def test_a_contradiction_followed_by_useless_replies_still_counts() -> None:
-    score = one(trait(tp_instructions=["the target"]), {"tp_1": covered(verdict=True)}, "I said so.", "Really.")
-    assert (score.state, score.value["tp"]) == ("ok", 1)
+    first = {"tp_1": covered("COX-1", verdict=False)}
+    score = one(trait(tp_instructions=["the target"]), first, "I said so.", "Really.")
+    assert (score.state, score.value["fn"]) == ("ok", 1)
 
 
 # Judges that fail
@@ -379,7 +435,7 @@ def test_a_list_of_quotations_that_is_absent_or_null_is_empty(absent: str, null:
     assert (score.state, score.value["tp"], score.value["fn"], score.value["fp"]) == ("ok", 1, 1, 0)
     said = {"tp_1": {"covered": True}, "tp_2": covered()}
     llm = ScriptedLLM(said, said)
-    assert evaluate(llm, trait())["coverage"].value["tp"] == 1
+    assert evaluate(llm, trait())["coverage"].state == "invalid"
     assert "tp_1: covered is true, but excerpts quotes nothing" in llm.calls[1].text
 
 
