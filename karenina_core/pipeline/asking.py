@@ -15,6 +15,12 @@ from .trace import EvaluationInput, evaluation_input
 __all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
 
 Schema = Mapping[str, Any]
+MOST_ENTRIES = 256
+"""Entries of a list that a judge may give where the schema says nothing else. A model that repeats itself writes until
+its tokens are used up, and the reply is lost; a server that enforces the schema ends it here, after some 1,500 to 2,500
+tokens, which most limits allow. Code does not check it. There is none for texts: strict schemas have no `maxLength`."""
+VALUES = ("const", "default", "enum", "examples")
+"""Keywords whose values are data and no schemas."""
 JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": Mapping}
 
 
@@ -29,11 +35,13 @@ async def ask_judge(
 ) -> ParsePortResult:
     """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text.
 
+    Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`).
     The user's system prompt for the parsing model stands before karenina's own. `validate` makes something of the data;
     the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
     the judge could not be reached.
     """
     system, user = texts
+    schema = _limited(schema)
     if own := context.system_prompt("parsing"):
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
@@ -46,6 +54,19 @@ async def ask_judge(
 def _answer(context: VerificationContext) -> str:
     rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
     return evaluation_input(rows, raw, full_trace=False).text
+
+
+def _limited(schema: Any) -> Any:
+    """The schema with a limit on every list that has none."""
+    if isinstance(schema, list):
+        return [_limited(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {name: part if name in VALUES else _limited(part) for name, part in schema.items()}
+    kinds = schema.get("type")
+    if kinds == "array" or (isinstance(kinds, list) and "array" in kinds):
+        found.setdefault("maxItems", MOST_ENTRIES)
+    return found
 
 
 def presented(question: str, given: EvaluationInput) -> str:

@@ -103,7 +103,12 @@ def reasoning_schema() -> dict[str, Any]:
 
 
 def read_excerpts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Offered, ...]]:
-    """The reply to `excerpts_schema`. Raises FillError with everything that is wrong, in words for the judge."""
+    """The reply to `excerpts_schema`. Raises FillError with everything that is wrong, in words for the judge.
+
+    The confidence `none` beside a quotation is read as `low`: whether the quotation counts is decided by looking it up,
+    and weak judges repeat the slip however often they are told. The schema cannot say it: providers that are strict
+    refuse alternatives (`anyOf`) whose objects begin with the same property.
+    """
     problems: list[str] = []
     found = {name: _offers(name, data.get(name), problems) for name in names}
     _refuse(problems)
@@ -127,10 +132,9 @@ def _offers(name: str, rows: Any, problems: list[str]) -> tuple[Offered, ...]:
             problems.append(f"{where}.explanation: expected a text or null, got {_shown(explanation)}")
         elif confidence not in CONFIDENCES:
             problems.append(f"{where}.confidence: expected one of {', '.join(CONFIDENCES)}, got {_shown(confidence)}")
-        elif text.strip() and confidence == "none":
-            problems.append(f"{where}: the confidence none means that there is no quotation, but text holds one")
         else:
-            found.append(Offered(text.strip(), (explanation or "").strip(), str(confidence)))
+            said = "low" if text.strip() and confidence == "none" else str(confidence)
+            found.append(Offered(text.strip(), (explanation or "").strip(), said))
     return tuple(found)
 
 

@@ -330,7 +330,6 @@ GOOD = {"text": "x", "explanation": None, "confidence": "high"}
         ({"target": [GOOD, {**GOOD, "confidence": "certain"}]}, r"target\[1\].confidence: expected one of high"),
         ({"target": [{**GOOD, "confidence": 1}]}, "confidence"),
         ({"target": [{**GOOD, "explanation": 3}]}, "explanation"),
-        ({"target": [{**GOOD, "confidence": "none"}]}, "means that there is no quotation"),
     ],
 )
 def test_excerpts_that_do_not_fit_are_told_to_the_judge(data: dict[str, Any], problem: str) -> None:
@@ -344,6 +343,10 @@ def test_excerpts_that_fit_are_taken(text: str, confidence: str, explanation: st
     row = {"text": text, "confidence": confidence, "explanation": explanation}
     (offered,) = read_excerpts({"target": [row], "other": 1}, ["target"])["target"]
     assert offered == Offered(text.strip(), (explanation or "").strip(), confidence)
+    slip = {"text": text, "confidence": "none", "explanation": explanation}
+    assert read_excerpts({"target": [slip]}, ["target"])["target"] == (
+        Offered(text.strip(), (explanation or "").strip(), "low"),
+    )
     assert read_excerpts({"target": [{"text": "", "confidence": "none"}]}, ["target"]) == {
         "target": (Offered("", "", "none"),)
     }
