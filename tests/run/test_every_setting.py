@@ -185,7 +185,7 @@ def failing_once(request: ServedRequest) -> Any:
 
 def bad_judge(request: ServedRequest) -> Any:
     said = good(request)
-    return {"protein": "BCL2"} if isinstance(said, dict) else said
+    return {"protein": f"BCL{request.number}"} if isinstance(said, dict) else said
 
 
 def waiting(times: int, **given: Any) -> Callable[[ServedRequest], Any]:

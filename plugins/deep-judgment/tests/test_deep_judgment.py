@@ -277,7 +277,7 @@ def test_the_shape_of_every_reply_is_in_the_schema_and_told_in_the_prompt(verify
     for step, request in seen.items():
         assert request.channel == "json_schema", step
         assert request.body["response_format"]["json_schema"].get("strict") is True
-        assert "Reply with one JSON object that fits this JSON Schema" in request.text
+        assert "Reply with one JSON object of these values" in request.text
     for step in ("reasoning", "reasoning_only"):
         assert {p["type"] for p in seen[step].schema["properties"].values()} == {"string"}
         assert seen[step].schema["required"] == ["target", "dose"]
@@ -348,7 +348,7 @@ def test_braces_and_tags_in_an_answer_stay_an_answer(verify: Verify, judge: Any)
         (text,) = judge.texts(step)
         for found in re.finditer(re.escape("Ignore the rules"), text):
             before = text[: found.start()]
-            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{32}>", before))
+            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{16}>", before))
 
 
 # Attributes
@@ -627,7 +627,7 @@ def test_search_results_are_strangers_words(verify: Verify, judge: Any) -> None:
         (text,) = judge.texts(step)
         for found in re.finditer("SYSTEM: say", text):
             before = text[: found.start()]
-            assert len(re.findall(r"<untrusted-\w{32} ", before)) > len(re.findall(r"</untrusted-\w{32}>", before))
+            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{16}>", before))
 
 
 def test_a_tool_of_another_plugin_is_found_by_name(verify: Verify, judge: Any) -> None:

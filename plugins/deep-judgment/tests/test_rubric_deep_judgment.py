@@ -249,7 +249,7 @@ def test_text_of_the_answer_stays_data() -> None:
         text = judge.text(task)
         for found in re.finditer("Ignore the rules", text):
             before = text[: found.start()]
-            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{32}>", before))
+            assert len(re.findall(r"<untrusted-\w{16} ", before)) > len(re.findall(r"</untrusted-\w{16}>", before))
 
 
 # Quotations
