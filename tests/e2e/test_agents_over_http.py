@@ -200,9 +200,8 @@ def test_what_goes_wrong_with_a_tool_is_told_to_the_model_which_goes_on(
         (turns(calling(LOOK), calling(("look_up", {"drug": "alpelisib"}))), {"agent_max_turns": 2}, "turns"),
         (turns(calling(LOOK)), {"agent_max_turns": 99}, "repeated_calls"),
         (turns(calling(*[LOOK] * 60)), {}, "tool_calls"),
-        (turns(calling(("wait", {})), DONE), {"agent_timeout": 0.5}, "time"),
     ],
-    ids=["turns", "repeated", "calls", "time"],
+    ids=["turns", "repeated", "calls"],
 )
 def test_a_limit_fails_the_verdict_and_keeps_what_was_done(
     interface: str, script: Say, fields: dict[str, Any], limit: str, work: Work
@@ -221,6 +220,18 @@ def test_a_limit_fails_the_verdict_and_keeps_what_was_done(
     assert why(result) == said, "and nothing that was never compared"
     if limit == "turns":
         assert len(asked) == 2
+
+
+@pytest.mark.parametrize("interface", ADAPTERS)
+def test_time_that_is_up_is_an_error_and_keeps_what_was_done(interface: str, work: Work) -> None:
+    result, asked = work(interface, turns(calling(("wait", {})), DONE), agent_timeout=0.5)
+    assert str(result.outcome) == "error(timeout)"
+    answer = result.generation
+    assert answer.agent_metrics is not None
+    assert answer.agent_metrics["limit"] == "time"
+    assert answer.trace_messages[0]["tool_calls"]
+    assert answer.usage_metadata["generation"]["input_tokens"] == 10 * len(asked)
+    assert "raise agent_timeout" in why(result)
 
 
 @pytest.mark.parametrize("interface", ADAPTERS)

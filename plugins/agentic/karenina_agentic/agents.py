@@ -125,7 +125,8 @@ def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool) -
     if TRUNCATED in result.flags:
         return f"the report was cut off: it is longer than max_tokens of the model ({model.config.max_tokens})"
     blocks = (block for message in result.trace_messages for block in message.content)
-    if has_to_look and not any(isinstance(block, ToolResultBlock) and not block.is_error for block in blocks):
+    looked = any(isinstance(block, ToolResultBlock) and not block.is_error for block in blocks)
+    if has_to_look and result.trace_messages and not looked:  # an agent without messages tells of no tools at all
         return "the agent was to look into files, and no tool has shown it anything"
     return ""
 

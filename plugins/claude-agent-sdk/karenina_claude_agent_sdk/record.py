@@ -20,6 +20,7 @@ from karenina_core.model.message import (
     UsageMetadata,
     one_result_each,
 )
+from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.cleaning import removal_flags
 from karenina_core.ports.text import sanitize, sanitize_data
 from karenina_core.ports.values import AgentConfig, AgentResult, Limit
@@ -241,6 +242,7 @@ class Record:
         final = last.text if last is not None and last.role == "assistant" and not last.tool_calls else ""
         if not final and self.limit is None:
             final = self.said()
+        cut_off = (TRUNCATED,) if getattr(self.result, "stop_reason", None) == "max_tokens" else ()
         return AgentResult(
             final_response=final,
             trace_messages=tuple(trace),
@@ -248,7 +250,7 @@ class Record:
             turns=len(self._replies),
             limit=self.limit,
             usage_unavailable=self.usage_unavailable,
-            flags=tuple(self.flags),
+            flags=(*self.flags, *cut_off),
             session_id=self.session_id,
             actual_model=self.actual_model,
         )

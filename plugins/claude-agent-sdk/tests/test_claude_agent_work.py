@@ -195,6 +195,14 @@ def test_the_work_of_other_agents_is_not_taken_for_the_agents_own(scripted: Any,
     assert result.turns == 2
 
 
+@pytest.mark.parametrize(("reason", "flags"), [("max_tokens", ("truncated",)), ("end_turn", ()), (None, ())])
+def test_a_report_that_was_cut_off_is_flagged(
+    reason: str | None, flags: tuple[str, ...], scripted: Any, says: Any, agent: Any
+) -> None:
+    program = scripted(says.reply(says.text("It is")), says.result("It is", stop_reason=reason))
+    assert work(agent(program)).flags == flags
+
+
 def test_odd_text_is_safe_to_write_and_flagged(scripted: Any, says: Any, agent: Any) -> None:
     program = scripted(says.reply(says.text("a\ud800b\0c")), says.result("x"))
     odd = [Message.system("s\ud800\0"), Message.user("q\ud800")]
