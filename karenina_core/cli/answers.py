@@ -17,11 +17,14 @@ def given_answers(options: Mapping[str, Any], app: Karenina) -> ReplayStore | No
     """What `--answers` names. Raises ConfigError."""
     path = options["answers"]
     if path is None:
-        if idle := [name for name in ("ask_missing", "parsed") if options[name]]:
+        if idle := [name for name in ("ask_missing", "only_answered", "parsed") if options[name]]:
             option = f"--{idle[0].replace('_', '-')}"
             raise ConfigError([Problem(option, "says how answers are used, and there are none; add --answers DIR")])
         return None
-    policy: MissPolicy | None = "fall_through" if options["ask_missing"] else None
+    if options["ask_missing"] and options["only_answered"]:
+        raise ConfigError([Problem("--only-answered", "leaves out what --ask-missing asks for; give one of them")])
+    policies: dict[str, MissPolicy] = {"ask_missing": "fall_through", "only_answered": "leave_out"}
+    policy = next((policy for name, policy in policies.items() if options[name]), None)
     try:
         found = as_store(path, app=app, miss_policy=policy, parsed=options["parsed"])
     except BenchmarkError as error:

@@ -82,6 +82,9 @@ COUNT = click.IntRange(min=1)
 )
 @click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
 @click.option(
+    "--only-answered", is_flag=True, help="Leave out questions for which --answers does not have every answer."
+)
+@click.option(
     "--parsed",
     is_flag=True,
     help="Take what the judges have extracted from these answers too: they are not asked for that again.",

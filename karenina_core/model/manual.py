@@ -1,7 +1,8 @@
 """Files of recorded answers.
 
 One JSON object: a key is a question's id, its text or the MD5 of its text, a value the answer or an object with
-`answer` and, for a run without a judge, `fields`.
+`answer` and, for a run without a judge, `fields`. An answer is a text, or a list of messages: `[{"role": "user",
+"content": "..."}, {"role": "assistant", "content": "..."}]`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import ManualAnswer
+from .message import read_messages
 
 __all__ = ["load_manual_traces"]
 
 ENTRY_KEYS = ("answer", "fields")
 LONGEST_KEY = 80
-FORM = 'write "the answer" or {"answer": "...", "fields": {...}}'
+FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'
 
 
 class _Object(dict[str, Any]):
@@ -79,6 +81,9 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
 def _entry_faults(entry: Any) -> Iterator[str]:
     if isinstance(entry, str):
         return
+    if isinstance(entry, list):
+        yield from _dialogue_faults(entry)
+        return
     if not isinstance(entry, _Object):
         yield FORM
         return
@@ -87,10 +92,23 @@ def _entry_faults(entry: Any) -> Iterator[str]:
             yield f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
     for name in _repeated(entry):
         yield f"{name!r} is there more than once"
-    if not isinstance(entry.get("answer"), str):
+    answer = entry.get("answer")
+    if isinstance(answer, list):
+        yield from _dialogue_faults(answer)
+    elif not isinstance(answer, str):
         yield f"the answer must be a text; {FORM}"
     if not isinstance(entry.get("fields"), _Object | None):
         yield "fields must be an object: the values that a judge would extract from the answer, by field"
+
+
+def _dialogue_faults(messages: list[Any]) -> Iterator[str]:
+    if twice := next(_repeated(messages), None):
+        yield f"{twice!r} is there more than once in one message"
+        return
+    try:
+        read_messages(messages)
+    except ValueError as error:
+        yield str(error)
 
 
 def _repeated(value: Any) -> Iterator[str]:
@@ -104,10 +122,11 @@ def _repeated(value: Any) -> Iterator[str]:
 
 
 def _answer(entry: Any) -> ManualAnswer:
-    if isinstance(entry, str):
-        return ManualAnswer(entry)
-    fields = entry.get("fields")
-    return ManualAnswer(entry["answer"], None if fields is None else _plain(fields))
+    given = entry["answer"] if isinstance(entry, dict) else entry
+    fields = entry.get("fields") if isinstance(entry, dict) else None
+    messages = () if isinstance(given, str) else read_messages(given)
+    text = given if isinstance(given, str) else [m.text for m in messages if m.role == "assistant"][-1]
+    return ManualAnswer(text, None if fields is None else _plain(fields), messages)
 
 
 def _plain(value: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
-from typing import Any, Literal
+from itertools import dropwhile, groupby
+from typing import Any, Literal, get_args
 
 from attrs import evolve, field, frozen
 
@@ -18,11 +18,16 @@ __all__ = [
     "ToolUseBlock",
     "UsageMetadata",
     "one_result_each",
+    "prompt_of",
+    "read_messages",
     "trace_dicts",
     "trace_messages",
+    "without_prompt",
 ]
 
 Role = Literal["system", "user", "assistant", "tool"]
+KEYS = ("role", "content", "block_index", "tool_calls", "tool_result", "thinking", "usage_metadata", "blocks")
+"""Of a message that is written as data, in either form."""
 
 
 @frozen
@@ -192,11 +197,59 @@ def trace_dicts(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
     Keys: `role`, `content` (text), `block_index`, and where present `tool_calls`, `tool_result`, `thinking`,
     `usage_metadata`; `blocks` (as in `Message.to_dict`) where those do not say everything, such as text after a tool
-    call. What is said in system and user messages is the prompt, not the trace, and is left out.
+    call. The prompt is left out, see `without_prompt`.
     """
-    parts = [part for message in messages for part in one_result_each(message)]
-    kept = [part for part in parts if part.role not in ("system", "user")]
-    return [_row(part, index) for index, part in enumerate(kept)]
+    return [_row(part, index) for index, part in enumerate(without_prompt(messages))]
+
+
+def without_prompt(messages: Iterable[Message]) -> list[Message]:
+    """The trace of a conversation, one message per tool result: without system messages, and without what the user says
+    before the model's first message. What the user says later is part of it.
+    """
+    parts = [part for message in messages for part in one_result_each(message) if part.role != "system"]
+    return list(dropwhile(lambda part: part.role == "user", parts))
+
+
+def prompt_of(messages: Iterable[Message]) -> list[Message]:
+    """What `without_prompt` leaves out of a recorded conversation: what the model was sent first."""
+    found: list[Message] = []
+    opened = False
+    for message in messages:
+        opened = opened or message.role in ("assistant", "tool")
+        if message.role == "system" or (message.role == "user" and not opened):
+            found.append(message)
+    return found
+
+
+def read_messages(value: Iterable[Any]) -> tuple[Message, ...]:
+    """Messages, or what `to_dict` and `trace_dicts` make of them; a text as `content` is one block.
+
+    Raises ValueError that says which message cannot be read, or that none of them is the model's.
+    """
+    found: list[Message] = []
+    for number, entry in enumerate(value, 1):
+        if not isinstance(entry, Message):
+            try:
+                entry = _read(entry)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                form = '{"role": "assistant", "content": "text"}'
+                raise ValueError(f"message {number} cannot be read ({error}); write it like {form}") from None
+        found.append(entry)
+    if not any(message.role == "assistant" for message in found):
+        raise ValueError("there is no message of the model (role assistant)")
+    return tuple(found)
+
+
+def _read(entry: Any) -> Message:
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"expected an object, got {entry!r:.80}")
+    if unknown := [str(key) for key in entry if key not in KEYS]:
+        raise ValueError(f"unknown keys {', '.join(unknown)}")
+    if entry.get("role") not in get_args(Role):
+        raise ValueError(f"its role is one of {', '.join(get_args(Role))}, not {entry.get('role')!r}")
+    if not isinstance(entry.get("content", entry.get("blocks")), str | list | tuple):
+        raise TypeError("its content is a text or a list of blocks")
+    return _message(entry)
 
 
 def trace_messages(rows: Iterable[Mapping[str, Any]]) -> list[Message]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 
 from ..errors import ConfigError, ErrorKind, Problem
 from .fields import (
@@ -22,7 +22,7 @@ from .fields import (
     whole_number,
 )
 from .identity import ModelIdentity
-from .message import Message
+from .message import Message, read_messages
 
 __all__ = ["AttemptPolicy", "ManualAnswer", "ModelConfig", "RetryPolicy", "Secret"]
 
@@ -110,8 +110,8 @@ def _optional_texts(value: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
-    """Accepts `{key: text | messages | {"answer": ..., "fields": ...} | ManualAnswer}`. Every answer that is none is
-    named."""
+    """Accepts `{key: text | messages | {"answer": text | messages, "fields": ...} | ManualAnswer}`; messages also as
+    data. Every answer that is none is named."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -130,18 +130,28 @@ def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
 def _manual_answer(key: Any, entry: Any) -> ManualAnswer:
     if isinstance(entry, str):
         entry = ManualAnswer(entry)
-    elif isinstance(entry, Sequence) and entry and all(isinstance(m, Message) for m in entry):
-        entry = ManualAnswer(entry[-1].text, None, tuple(entry))
+    elif isinstance(entry, list | tuple):
+        entry = _dialogue(key, entry)
     elif isinstance(entry, Mapping):
         if unknown := set(entry) - {"answer", "fields"}:
             raise ValueError(f"{key!r} has unknown keys {', '.join(sorted(map(str, unknown)))}")
         answer, judged = entry.get("answer"), entry.get("fields")
+        if isinstance(answer, list | tuple) and (judged is None or isinstance(judged, Mapping)):
+            return evolve(_dialogue(key, answer), fields=judged)
         if not isinstance(answer, str) or not (judged is None or isinstance(judged, Mapping)):
             raise ValueError(f'{key!r} must look like {{"answer": "text", "fields": {{...}}}}')
         entry = ManualAnswer(answer, judged)
     if not isinstance(entry, ManualAnswer):
         raise ValueError(f"{key!r} must be a text, messages or an answer with fields")
     return entry
+
+
+def _dialogue(key: Any, messages: Iterable[Any]) -> ManualAnswer:
+    try:
+        found = read_messages(messages)
+    except ValueError as error:
+        raise ValueError(f"manual_traces: {key!r}: {error}") from None
+    return ManualAnswer([message.text for message in found if message.role == "assistant"][-1], None, found)
 
 
 @frozen(kw_only=True, field_transformer=named_refusals)

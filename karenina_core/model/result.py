@@ -101,9 +101,9 @@ class GenerationPart:
     """Whether the provider did not say how many tokens the answer took."""
     agent_metrics: Mapping[str, Any] | None = None
     text_flags: tuple[str, ...] = field(default=(), converter=texts)
-    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens), `empty`
-    (there is none, although the model was asked); `secret_removed`, with `secret_removed:NAME` for every variable or
-    setting whose value was taken out of it."""
+    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens),
+    `empty` (there is none, although the model was asked); `secret_removed`, with `secret_removed:NAME` for every
+    variable or setting whose value was taken out of it."""
     replayed_from: Mapping[str, Any] | None = None
     """Where the answer was captured, if it was given to the run and its model not asked: `{"run_name",
     "answering_model", "replicate", "timestamp"}`, each None where it is not known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, one_result_each
+from .message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, without_prompt
 
 __all__ = ["ERROR", "render_trace"]
 
@@ -15,11 +15,11 @@ ERROR = "[ERROR] "
 def render_trace(messages: Iterable[Message]) -> str:
     """A trace as text, for display and for patterns; nothing is read back from it.
 
-    Sections begin with `--- AI Message ---`, `--- Tool Message (call_id: x) ---`, `--- Thinking ---`, in the order of
-    the rows of `trace_dicts`.
+    Sections begin with `--- AI Message ---`, `--- User Message ---`, `--- Tool Message (call_id: x) ---`,
+    `--- Thinking ---`, in the order of the rows of `trace_dicts`.
     """
     sections: list[str] = []
-    for message in (part for whole in messages for part in one_result_each(whole)):
+    for message in without_prompt(messages):
         for block in message.content:
             if isinstance(block, ThinkingBlock):
                 sections.append(f"--- Thinking ---\n{block.thinking}")
@@ -28,6 +28,8 @@ def render_trace(messages: Iterable[Message]) -> str:
                 sections.append(f"--- Tool Message (call_id: {block.tool_use_id}) ---\n{prefix}{block.content}")
         if message.role == "assistant" and (body := _said(message)):
             sections.append(f"--- AI Message ---\n{body}")
+        elif message.role == "user" and message.text:
+            sections.append(f"--- User Message ---\n{message.text}")
     return "\n\n".join(sections)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..model.model_config import MANUAL
 from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..model.said import said
 from ..model.usage_rows import is_cost_unknown
 from ..ports.client import CallRecord
 from .context import VerificationContext
@@ -47,7 +49,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
         keywords=question.keywords,
         answering=context.task.answering,
         parsing=context.task.parsing,
-        answering_system_prompt=context.system_prompt("answering"),
+        answering_system_prompt=_answered_under(context),
         parsing_system_prompt=context.system_prompt("parsing"),
         timestamp=context.started.isoformat(),
         run_name=context.run_name,
@@ -60,6 +62,17 @@ def metadata(context: VerificationContext) -> MetadataPart:
         template_isolation=context.get_result_field("template_isolation"),
         **ending(context),
     )
+
+
+def _answered_under(context: VerificationContext) -> str | None:
+    """The system prompt of the answer. Of one that was recorded elsewhere only what was recorded, or is configured for
+    recorded answers; None where that says nothing."""
+    cached, recorded = context.cached_answer_data, context.task.answering.interface == MANUAL
+    if not recorded and (cached is None or cached.replayed_from is None):
+        return context.system_prompt("answering")
+    sent = cached.conversation_context if cached else context.get_result_field("conversation_context", ())
+    system = ["\n".join(block.text for block in told.blocks) for told in said(sent) if told.role == "system"]
+    return (context.configured_prompt("answering") if recorded else None) or "\n\n".join(system) or None
 
 
 def ending(context: VerificationContext) -> dict[str, Any]:

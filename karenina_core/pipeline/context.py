@@ -147,9 +147,12 @@ class VerificationContext:
 
     def system_prompt(self, role: Literal["answering", "parsing"]) -> str | None:
         """The system prompt that the user configured for a model, or the answering model's default."""
+        return self.configured_prompt(role) or (DEFAULT_SYSTEM_PROMPT if role == "answering" else None)
+
+    def configured_prompt(self, role: Literal["answering", "parsing"]) -> str | None:
+        """The system prompt that the user configured for a model; None where there is none."""
         client = self._answering if role == "answering" else self._parsing
-        configured = client.config.system_prompt if client else None
-        return configured or (DEFAULT_SYSTEM_PROMPT if role == "answering" else None)
+        return client.config.system_prompt if client else None
 
     async def load_template(self, source: TemplateSource) -> TemplateHandle:
         """The handle of a template, made by the runtime that the run's policy allows. Raises TemplateError."""

@@ -36,12 +36,13 @@ def final_message(rows: Sequence[Mapping[str, Any]], raw: str) -> tuple[str, Fai
     """The final message of a trace and None, or no text and the kind of failure.
 
     Where there are structured messages, they alone decide; `raw` is the answer where there are none, whole and without
-    white space around it. Text is never searched for headers. Tool calls beside a text do not take it away.
+    white space around it. Text is never searched for headers. Tool calls beside a text do not take it away, nor does
+    what a user says after it.
     """
     if not rows:
         text = raw.strip()
         return (text, None) if text else ("", "empty")
-    last = rows[-1]
+    last = next((row for row in reversed(rows) if row.get("role") != "user"), rows[-1])
     if last.get("role") != "assistant":
         return "", "last_not_ai"
     text = _text(last.get("content")).strip()

@@ -20,7 +20,7 @@ from ..errors import ConfigError, Problem
 from ..log import get_logger
 from ..model.convert import structure
 from ..model.manual import load_manual_traces
-from ..model.message import Message, TextBlock, trace_dicts
+from ..model.message import Message, TextBlock, prompt_of, trace_dicts, without_prompt
 from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
 from ..model.question import Question
 from ..model.trace_text import render_trace
@@ -133,8 +133,14 @@ def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model:
     """As a run with the interface `manual` takes it."""
     said, flags = sanitize(recorded.answer)
     trace = recorded.messages or (Message("assistant", (TextBlock(said),)),)
-    text = said if len(trace) == 1 and not trace[0].tool_calls else render_trace(trace)
-    answer = CachedAnswer(raw_llm_response=text, trace_messages=tuple(trace_dicts(trace)), text_flags=tuple(flags))
+    told = without_prompt(trace)
+    text = said if len(told) == 1 and not told[0].tool_calls else render_trace(told)
+    answer = CachedAnswer(
+        raw_llm_response=text,
+        trace_messages=tuple(trace_dicts(trace)),
+        conversation_context=tuple(message.to_dict() for message in prompt_of(trace)),
+        text_flags=tuple(flags),
+    )
     fields = {} if recorded.fields is None or parsing_model is None else {parsing_model: recorded.fields}
     return ReplayEntry(answer=answer, answering_model=answering_model, fields=fields)
 

@@ -16,7 +16,7 @@ from ..prompts.tasks import PromptTask
 
 __all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "ReplayStore", "Replicates", "answer_of"]
 
-MissPolicy = Literal["strict", "fall_through"]
+MissPolicy = Literal["strict", "fall_through", "leave_out"]
 Replicates = Literal["all", "first", "last"]
 log = get_logger("karenina.run")
 
@@ -54,8 +54,9 @@ class ReplayEntry:
 class ReplayStore:
     """Answers by question, model and replicate, held in memory.
 
-    `miss_policy` says what becomes of an item without one: `strict` refuses the run before a model is called, and
-    `fall_through` asks its answering model. Raises ValueError for any other.
+    `miss_policy` says what becomes of an item without one: `strict` refuses the run before a model is called,
+    `fall_through` asks its answering model, and `leave_out` leaves its question out of the run. Raises ValueError for
+    any other.
     """
 
     def __init__(self, miss_policy: MissPolicy = "strict") -> None:

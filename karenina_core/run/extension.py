@@ -152,8 +152,8 @@ def _answers(folder: Path, manifest: Mapping[str, Any], wanted: Wanted) -> Repla
             what = "says how answers are used that a run was given, and this one was given none; leave it out"
             raise ConfigError([Problem("--ask-missing", what)])
         return None
-    if wanted.ask_missing:
-        answers.miss_policy = "fall_through"
+    if wanted.ask_missing or answers.miss_policy == "leave_out":  # what is there already cannot be left out again
+        answers.miss_policy = "fall_through" if wanted.ask_missing else "strict"
     return answers
 
 

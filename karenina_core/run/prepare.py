@@ -27,7 +27,7 @@ from .budget import check_limits
 from .identities import check_identities
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
-from .replaying import check_answers
+from .replaying import NO_ANSWER, check_answers, unanswered
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 from .workspace_sources import check_workspaces, idle_workspaces
@@ -208,6 +208,12 @@ def prepare(
         answers=answers,
     )
     _check_identities(prepared)
+    without = unanswered(prepared)
+    prepared = evolve(
+        prepared,
+        questions=tuple(question for question in prepared.questions if question.id not in without),
+        left_out=(*prepared.left_out, *(LeftOut(q.id, NO_ANSWER) for q in prepared.questions if q.id in without)),
+    )
     return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
 
 

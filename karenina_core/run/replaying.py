@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, Problem, plural
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
     from .answers import ReplayStore
     from .prepare import Generation, Item, Prepared
 
-__all__ = ["check_answers", "judged_by_folder", "replayed"]
+__all__ = ["NO_ANSWER", "check_answers", "judged_by_folder", "replayed", "unanswered"]
 
 MOST_NAMED = 5
 ASK = (
     "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
-    "ask_missing=True of extend_run)"
+    "ask_missing=True of extend_run), or judge only the questions that have all of theirs (--only-answered; in Python "
+    "miss_policy leave_out)"
 )
+NO_ANSWER = "has no answer to be replayed, or not of every model and replicate"
 
 
 def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
@@ -31,12 +34,38 @@ def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
     if store is None or _asked_anew(store, item) or judged_by_folder(prepared, item):
         return None
     found = store.lookup(item.question.id, str(item.answering.identity), item.replicate)
-    return None if found is None else found.replayed(strict=store.miss_policy == "strict")
+    return None if found is None else found.replayed(strict=store.miss_policy != "fall_through")
 
 
 def judged_by_folder(prepared: Prepared, item: Item) -> bool:
     """Whether agents that judge an item look into the folder that its answer was worked out in."""
     return prepared.workspace_root is not None and bool(investigated_modes(prepared.config, item.rubric))
+
+
+def unanswered(prepared: Prepared) -> frozenset[str]:
+    """The questions of which an answer is missing, where the answers say that they are left out (`leave_out`).
+
+    Raises ConfigError where no question is left.
+    """
+    store = prepared.answers
+    if store is None or store.miss_policy != "leave_out":
+        return frozenset()
+    without = frozenset(
+        generation.items[0].question.id
+        for generation in prepared.generations()
+        if not _asked_anew(store, generation.items[0]) and replayed(prepared, generation) is None
+    )
+    if len(without) == len(prepared.questions):
+        raise ConfigError([Problem("answers", f"no question has all of its answers; {_there(store)}")])
+    return without
+
+
+def _there(store: ReplayStore) -> str:
+    """Whose answers there are: the models' names have to be those of the configuration."""
+    counts = Counter(key.answering_model or "any model" for key, _ in store)
+    named = [f"{count} of {model}" for model, count in counts.most_common(MOST_NAMED)]
+    more = f", and of {plural(len(counts) - MOST_NAMED, 'other model')}" if len(counts) > MOST_NAMED else ""
+    return f"the answers that were given: {', '.join(named) or 'none'}{more}"
 
 
 def check_answers(prepared: Prepared) -> list[str]:
@@ -57,8 +86,8 @@ def check_answers(prepared: Prepared) -> list[str]:
     if missing and store.miss_policy == "strict":
         if missing > len(named):
             named.append(f"and {missing - len(named)} more")
-        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, or {ASK}"
-        raise ConfigError([Problem("answers", "\n  ".join([what, *named]))])
+        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, {ASK}"
+        raise ConfigError([Problem("answers", "\n  ".join([what, *named, _there(store)]))])
     notes = [f"{total - missing - anew} of {plural(total, 'answer')} are replayed; their models are not asked"]
     if anew:
         notes.append(f"{plural(anew, 'answer')} not replayed, although given: a repair has them asked for anew")

@@ -63,11 +63,48 @@ def test_what_is_missing_is_named_before_anything_is_asked(run: Run, first: list
     assert "4 of 8 answers are not there" in result.stderr
     assert "q0, openai_endpoint:the-answering-model, replicate 2" in result.stderr
     assert "--ask-missing" in result.stderr
+    assert "the answers that were given: 4 of openai_endpoint:the-answering-model" in result.stderr
     assert server.count == count
     assert not Path("second").exists()
     result = run(*first, "--answers", "first", "--replicates", "2", "--ask-missing", "--out", "second")
     assert result.exit_code == 0, result.output
     assert answered(server) == 8
+
+
+def test_the_models_whose_answers_there_are_can_be_seen_where_none_fits(run: Run, first: list[str]) -> None:
+    result = run(*first, "--answering-model", "renamed", "--answers", "first", "--out", "second")
+    assert result.exit_code == 1
+    assert "4 of 8 answers are not there" in result.stderr
+    assert "q0, openai_endpoint:renamed, replicate 1" in result.stderr
+    assert "the answers that were given: 4 of openai_endpoint:the-answering-model" in result.stderr
+
+
+def test_only_what_is_answered_can_be_judged(run: Run, write_benchmark: Files, first: list[str], server: Any) -> None:
+    write_benchmark(*IDS, "q4", "q5")
+    count = answered(server)
+    result = run(*first, "--answers", "first", "--only-answered", "--out", "second", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["outcomes"] == {"passed": 8}
+    assert [row["question_id"] for row in told["left_out"]] == ["q4", "q5"]
+    assert {row["reason"] for row in told["left_out"]} == {
+        "has no answer to be replayed, or not of every model and replicate"
+    }
+    assert answered(server) == count
+    assert run("resume", "second").exit_code == 0
+    extended = run("extend", "second", "--out", "third", "--replicates", "2")
+    assert extended.exit_code == 1
+    assert "answers are not there" in extended.stderr
+
+
+def test_a_run_without_any_question_left_is_refused(run: Run, write_benchmark: Files, first: list[str]) -> None:
+    write_benchmark("q8", "q9")
+    result = run(*first, "--answers", "first", "--only-answered", "--out", "second")
+    assert result.exit_code == 1
+    assert "no question has all of its answers; the answers that were given: 4 of openai_endpoint" in result.stderr
+    both = run(*first, "--answers", "first", "--only-answered", "--ask-missing", "--out", "second")
+    assert both.exit_code == 1
+    assert "give one of them" in both.stderr
 
 
 def test_captured_fields_spare_the_judge(run: Run, first: list[str], server: ScriptedServer) -> None:
@@ -84,7 +121,7 @@ def test_a_file_of_another_kind_is_refused(run: Run, first: list[str], write_ans
     assert run(*first, "--answers", "nowhere", "--out", "second").exit_code == 2
 
 
-@pytest.mark.parametrize("option", ["--ask-missing", "--parsed"])
+@pytest.mark.parametrize("option", ["--ask-missing", "--only-answered", "--parsed"])
 def test_options_without_answers_have_no_effect_and_are_refused(run: Run, first: list[str], option: str) -> None:
     result = run(*first, option, "--out", "second")
     assert result.exit_code == 1

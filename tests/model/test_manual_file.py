@@ -71,7 +71,17 @@ def test_what_was_written_is_read(answers: dict[str, Any], tmp_path_factory: pyt
     [
         ("7", "write "),
         ("null", "write "),
-        ('["x"]', "write "),
+        ('["x"]', "message 1 cannot be read (expected an object, got 'x'); write it like "),
+        ("[]", "there is no message of the model"),
+        ('[{"role": "user", "content": "hi"}]', "there is no message of the model"),
+        ('[{"role": "bot", "content": "hi"}]', "message 1 cannot be read (its role is one of system, user, "),
+        (
+            '[{"role": "assistant", "content": 7}]',
+            "message 1 cannot be read (its content is a text or a list of blocks)",
+        ),
+        ('[{"role": "assistant", "content": "x", "text": "y"}]', "message 1 cannot be read (unknown keys text)"),
+        ('[{"role": "assistant", "role": "user", "content": "x"}]', "'role' is there more than once in one message"),
+        ('{"answer": [{"role": "user"}]}', "message 1 cannot be read (its content is a text or a list of blocks)"),
         ("{}", "the answer must be a text; write "),
         ('{"answer": 7}', "the answer must be a text; write "),
         ('{"answer": "x", "fields": ["a"]}', "fields must be an object"),

@@ -57,7 +57,8 @@ def test_a_message_survives_json(message: Message) -> None:
 def test_rows_are_numbered_and_hold_no_prompt(messages: list[Message]) -> None:
     rows = trace_dicts(messages)
     assert [row["block_index"] for row in rows] == list(range(len(rows)))
-    assert {row["role"] for row in rows} <= {"assistant", "tool"}
+    assert {row["role"] for row in rows} <= {"assistant", "tool", "user"}
+    assert not rows or rows[0]["role"] != "user"
 
 
 @given(st.lists(MESSAGES, max_size=4))
@@ -73,12 +74,13 @@ def test_every_tool_result_has_a_row_of_its_own_in_its_place(messages: list[Mess
 @given(st.lists(MESSAGES, max_size=4))
 def test_no_block_of_a_trace_is_lost_or_moved(messages: list[Message]) -> None:
     """Several results, several thoughts, text after a tool call: what is stored is what was said, in its order."""
-    said = [
-        block
-        for message in messages
-        for block in message.content
-        if isinstance(block, ToolResultBlock) or message.role not in ("system", "user")
-    ]
+    said, begun = [], False
+    for message in messages:
+        begun = begun or message.role in ("assistant", "tool")
+        for block in message.content:
+            begun = begun or isinstance(block, ToolResultBlock)
+            if isinstance(block, ToolResultBlock) or (begun and message.role != "system"):
+                said.append(block)
     restored = trace_messages(_json(trace_dicts(messages)))
     assert [block for message in restored for block in message.content] == said
     assert trace_dicts(restored) == trace_dicts(messages)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.trace import evaluation_input
-
-MANUAL = "manual"
 
 
 class TraceValidationAutoFail(Stage):

@@ -11,7 +11,8 @@ from attrs import evolve
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import AgentTimeoutError, ErrorKind, PortError, WorkspaceError, plural
-from karenina_core.model.message import Message, trace_dicts
+from karenina_core.model.message import Message, trace_dicts, without_prompt
+from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.trace import render_trace
@@ -20,9 +21,8 @@ from karenina_core.ports.tool_calls import heard
 from karenina_core.ports.values import AgentResult, Limit, PortCapabilities, Tool
 from karenina_core.prompts import PromptTask
 
-__all__ = ["RECORDED", "trace_text", "with_workspace", "worked", "works_with_tools"]
+__all__ = ["trace_text", "with_workspace", "worked", "works_with_tools"]
 
-RECORDED = "manual"
 OF_MODEL: Collection[Limit | None] = ("turns", "tool_calls", "repeated_calls")
 """Limits that a model runs into which does not come to an end: the answer is wrong."""
 GRANTED: Mapping[Limit, tuple[str, ErrorKind]] = {
@@ -53,7 +53,7 @@ def with_workspace(context: VerificationContext, system_text: str) -> str:
         return system_text
     model = context.answering.model
     if not context.answering.can_use_tools:
-        if model.config.interface != RECORDED:
+        if model.config.interface != MANUAL:
             context.warn(f"the model {model.identity} cannot work with tools: it does not see the question's workspace")
         return system_text
     able = _able(model)
@@ -100,9 +100,8 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
 
 def trace_text(trace: Sequence[Message]) -> str:
     """A trace as text: a single message without tool calls is its own text, anything else is rendered."""
-    if len(trace) == 1 and not trace[0].tool_calls:
-        return trace[0].text
-    return render_trace(trace)
+    said = without_prompt(trace)
+    return said[0].text if len(said) == 1 and not said[0].tool_calls else render_trace(said)
 
 
 def _able(model: Model) -> PortCapabilities:

@@ -1023,7 +1023,8 @@ def test_an_item_without_any_score_is_an_error_of_the_kind_of_the_first_trait(
     told: Make, told_kind: str | None, kind: str
 ) -> None:
     failed = TraitScore(state="error", reason="it broke", **({} if told_kind is None else {"kind": told_kind}))
-    scores = {"a": TraitScore(state="invalid", reason="odd"), "b": failed, "c": TraitScore(state="error", reason="later")}
+    later = TraitScore(state="error", reason="later")
+    scores = {"a": TraitScore(state="invalid", reason="odd"), "b": failed, "c": later}
     (result,) = run_of_traits(told, scores)
     assert result.outcome == "error"
     assert (result.metadata.outcome_detail, result.metadata.completed_without_errors) == (kind, False)
