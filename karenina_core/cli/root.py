@@ -15,9 +15,12 @@ from .. import __version__
 from ..errors import PluginError, did_you_mean, one_line
 from .exits import ended_by
 from .output import note
+from .source_help import source_help
 
 __all__ = ["ARGUMENTS", "Commands", "karenina"]
 
+LONGEST = 80
+"""Characters of a line of help."""
 GROUP = "karenina.commands"
 CORE = "karenina-core"
 ARGUMENTS = f"{GROUP}.arguments"
@@ -120,8 +123,8 @@ def _loaded(point: EntryPoint) -> click.Command:
 def _summary(point: EntryPoint) -> str:
     """One line of help. Only karenina-core's commands are imported for it: theirs are known to be light."""
     if _owner(point) != CORE:
-        return f"(from {_owner(point)})"
+        return f"{source_help(point, LONGEST)} (from {_owner(point)})".strip()
     try:
-        return _loaded(point).get_short_help_str(80)
+        return _loaded(point).get_short_help_str(LONGEST)
     except PluginError as error:
         return f"({error})"

@@ -18,6 +18,7 @@ from ..model.rubric import Rubric
 from .acting import Acting
 from .cached_answer import CachedAnswer, ItemError
 from .keys import VERDICT_VIEWS, ArtifactKeys, Key
+from .read_through import ReadThrough
 from .stage import Category, Stage, check_result_field, field_types
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ T = TypeVar("T")
 MAX_WARNINGS = 50
 
 
-class VerificationContext:
+class VerificationContext(ReadThrough):
     """Identity, configuration, artifacts, result fields, ledger and error state of one item.
 
     While a stage runs, reads and writes are checked against its declaration. Outside of any stage everything is
@@ -90,30 +91,6 @@ class VerificationContext:
         self._note = ""
 
     # Identity and configuration
-
-    @property
-    def question_id(self) -> str:
-        return self.question.id
-
-    @property
-    def question_text(self) -> str:
-        return self.question.question
-
-    @property
-    def template_id(self) -> str:
-        return self.task.template_id
-
-    @property
-    def template_code(self) -> str | None:
-        return self.question.answer_template
-
-    @property
-    def replicate(self) -> int:
-        return self.task.replicate
-
-    @property
-    def evaluates_template(self) -> bool:
-        return self.mode != "rubric_only"
 
     @property
     def app(self) -> Karenina:

@@ -37,6 +37,7 @@ __all__ = [
     "Item",
     "LeftOut",
     "Prepared",
+    "check_policy",
     "check_stages",
     "default_mode",
     "prepare",
@@ -178,7 +179,7 @@ def prepare(
     check_overrides(app, rubrics.values(), config)
     check_limits(app, config, [model for _, model in overrides(rubrics.values())])
     templates = TemplateLoader(app, config.code_policy)
-    _check_policy(templates, questions if mode != "rubric_only" else ())
+    check_policy(templates, questions if mode != "rubric_only" else ())
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
@@ -208,12 +209,15 @@ def prepare(
         answers=answers,
     )
     _check_identities(prepared)
+    return _answered(prepared)
+
+
+def _answered(prepared: Prepared) -> Prepared:
+    """With what the answers that it was given say: notes, and questions that are left out. Raises ConfigError."""
     without = unanswered(prepared)
-    prepared = evolve(
-        prepared,
-        questions=tuple(question for question in prepared.questions if question.id not in without),
-        left_out=(*prepared.left_out, *(LeftOut(q.id, NO_ANSWER) for q in prepared.questions if q.id in without)),
-    )
+    kept = tuple(question for question in prepared.questions if question.id not in without)
+    left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
+    prepared = evolve(prepared, questions=kept, left_out=(*prepared.left_out, *left))
     return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
 
 
@@ -273,7 +277,13 @@ def _select(
             chosen.append(question)
     if not chosen:
         reasons = "; ".join(f"{q.question_id}: {q.reason}" for q in left_out[:5]) or "the benchmark has no questions"
-        raise ConfigError([Problem("questions", f"nothing to verify ({reasons})")])
+        scored = mode != "rubric_only" and any(
+            not why_left_out(benchmark, question, "rubric_only", names) for question in benchmark.questions
+        )
+        hint = (
+            "; to score answers by the rubric alone, choose the mode rubric_only (--mode rubric_only)" if scored else ""
+        )
+        raise ConfigError([Problem("questions", f"nothing to verify ({reasons}){hint}")])
     return chosen, left_out
 
 
@@ -324,8 +334,9 @@ def check_stages(
         raise ConfigError(dict.fromkeys(problems))
 
 
-def _check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
-    """Refuse the run, not every single item, where its templates may not run. Other trouble is the item's own."""
+def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
+    """Raises TemplateRefused where templates may not run: a run is refused as a whole, not every single item. Other
+    trouble is the item's own."""
     refused: list[tuple[str, TemplateRefused]] = []
     for question in questions:
         if question.template is None:

@@ -36,7 +36,7 @@ from .identities import check_identities
 from .metering import Metering
 from .models import check_models, has_tools, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
-from .prepare import Item, check_stages
+from .prepare import Item, check_policy, check_stages
 from .rubrics import check_names
 from .templates import TemplateLoader
 from .workspace_sources import check_workspaces
@@ -141,8 +141,8 @@ async def arun_single_model_verification(
     traits are evaluated where the answer takes them up. Traits count as `global` unless the rubric's provenance says
     where they are from; the question's own rubrics are not looked at. `workspace_root` is the folder that the
     question's `workspace_path` is in; copies of the workspace of a cached answer are made there too, and in a temporary
-    folder where there is none. Settings other than the models come from `config`. Raises ConfigError and
-    PlanError before anything is called; after that there is always a result.
+    folder where there is none. Settings other than the models come from `config`. Raises ConfigError, PlanError and
+    TemplateRefused, as a run does, before anything is called; after that there is always a result.
     """
     app = current(app)
     models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
@@ -156,6 +156,9 @@ async def arun_single_model_verification(
     plan = _plan(app, evaluation_mode, config, rubric)
     secrets = Secrets(secrets_of(app, (answering_model, parsing_model, *(model for _, model in overrides([rubric])))))
     check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
+    templates = TemplateLoader(app, config.code_policy)
+    if evaluation_mode != "rubric_only":
+        check_policy(templates, [question])
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
     metering = Metering(lanes=Gateway(config), secrets=secrets)
@@ -172,7 +175,7 @@ async def arun_single_model_verification(
             mode=evaluation_mode,
             answering=answerers[answering_model.identity],
             parsing=judges[parsing_model.identity],
-            templates=TemplateLoader(app, config.code_policy),
+            templates=templates,
             run_name=run_name,
             cached=cached_answer_data,
             workspace=workspace,

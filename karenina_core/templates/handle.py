@@ -54,6 +54,8 @@ class FieldVerdict:
     """The root of the author's strategy: `all_of`, `any_of`, `at_least_n(2)`, `field_check`; None without one."""
     remarks: tuple[str, ...] = ()
     """What a reader should know about fields that count as wrong, such as that a text could not be read as a date."""
+    stable: bool = True
+    """False where the template's own code said something else when it was run once more on the same values."""
 
 
 @frozen

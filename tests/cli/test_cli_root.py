@@ -72,6 +72,33 @@ def test_strangers_commands_are_listed_without_being_imported(run: Run, install:
     assert re.search(r"odd +\(from karenina-strange\)", result.output)
 
 
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ('def command():\n    """Do something odd.\n\n    At length."""', "Do something odd."),
+        ('@group.command("odd", help="Do it\\nnow.")\ndef command():\n    """Not this."""', "Do it now."),
+        ('@command(short_help="Short.", help="Long.")\ndef command(): ...', "Short."),
+        ("def command(): ...", ""),
+        ("command = made_elsewhere()", ""),
+        ('def other():\n    """Of another one."""', ""),
+        ("def command(:", ""),
+    ],
+)
+def test_help_says_what_strangers_commands_do_without_importing_them(
+    source: str, line: str, run: Run, install: Files
+) -> None:
+    install("karenina-strange", {"odd": "odd_one:command"}, odd_one=f"raise SystemExit('imported')\n{source}\n")
+    result = run("--help")
+    assert result.exit_code == 0
+    assert re.search(rf"odd +{re.escape(f'{line} (from karenina-strange)'.strip())}", result.output)
+
+
+def test_help_says_what_commands_of_packages_do(run: Run) -> None:
+    text = " ".join(run("--help").output.split())
+    assert "compare Compare two runs, question by question. (from karenina-results)" in text
+    assert "demo Show what karenina does: no key, no network. (from karenina-demo)" in text
+
+
 def test_a_stranger_s_command_runs(run: Run, install: Files) -> None:
     source = "import click\n@click.command()\ndef command():\n    click.echo('odd indeed')\n"
     install("karenina-odd", {"odd": "odd_two:command"}, odd_two=source)

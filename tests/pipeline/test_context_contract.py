@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from karenina_core import ArtifactKeys, Key, Stage, VerificationContext
+from karenina_core import ArtifactKeys, Key, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import ContractError
 from karenina_core.model.question import TemplateSource
+from karenina_core.model.result import TrailEntry
 from karenina_core.pipeline.context import MAX_WARNINGS
 
 Make = Callable[..., VerificationContext]
@@ -202,3 +203,16 @@ def test_a_field_that_was_set_is_revised_by_a_stage_that_declares_it(context: Ma
 def test_setting_and_revising_the_same_field_is_refused() -> None:
     with pytest.raises(ContractError, match="Both both sets and revises 'judge_repairs'"):
         type("Both", (Stage,), {"result_fields": ("judge_repairs",), "revises": ("judge_repairs",)})
+
+
+def test_switches_and_time_can_be_read_from_the_context() -> None:
+    config = VerificationConfig(
+        abstention_enabled=True, embedding_check_enabled=True, agentic_rubric_strategy="shared", agentic_parsing=True
+    )
+    context = VerificationContext(question=Question(question="?"), config=config)
+    assert (context.abstention_enabled, context.embedding_check_enabled, context.agentic_parsing) == (True, True, True)
+    assert (context.sufficiency_enabled, context.deep_judgment_enabled) == (False, False)
+    assert context.agentic_rubric_strategy == "shared"
+    assert context.execution_time == 0.0
+    context.trail += [TrailEntry("A", "ran", seconds=1.5), TrailEntry("B", "failed", seconds=0.25)]
+    assert context.execution_time == 1.75

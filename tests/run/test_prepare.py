@@ -13,6 +13,7 @@ from karenina_core import (
     CallableRubricTrait,
     LLMRubricTrait,
     ModelConfig,
+    RegexRubricTrait,
     Rubric,
     Stage,
     VerificationConfig,
@@ -97,6 +98,15 @@ def test_nothing_to_do_is_an_error_with_the_reasons(world: Make, make_question: 
         world(questions=[make_question(0, finished=False)]).prepare()
     with pytest.raises(ConfigError, match="the benchmark has no questions"):
         world(questions=[]).prepare()
+
+
+def test_where_there_is_only_a_rubric_the_mode_for_that_is_proposed(world: Make, make_question: Make) -> None:
+    bare = make_question(0, answer_template=None, template_language=None)
+    rubric = Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="x")])
+    with pytest.raises(ConfigError, match=r"has no answer template\); to score .* the mode rubric_only \(--mode"):
+        world(questions=[bare], rubric=rubric).prepare()
+    with pytest.raises(ConfigError, match=r"nothing to verify \(q0: has no answer template\)$"):
+        world(questions=[bare]).prepare()
 
 
 # Mode

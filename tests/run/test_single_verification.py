@@ -20,7 +20,7 @@ from karenina_core import (
     feature,
     run_single_model_verification,
 )
-from karenina_core.errors import ConfigError, PlanError
+from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.keys import ArtifactKeys
 from karenina_core.pipeline.stage import Category, with_traits
@@ -146,10 +146,18 @@ def test_synchronous_callers(world: Make) -> None:
     here.app.loop.close()
 
 
-def test_an_untrusted_template_is_that_item_s_error(world: Make, make_question: Make) -> None:
+@pytest.mark.parametrize(("policy", "words"), [("sandbox", "--trust"), ("refuse", "code_policy is 'refuse'")])
+def test_an_untrusted_template_is_refused_as_in_a_run(
+    world: Make, make_question: Make, policy: Any, words: str
+) -> None:
     question = make_question(0, answer_template="class Answer(BaseAnswer): ...", template_language="python")
-    here = world()
-    result = verify(here, question=question)
-    assert str(result.outcome) == "error(template)"
-    assert "--trust" in (result.metadata.error or "")
-    assert here.answerer.calls == []
+    config = VerificationConfig(code_policy=policy)
+    here = world(questions=[question])
+    with pytest.raises(TemplateRefused, match=words) as of_a_run:
+        here.prepare(here.config(code_policy=policy))
+    with pytest.raises(TemplateRefused) as refused:
+        verify(here, config=config)
+    assert str(refused.value) == str(of_a_run.value)
+    assert (here.answerer.calls, here.answerer.opened) == ([], 0)
+    scored = verify(world(Scoring), question=question, config=config, rubric=RUBRIC, evaluation_mode="rubric_only")
+    assert str(scored.outcome) == "scored"  # nothing of the template is used

@@ -209,7 +209,18 @@ class ModelFilled:
             raise TemplateError(
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
-        return FieldVerdict(result, compared.results, compared.scores, remarks=self._remarks)
+        stable = self._says_again(compared, result)
+        return FieldVerdict(result, compared.results, compared.scores, remarks=self._remarks, stable=stable)
+
+    def _says_again(self, compared: Comparison, result: bool) -> bool:
+        """Whether the author's `verify` gives the same result for the same values: no random number, nothing that an
+        earlier call has left behind."""
+        try:
+            again = self.accepting(())
+            again._show(compared)
+            return again._call("verify") is result
+        except TemplateError:
+            return False
 
     async def granular(self) -> float | None:
         if not written_by_author(self._handle.cls, "verify_granular"):

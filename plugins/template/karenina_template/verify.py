@@ -9,6 +9,8 @@ from karenina_core.errors import TemplateError
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import said_by_model
 
+UNSTABLE = "unstable_template"
+
 
 class VerifyTemplate(Stage):
     """Runs `verify`, the template's patterns and its partial credit. The verdict is fields AND patterns."""
@@ -36,6 +38,7 @@ class VerifyTemplate(Stage):
         "regex_overall_success",
         "regex_extraction_results",
     )
+    extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -67,6 +70,11 @@ class VerifyTemplate(Stage):
         context.set_result_field("composition_strategy", fields.composition_strategy)
         for remark in fields.remarks:
             context.warn(remark)
+        if not fields.stable:
+            context.extend_result_field("caveats", [UNSTABLE])
+            context.warn(
+                "the template is unstable: verify() gave another result when it was run again on the same values"
+            )
         context.set_result_field("regex_validations_performed", regex.performed)
         if regex.performed:
             context.set_result_field("regex_validation_results", regex.results)

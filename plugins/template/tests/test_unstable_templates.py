@@ -1,0 +1,53 @@
+"""Templates whose code says something else each time: found by asking it twice, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Any]
+BEGINNING = """
+import itertools
+import random
+
+calls = itertools.count()
+
+class Answer(BaseAnswer):
+    target: str = Field(description="x")
+
+    def verify(self):
+"""
+UNSTABLE = {
+    "a state that is kept": "return next(calls) % 2 == 0",
+    "a change of its own object": "type(self).seen = not getattr(type(self), 'seen', False); return self.seen",
+    "an error the second time": "return {0: True}[next(calls)]",
+}
+STABLE = {
+    "a comparison": "return self.target == 'BCL2'",
+    "a change of the extracted value": "self.target = self.target.lower(); return self.target == 'bcl2'",
+}
+
+
+@pytest.mark.parametrize("body", UNSTABLE.values(), ids=UNSTABLE)
+def test_code_that_says_something_else_is_told_and_its_first_word_counts(body: str, context: Make, run: Make) -> None:
+    about = context(f"{BEGINNING}        {body}\n")
+    run(about)
+    assert str(about.outcome) == "passed"
+    assert about.get_result_field("caveats") == ["unstable_template"]
+    assert any("verify() gave another result when it was run again" in warning for warning in about.warnings)
+
+
+@pytest.mark.parametrize("body", STABLE.values(), ids=STABLE)
+def test_code_that_says_the_same_is_not(body: str, context: Make, run: Make) -> None:
+    about = context(f"{BEGINNING}        {body}\n")
+    run(about)
+    assert str(about.outcome) == "passed"
+    assert about.get_result_field("caveats", []) == []
+
+
+def test_templates_without_code_of_their_own_are_asked_once(context: Make, run: Make) -> None:
+    about = context()
+    run(about)
+    assert about.get_result_field("caveats", []) == []
