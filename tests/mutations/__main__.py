@@ -36,7 +36,10 @@ def chosen(room: Room, options: Namespace) -> list[Mutant]:
         return [mutant for mutant in every if mutant.id in options.only]
     if options.count is None or options.count >= len(every):
         return every
-    return sorted(random.Random(f"{options.seed} {room.name}").sample(every, options.count), key=every.index)
+    drawn = random.Random(f"{options.seed} {room.name}").sample(
+        every, len(every)
+    )  # a larger count has those of a smaller
+    return sorted(drawn[: options.count], key=every.index)
 
 
 def shown(mutant: Mutant, root: Path) -> str:

@@ -27,6 +27,8 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IN_ANY_ORDER = {"min", "max", "isinstance", "issubclass", "math.gcd"}
 """With two arguments changed over they do the same, or nothing that runs."""
+SHAPES = {"init", "repr", "eq", "order", "frozen", "slots", "kw_only", "ensure_ascii", "stacklevel"}
+"""Arguments that say how a class is made or a text is written."""
 LEFT_ALONE = {"annotation", "returns", "decorator_list", "type_params", "exc", "cause", "msg"}
 
 
@@ -57,8 +59,8 @@ class Mutant:
         line, column, end_line, end_column = self.span
         first, last = begins[line - 1] + column, begins[end_line - 1] + end_column
         changed = text[:first] + self.after.encode("utf-8") + text[last:]
-        lines = (content.decode("utf-8").splitlines() for content in (text, changed))
-        return [line for line in list(difflib.unified_diff(*lines, n=0, lineterm=""))[2:] if line[0] in "+-"]
+        was, is_now = (content.decode("utf-8").splitlines() for content in (text, changed))
+        return [line for line in list(difflib.unified_diff(was, is_now, n=0, lineterm=""))[2:] if line[0] in "+-"]
 
     def tree(self) -> ast.Module:
         """The file with the change in it."""
@@ -66,7 +68,8 @@ class Mutant:
         nodes = list(ast.walk(tree))
         node, way = self.place
         _, old, new = list(_changes(nodes[node]))[way]
-        return ast.fix_missing_locations(_Swap(old, new).visit(tree))
+        _Swap(old, new).visit(tree)
+        return ast.fix_missing_locations(tree)
 
 
 class _Swap(ast.NodeTransformer):
@@ -115,6 +118,8 @@ def _owned(node: ast.AST, name: str, first: int) -> Iterator[tuple[ast.AST, tupl
 
 def _is_left_alone(node: ast.AST) -> bool:
     typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    if isinstance(node, ast.keyword) and node.arg in SHAPES:
+        return True
     names = [ast.unparse(target) for target in getattr(node, "targets", ())]
     return (
         typing_only or "__all__" in names or isinstance(node, ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom)
@@ -164,10 +169,10 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST, ast.AST]]:
         yield "other call", node, _with(node, func=ast.Name(NAMES[node.func.id], ast.Load()))
     match node.args:
         case [first, second, *rest] if not any(isinstance(each, ast.Starred) for each in (first, second)):
-            if ast.unparse(node.func) not in IN_ANY_ORDER:
+            if ast.unparse(node.func) not in IN_ANY_ORDER and ast.unparse(first) != ast.unparse(second):
                 yield "swapped", node, _with(node, args=[second, first, *rest])
     for place, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg is not None and keyword.arg not in SHAPES:
             rest_of = [*node.keywords[:place], *node.keywords[place + 1 :]]
             yield f"without {keyword.arg}", node, _with(node, keywords=rest_of)
 

@@ -102,7 +102,7 @@ def measure(root: Path, tests: Sequence[str], files: Sequence[Path]) -> dict[str
         code = _session(root, tests, watch)
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type] # None is what it takes
+        threading.settrace(None)
     if code != pytest.ExitCode.OK:
         raise RuntimeError(f"the tests do not pass as they are ({code!r}): python -m pytest {' '.join(tests)}")
     return {"tests": watch.found(), "modules": sorted(sys.modules)}

@@ -16,10 +16,11 @@ from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import UsageMetadata
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.ports.prices import cost_of, price_error, priced
+from karenina_core.ports.prices import cost_of, may_have_cost, price_error, priced
 from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult
-from karenina_core.run.budget import Budget, Estimate, Experience, Spent, tokens_of
+from karenina_core.run.budget import Budget, Estimate, Experience, Spent, check_limits, tokens_of
 from karenina_core.run.gateway import Gateway
+from karenina_core.testing import application
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 DEAR: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
@@ -122,6 +123,66 @@ def test_a_call_whose_estimate_fills_the_budget_exactly_begins_at_once(
     budget.set_aside(fills)
     assert budget.fits(Estimate(0, 0, 0.0))
     assert not budget.fits(Estimate(1, 0, 0.001))
+
+
+def test_a_budget_knows_whether_it_limits_anything_and_whether_a_call_is_under_way() -> None:
+    assert [budget.limited for budget in (Budget(), Budget(usd=1.0), Budget(tokens=1))] == [False, True, True]
+    budget = Budget(tokens=100)
+    assert budget.idle is True
+    for _ in range(2):
+        budget.set_aside(Estimate(20, 20, 0.5))
+    assert not budget.fits(Estimate(20, 20))
+    budget.give_back(Estimate(20, 20, 0.5))
+    assert budget.idle is False
+    assert budget.fits(Estimate(20, 20, 0.5))
+    budget.give_back(Estimate(20, 20, 0.5))
+    assert budget.idle is True
+
+
+def test_what_is_spent_set_aside_and_estimated_is_added_up() -> None:
+    dollars, tokens, unknown = Budget(usd=10.0), Budget(tokens=100), Estimate(0, 0)
+    for budget, full in ((dollars, Estimate(0, 0, 5.0)), (tokens, Estimate(25, 25))):
+        budget.spent_before(2.0, 20, 3)
+        budget.set_aside(Estimate(15, 15, 3.0))
+        assert budget.fits(full)
+        assert not budget.fits(Estimate(26, 25, 5.1))
+        budget.settle(unknown, facts(0, 0), model(), replied=False)
+        assert budget.fits(full), "nothing was taken"
+    dollars.settle(Estimate(9, 9, 4.0), facts(1, 2, 1.0), model())
+    assert dollars.fits(Estimate(0, 0, 4.0))
+    assert not dollars.fits(Estimate(0, 0, 4.1))
+    counted = tokens.settle(Estimate(5, 5), facts(4, 3, untold=True), model())
+    assert counted.estimated_tokens == 3
+    assert tokens.fits(Estimate(20, 20))
+    assert not tokens.fits(Estimate(20, 21))
+    assert tokens.settle(Estimate(1, 1), facts(4, 3, untold=True), model()).estimated_tokens == 0
+
+
+def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
+    server = {"embedder-litellm": {"api_base": "http://host/v1"}}
+    app = application(installed=["openai_endpoint", "embedder-litellm", "embedder-minilm"], settings=server)
+    named = {"answering_models": [model("a")], "parsing_models": [model("j", **DEAR)]}
+
+    def problems(*overrides: ModelConfig, **config: Any) -> list[tuple[str, str]]:
+        try:
+            check_limits(app, VerificationConfig(**{**named, **config}), overrides)
+        except ConfigError as error:
+            return [(problem.path, problem.message.partition(":")[0]) for problem in error.problems]
+        return []
+
+    assert problems() == problems(budget_tokens=5) == problems(answerer_concurrency_limits={"a": 1}) == []
+    assert problems(answerer_concurrency_limits={"j": 1, "a": 2}) == [
+        ("answerer_concurrency_limits.j", "no answering model has this id; they are 'a'")
+    ]
+    priced_model = {"answering_models": [model("a", **DEAR)], "budget_usd": 1.0}
+    assert problems(**priced_model) == []
+    assert problems(budget_usd=1.0) == problems(model("a"), budget_usd=1.0) == [("budget_usd", "openai_endpoint")]
+    assert problems(model("o"), **priced_model) == [("budget_usd", "openai_endpoint")]
+    checked = {**priced_model, "embedding_check_enabled": True, "embedding_check_model": "m"}
+    assert problems(**checked, embedding_check_embedder="minilm") == []
+    assert problems(**checked, embedding_check_embedder="nobody") == []
+    assert problems(**checked, embedding_check_embedder="litellm") == [("budget_usd", "embedder litellm")]
+    assert problems(**{**checked, "embedding_check_enabled": False}, embedding_check_embedder="litellm") == []
 
 
 def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:
@@ -263,6 +324,11 @@ def test_what_is_spent_is_the_sum_of_what_the_calls_took(every: list[CallFacts |
     assert spent.untold == sum(took.usage_unavailable for took in told)
 
 
+def test_what_a_failed_call_took_is_spent_as_far_as_it_is_known() -> None:
+    spent = Spent().with_call(facts(3, 4, 0.5), replied=False).with_call(facts(1, 2), replied=False).with_call(None)
+    assert spent == Spent(calls=0, failed=3, input_tokens=4, output_tokens=6, usd=0.5)
+
+
 # Estimates
 
 
@@ -318,6 +384,21 @@ def test_the_adapter_knows_better_and_what_nobody_knows_stays_unknown() -> None:
     unpriced = LLMResponse(content="", usage=UsageMetadata(1, 1, 2))
     assert priced(unpriced, model()) is unpriced
     assert priced("anything", model(**DEAR)) == "anything"
+
+
+def test_a_useless_reply_of_which_nobody_says_what_it_took_has_no_price() -> None:
+    untold, silent = ParseError("no"), ParseError("no")
+    untold.usage, untold.usage_unavailable = UsageMetadata(1, 1, 2), True
+    for error in (untold, silent):
+        before = error.usage
+        price_error(error, model(**DEAR))
+        assert error.usage is before
+
+
+def test_what_was_given_up_may_have_cost_something_and_what_was_refused_has_not() -> None:
+    given_up = [PortError("late", kind="timeout"), ParseError("no"), asyncio.CancelledError(), KeyboardInterrupt()]
+    refused = [None, PortError("no", kind="rate_limited"), PortError("no", kind="auth"), ValueError("a bug")]
+    assert [may_have_cost(error) for error in (*given_up, *refused)] == [True] * 4 + [False] * 4
 
 
 @pytest.mark.parametrize("price", ["input_cost_per_token", "output_cost_per_token"])
