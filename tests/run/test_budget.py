@@ -158,6 +158,15 @@ def test_what_is_spent_set_aside_and_estimated_is_added_up() -> None:
     assert tokens.settle(Estimate(1, 1), facts(4, 3, untold=True), model()).estimated_tokens == 0
 
 
+@pytest.mark.parametrize("limit", [{"usd": 2.0}, {"tokens": 20}])
+def test_a_budget_that_was_used_up_before_the_run_was_continued_is_used_up(limit: dict[str, Any]) -> None:
+    budget = Budget(**limit)
+    budget.spent_before(1.0, 10, 2)
+    assert budget.exhausted == ""
+    budget.spent_before(1.0, 10, 3)
+    assert "in 5 calls" in budget.exhausted
+
+
 def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     server = {"embedder-litellm": {"api_base": "http://host/v1"}}
     app = application(installed=["openai_endpoint", "embedder-litellm", "embedder-minilm"], settings=server)

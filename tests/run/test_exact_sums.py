@@ -47,3 +47,6 @@ def test_a_sum_too_large_for_a_float_still_has_a_mean() -> None:
 def test_what_is_no_number_makes_no_number() -> None:
     assert math.isnan(summed([1.0, math.nan]).total)
     assert summed([1.0, math.inf]).mean == math.inf
+    merged = summed([1.0])
+    merged.merge(summed([math.inf]))
+    assert merged == summed([1.0, math.inf])
