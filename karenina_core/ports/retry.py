@@ -20,6 +20,9 @@ __all__ = ["Attempts", "this_call", "with_retries"]
 
 T = TypeVar("T")
 
+SPREAD = 0.25
+"""Part of a `Retry-After` by which waits differ, so that calls that were refused together do not come back together."""
+
 
 @define
 class Attempts:
@@ -102,10 +105,10 @@ async def with_retries(
 ) -> T:
     """Await `attempt()` until it succeeds, its kind of failure is used up, or `max_elapsed` seconds are over.
 
-    Each kind has a budget of its own; failures that are `spared` use up none of it. A `Retry-After` replaces the
-    computed wait where it is longer. A wait that would reach beyond the time limit is not begun: the last failure is
-    raised at once. Time in which an attempt waits for its place counts nowhere (see `standing_still`). Raises
-    PortError.
+    Each kind has a budget of its own; failures that are `spared` use up none of it in the first `max_elapsed` seconds,
+    waits for a place included. A `Retry-After`, and up to a quarter more, replaces the computed wait. A wait that would
+    reach beyond the time limit is not begun: the last failure is raised at once. Time in which an attempt waits for its
+    place counts nowhere else (see `standing_still`). Raises PortError.
     """
     attempts = Attempts(whole=attempts)
     this_call.set(attempts)
@@ -132,15 +135,16 @@ async def with_retries(
             last = error
         finally:
             attempts.idle(0.0 if limit is None else limit.waited)
-        wait = _wait(last, failures, policy)
+        last.spared &= clock() - started <= max_elapsed
+        wait = _wait(last, failures, policy, max_elapsed - spent())
         if wait is None or spent() + wait > max_elapsed:
             raise _ended(last, attempts)
         attempts.again(last.kind)
         await sleep(wait)
 
 
-def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy) -> float | None:
-    """Seconds until the next attempt, or None where there is none."""
+def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left: float) -> float | None:
+    """Seconds until the next attempt, or None where there is none; `left`: until the call has to be over."""
     spared = error.spared and error.kind in RETRYABLE
     count = failures[error.kind] = failures.get(error.kind, 0) + (not spared)
     kind = policy.of(error.kind)
@@ -150,9 +154,10 @@ def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy) -> fl
         ceiling = min(kind.min_wait * kind.multiplier ** (max(count, 1) - 1), kind.max_wait)
     except OverflowError:
         ceiling = kind.max_wait if kind.min_wait else 0.0
-    if spared and error.retry_after:
-        return 0.0  # whoever gives out places keeps that wait
-    return max(random.uniform(0.0, ceiling), error.retry_after or 0.0)
+    if error.retry_after:
+        spread = min(error.retry_after * SPREAD, max(left - error.retry_after, 0.0))
+        return 0.0 if error.spared or error.queued else error.retry_after + random.uniform(0.0, spread)
+    return random.uniform(0.0, ceiling)
 
 
 def _ended(error: PortError, attempts: Attempts) -> PortError:

@@ -19,6 +19,7 @@ from ..ports.metered import CallFacts, Place, StoredCall
 from ..ports.prices import may_have_cost
 from ..ports.retry import Attempts, this_call
 from .budget import NOTHING, Budget, Estimate, Spent, tokens_of
+from .common_limits import compare
 from .lanes import LaneKey, LaneState, Moment, Taken, Waiter
 
 __all__ = ["Gateway"]
@@ -97,7 +98,7 @@ class Gateway:
         """The way to this model, shared by all of its configurations that reach it in the same way."""
         key = LaneKey.of(model)
         if key not in self._lanes:
-            self._lanes[key] = LaneState(self._name(key))
+            self._lanes[key] = LaneState(self._name(key), key=key)
         state = self._lanes[key]
         state.restrict(model, self._caps.get(key))
         return _Entrance(self, state, model)
@@ -289,10 +290,16 @@ class Gateway:
         """A call is over: its place is free, and what it took is known, or counts as it was estimated. Returns that;
         None: it cost nothing."""
         replied = error is None or isinstance(error, ParseError)
+        if isinstance(error, PortError) and error.kind == "rate_limited":
+            compare(lane, self._lanes, taken.begun, error.retry_after or 0.0, self._now())
         lane.ended(taken, facts if replied else None, error, self._now())
-        if isinstance(error, PortError) and lane.is_long(self.config.retry_max_elapsed_seconds, self._now()):
-            error.spared = True
-            error.retry_after = lane.alone_for(self._now())
+        if isinstance(error, PortError):
+            error.queued = True
+            if lane.is_long(self.config.retry_max_elapsed_seconds, self._now()):
+                error.spared = True
+                error.retry_after = lane.alone_for(self._now())
+            elif error.kind == "rate_limited":
+                error.spared = lane.answers(self.config.retry_max_elapsed_seconds, self._now())
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:

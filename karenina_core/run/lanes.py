@@ -8,7 +8,7 @@ from collections import deque
 from datetime import datetime, timedelta
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ..errors import ConfigError, ErrorKind, PortError
 from ..model.config import ModelConfig, Secret
@@ -63,6 +63,10 @@ class LaneKey:
             key = None
         secret = None if key is None else Secret(key)
         return cls(model.interface, model.model_provider, model.endpoint_base_url, secret, model.name)
+
+    def is_near(self, other: LaneKey) -> bool:
+        """Whether it is the same but for the model."""
+        return evolve(self, model_name=other.model_name) == other
 
     def __str__(self) -> str:
         """For people: without the key."""
@@ -150,6 +154,11 @@ class LaneState:
     history: History = field(factory=History)
     storm: Storm = field(factory=Storm)
     closed: Closed | None = None
+    key: LaneKey | None = None
+    in_a_row: int = 0
+    """Refusals without one of another lane, of those that share their spacing with this one."""
+    own_limit: bool = False
+    """Whether the provider is known to limit this model apart from its others."""
     _alone_until: float = -math.inf
     """When it may be asked again, as it said itself."""
     _answered_at: float = -math.inf
@@ -182,6 +191,10 @@ class LaneState:
     def alone_for(self, now: float) -> float:
         """Seconds for which the provider still wants to be left alone."""
         return max(self._alone_until - now, 0.0)
+
+    def answers(self, patience: float, now: float) -> bool:
+        """Whether the provider has answered somebody in so many seconds."""
+        return now - self._answered_at <= patience
 
     def close_to_batches(self, pause: float, patience: float) -> None:
         """Close the lane for this pause, which the provider has asked for when it was asked about a batch."""

@@ -10,6 +10,9 @@ import math
 
 from attrs import define, field
 
+from .spacing import HOLD as LONG_ENOUGH
+from .spacing import PART_OF_WAIT, Spacing
+
 __all__ = ["MOST_AT_FIRST", "PAUSE", "PAUSE_OF_FAILING", "Adaptive", "Bucket"]
 
 MINUTE = 60.0
@@ -113,10 +116,12 @@ class Adaptive:
 
     A `Retry-After` holds for all calls and is never undercut. Where it is long, another refusal would be expensive: the
     rate stays a little below what was too much for 8 times as long, and twice as long each time that it is confirmed,
-    before the limit grows little by little.
+    before the limit grows little by little. A provider that refuses a single call, or again soon after the wait, limits
+    how many it takes in a time: then calls begin as far apart as `Spacing` says.
     """
 
     cap: int | None = None
+    spacing: Spacing = field(factory=Spacing)
     limit: float = field(init=False)
     paused_until: float = field(default=-math.inf, init=False)
     refusing_since: float = field(default=math.inf, init=False)
@@ -134,6 +139,8 @@ class Adaptive:
     _round: int = field(default=0, init=False)
     """Calls that were under way when the limit was cut."""
     _refused: int = field(default=0, init=False)
+    _fresh: bool = field(default=False, init=False)
+    """Whether that was the first refusal at all."""
     fruitless: int = field(default=0, init=False)
     """Rounds in a row of which nothing came back but refusals."""
     _latency: float = field(default=0.0, init=False)
@@ -153,14 +160,16 @@ class Adaptive:
         pause = max(self.paused_until - now, 0.0)
         if under_way >= (1 if self.fruitless > 1 else self._whole()):
             return math.inf
-        return max(pause, self._next - now, 0.0)
+        return max(pause, self._next - now, self.spacing.wait(now))
 
     def begun(self, now: float) -> None:
+        self.spacing.begun(now)
         if self._cut_at > -math.inf and self.fruitless <= 1:
             self._next = max(now, self._next) + self._gap()
 
     def not_begun(self) -> None:
         """What `begun` counted did not happen."""
+        self.spacing.not_begun()
         self._next -= self._gap() if self._next > -math.inf else 0.0
 
     def _calm(self, now: float) -> bool:
@@ -168,6 +177,8 @@ class Adaptive:
 
     def _gap(self) -> float:
         """Seconds between the beginnings of two calls."""
+        if self.spacing.apart:
+            return 0.0
         gap = self._latency / self.limit
         return gap if self._cost else min(gap, LONGEST_GAP)
 
@@ -178,8 +189,16 @@ class Adaptive:
         self._latency += (took - self._latency) / min(self._replies, max(LEAST_REPLIES, ROUNDS * self.limit))
         if begun >= self.refusing_since:
             self.fruitless, self.refusing_since = 0, math.inf
-        if begun >= self._cut_at and 2 * under_way >= self.limit:
+        if begun < self._cut_at:
+            return
+        self.spacing.answered(now, begun)
+        if 2 * under_way >= self.limit and not self.spacing.apart and not self._quick_enough(now):
             self._grow(now)
+
+    def _quick_enough(self, now: float) -> bool:
+        """Whether the provider is asked so much more often than it said that trying out more can wait."""
+        often = self.spacing.burst * self._latency < PART_OF_WAIT * self._cost * self.limit
+        return often and self._ceiling == math.inf and now - self._cut_at < (1.0 + LONG_ENOUGH) * self._cost
 
     def _grow(self, now: float) -> None:
         if now < self._held_until:
@@ -212,6 +231,14 @@ class Adaptive:
         limit. `pause`: seconds without new calls, twice as many for every further round of refusals, and the most."""
         lasting, resumed = retry_after or 0.0, self.paused_until
         self.pause(now + lasting)
+        cut = self._cut(now, begun, under_way, lasting, resumed, pause)
+        if lasting >= LASTING:
+            self.spacing.refused(begun, now, lasting, alone=self.limit == 1.0 and not self.spacing.shared)
+        return cut
+
+    def _cut(
+        self, now: float, begun: float, under_way: int, lasting: float, resumed: float, pause: tuple[float, float]
+    ) -> bool:
         if begun <= self._cut_at:  # of the round that is known to have been too large
             self._refused += 1
             self._take_in(self._round - self._refused)
@@ -221,16 +248,21 @@ class Adaptive:
         self.fruitless += 1
         self.refusing_since = min(self.refusing_since, now)
         self._round, self._refused = under_way, 1
+        self._fresh = self._cut_at == -math.inf and lasting >= LASTING
+        spaced = self.spacing.apart > 0.0
         much = min(self.limit, under_way + 1.0)
         self._eager_to = max(1.0, much * STAY_BELOW)
-        if lasting >= LASTING:
+        if spaced:
+            self._cost = lasting
+        elif lasting >= LASTING:
             self._hold(now, lasting, resumed, much)
         else:
             self.limit, self._ceiling = max(1.0, self.limit * CUT), math.inf
         self._cut_at = now
         first, longest = pause
         self.pause(now + min(first * 2.0 ** min(self.fruitless - 1, 10), longest))
-        self._take_in(under_way - 1)
+        if not spaced:
+            self._take_in(under_way - 1)
         return True
 
     def _hold(self, now: float, lasting: float, resumed: float, much: float) -> None:
@@ -255,11 +287,16 @@ class Adaptive:
         """Of the last round the provider took so many at most."""
         if taken < self.limit:
             self.limit = max(1.0, float(taken))
+        if self._fresh and self._cost:
+            self._ceiling = min(self._ceiling, self.limit)
+            if not self.spacing.shared:
+                self.spacing.burst = max(1, taken)
         if 2 * taken < self._round:  # they came at once, or into a storm: that says nothing about more than this round
             self._ceiling, self._held_until = math.inf, -math.inf
 
     def _whole(self) -> int:
         if self._cut_at == -math.inf:
             return math.floor(self.limit + DUST)
-        most = math.ceil(self.limit * (SLACK if self._cost else 1.0) - DUST)
+        limit = max(self.limit, self._latency / self.spacing.apart) if self.spacing.apart else self.limit
+        most = math.ceil(limit * (SLACK if self._cost else 1.0) - DUST)
         return most if self.cap is None else min(most, self.cap)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from karenina_core.errors import RETRYABLE, ErrorKind, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.ports.retry import Attempts, with_retries
+from karenina_core.ports.retry import Attempts, this_call, with_retries
 
 Failure = tuple[ErrorKind, float | None, float]
 """Kind, Retry-After, and how long the attempt took, in seconds."""
@@ -140,15 +140,48 @@ def test_each_kind_has_a_budget_of_its_own() -> None:
     assert world.attempts.count == 5
 
 
-def test_a_longer_retry_after_replaces_the_wait_and_a_shorter_one_does_not() -> None:
+@pytest.mark.parametrize("asked", [0.5, 17.25])
+def test_a_retry_after_decides_how_long_to_wait_and_up_to_a_quarter_more(asked: float) -> None:
     policy = RetryPolicy(rate_limited=AttemptPolicy(2, 5.0, 5.0))
-    world = World(failures("rate_limited", 1, 17.25))
-    world.run(policy)
-    assert world.waits == [17.25]
-    for _ in range(20):
-        world = World(failures("rate_limited", 1, 0.5))
+    waits = []
+    for _ in range(50):
+        world = World(failures("rate_limited", 1, asked))
         world.run(policy)
-        assert 0.5 <= world.waits[0] <= 5.0
+        waits += world.waits
+    assert asked <= min(waits) < max(waits) <= 1.25 * asked
+
+
+def test_a_wait_that_the_queue_of_the_model_keeps_is_not_waited_for_twice_and_counts_as_an_attempt() -> None:
+    made = 0
+
+    async def attempt() -> None:
+        nonlocal made
+        made += 1
+        error = PortError("slowly", kind="rate_limited", retry_after=30.0)
+        error.queued = True
+        raise error
+
+    waits = World([])
+    with pytest.raises(PortError, match="slowly"):
+        asyncio.run(with_retries(attempt, RetryPolicy(), max_elapsed=10.0, sleep=waits.sleep))
+    assert (made, waits.waits) == (5, [0.0] * 4)
+
+
+def test_refusals_that_use_up_no_attempt_do_so_after_the_time_of_a_call() -> None:
+    now, made = 0.0, 0
+
+    async def attempt() -> None:
+        nonlocal now, made
+        made += 1
+        now += 10.0  # most of it in the queue
+        this_call.get().idle(9.9)  # type: ignore[union-attr] # an attempt is under way
+        error = PortError("slowly", kind="rate_limited", retry_after=1.0)
+        error.queued = error.spared = True
+        raise error
+
+    with pytest.raises(PortError, match="slowly"):
+        asyncio.run(with_retries(attempt, RetryPolicy(), max_elapsed=120.0, clock=lambda: now, sleep=World([]).sleep))
+    assert made == 12 + 5
 
 
 def test_waits_grow_with_full_jitter_up_to_their_bound() -> None:
@@ -259,7 +292,7 @@ def test_limits_hold_for_every_sequence_of_failures(
     assert len(world.waits) == tried - 1
     for wait, (kind, retry_after, _) in zip(world.waits, failed, strict=False):
         assert wait >= (retry_after or 0.0)
-        assert wait <= max(policy.of(kind).max_wait, retry_after or 0.0)
+        assert wait <= (1.25 * retry_after if retry_after else policy.of(kind).max_wait)
     # The account is right.
     assert world.attempts.count == tried
     assert sum(world.attempts.retries.values()) == tried - 1
