@@ -91,7 +91,9 @@ def another_distribution(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "asked"), [(same, 2), (another_distribution, 2), (version, 4), (code, 4)], ids=lambda it: str(it)
+    ("change", "asked"),
+    [(same, 2), (another_distribution, 2), (version, 4), (code, 4)],
+    ids=lambda it: getattr(it, "__name__", str(it)),
 )
 def test_replies_of_another_adapter_are_not_taken_over(
     change: Callable[[Path], None],

@@ -12,8 +12,6 @@ from karenina_results.statistics import Interval, StatisticsError, clopper_pears
 from scipy.stats import binom, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from karenina_core.run.summary import wilson as wilson_of_the_summary
-
 Method = Callable[[int, int, float], Interval | None]
 METHODS = (wilson, clopper_pearson, jeffreys)
 COUNTS = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -50,13 +48,6 @@ def test_jeffreys_equals_statsmodels_but_for_the_ends_of_0_and_1(count: tuple[in
     low, high = proportion_confint(k, n, 1 - level, method="jeffreys")
     expected = (0.0 if k == 0 else low, 1.0 if k == n else high)
     assert limits(jeffreys(k, n, level)) == pytest.approx(expected, abs=1e-9)
-
-
-@settings(deadline=None)
-@given(COUNTS, LEVELS)
-def test_the_summary_of_a_run_has_the_same_wilson_interval(count: tuple[int, int], level: float) -> None:
-    k, n = count
-    assert limits(wilson(k, n, level)) == pytest.approx(wilson_of_the_summary(k, n, level), abs=1e-12)
 
 
 @pytest.mark.parametrize(
