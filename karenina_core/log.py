@@ -24,7 +24,7 @@ class _Logger:
 
         logger = structlog.wrap_logger(
             logging.getLogger(self._name),
-            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.add_log_level, _redact_environment, _render],
+            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.add_log_level, _render],
             wrapper_class=structlog.stdlib.BoundLogger,
         )
         return getattr(logger, method)
@@ -64,12 +64,10 @@ def hide(secrets: Iterable[str]) -> None:
     _hidden.update(secrets)
 
 
-def _redact_environment(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    redact = redactor({*secrets_in(os.environ), *_hidden})
-    return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
-
-
 def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     text = str(event.pop("event", ""))
     event.pop("level", None)
-    return " ".join([text, *(f"{key}={value!r}" for key, value in event.items())])
+    line: str = redactor({*secrets_in(os.environ), *_hidden})(
+        " ".join([text, *(f"{k}={v!r}" for k, v in event.items())])
+    )
+    return line

@@ -29,7 +29,9 @@ ROOT = re.compile(r"(?:file:/*|~|\.{1,2}|[A-Za-z]:)?[/\\]")
 IN_PATHS = re.compile(r"[A-Z]?[a-z]*[0-9]*|[A-Z]+[0-9]*|[a-z0-9]+")
 PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 TEXT_OF_JSON = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
-FENCE = re.compile(r"\s*```\w*\n(.*)\n\s*```\s*", re.DOTALL)
+FENCE = "```"
+NESTED = 32
+"""Backslashes at most that are read as one: JSON within JSON five times has so many. A limit keeps the search quick."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -87,7 +89,7 @@ class _Secret:
     @classmethod
     def of(cls, value: str, source: str) -> _Secret:
         anchor = max(PLAIN.findall(value), key=len, default="")
-        pattern = None if anchor == value else re.compile("".join(map(_forms, value)))
+        pattern = None if anchor == value else re.compile(_pattern(value))
         return cls(value, source, anchor, pattern, not (NUMBER.fullmatch(value) or WORDS.fullmatch(value)))
 
     def is_in(self, text: str) -> bool:
@@ -97,21 +99,38 @@ class _Secret:
         return text.replace(self.value, MASK) if self.pattern is None else self.pattern.sub(MASK, text)
 
 
-def _forms(char: str) -> str:
-    """A pattern of a character as it is, and as JSON, a `repr`, or the percent signs of an address have it. One that
-    was escaped several times has several backslashes."""
+def _pattern(value: str) -> str:
+    """What finds a text as it is, and as JSON, a `repr`, or the percent signs of an address have it."""
+    forms, before = [], 0
+    for char in value:
+        if char == "\\":
+            before += 1
+        else:
+            forms.append(_forms(char, before))
+            before = 0
+    return "".join([*forms, _backslashes(before, before)])
+
+
+def _backslashes(before: int, least: int) -> str:
+    """So many of them, each escaped up to `NESTED` times; at least one more where something escaped follows."""
+    if not before and not least:
+        return ""
+    several = rf"\\{{{least},{(before + 1) * NESTED}}}"
+    return f"(?:{several}|(?:%5[Cc]){{{before}}})" if before else several
+
+
+def _forms(char: str, before: int) -> str:
+    """A character after so many backslashes."""
+    plain = _backslashes(before, before)
     if PLAIN.fullmatch(char):
-        return re.escape(char)
+        return plain + re.escape(char)
     units = char.encode("utf-16-be", "surrogatepass").hex()
-    escaped = "".join(rf"\\+u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    escaped = ["".join(rf"\\{{1,{NESTED}}}u{units[place : place + 4]}" for place in range(4, len(units), 4))]
+    escaped = [f"u{units[:4]}{escaped[0]}", f"u{ord(char):08x}", *([f"x{ord(char):02x}"] if ord(char) < 256 else [])]
+    short = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}.get(char, re.escape(char) if char in "\"'/" else "")
     percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
-    short = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}.get(char)
-    bare = r"\\+" if char == "\\" else (r"\\*" if char in "\"'/" else "") + re.escape(char)
-    escaped += rf"|\\+u{ord(char):08x}"
-    forms = [bare, f"(?i:{escaped}|{percent})", *([rf"\\+{short}"] if short else [])]
-    if ord(char) < 256:
-        forms.append(rf"(?i:\\+x{ord(char):02x})")
-    return f"(?:{'|'.join(forms)})"
+    after = [f"(?i:{'|'.join(escaped)})", *([short] if short else [])]
+    return f"(?:{plain}(?:{re.escape(char)}|(?i:{percent}))|{_backslashes(before, before + 1)}(?:{'|'.join(after)}))"
 
 
 class Secrets:
@@ -178,9 +197,10 @@ def _without(text: str, there: Iterable[_Secret], removed: set[str] | None, *, n
 
 def _is_json(text: str) -> bool:
     """Whether a text is an object or a list of JSON, also between the lines of a fence."""
-    fenced = FENCE.fullmatch(text)
-    inner = fenced[1] if fenced else text
-    if inner.lstrip()[:1] not in ("{", "["):
+    inner = text.strip()
+    if inner.startswith(FENCE) and inner.endswith(FENCE):
+        inner = inner.removesuffix(FENCE).partition("\n")[2].lstrip()
+    if inner[:1] not in ("{", "["):
         return False
     try:
         json.loads(inner, strict=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -88,6 +89,21 @@ def forms(secret: str) -> list[str]:
     for _ in range(3):
         found += [json.dumps(form, ensure_ascii=ascii_)[1:-1] for form in found for ascii_ in (True, False)]
     return [*dict.fromkeys(found), repr(secret)[1:-1], ascii(secret)[1:-1], quote(secret, safe="")]
+
+
+@pytest.mark.parametrize("secret", ["пароль-мой", "\"'\"'\"'\"'", "\\" * 9, 'a\\\\"\\\\"\\b12', ODD])
+@pytest.mark.parametrize("filling", ["\\", '\\"', "\n", "a\\", "```\n", "п\\"])
+def test_to_look_for_a_secret_is_quick_in_any_text(secret: str, filling: str) -> None:
+    """Processor time of this process: what others do on the machine is not in it."""
+    secrets = Secrets({secret: "A"})
+
+    def took(length: int) -> float:
+        text = f"{secret[:-1]}{filling * (length // len(filling))}```"
+        begun = time.process_time()
+        secrets.text(text)
+        return time.process_time() - begun
+
+    assert took(200_000) < 5.0, "a quadratic search would take minutes"
 
 
 @pytest.mark.parametrize("form", forms(ODD))

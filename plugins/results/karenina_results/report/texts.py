@@ -102,4 +102,4 @@ def without_secrets(found: Any, name: str = "") -> Any:
 
 
 def _is_secret(name: str) -> bool:
-    return is_secret_name(name) or name.lower() in OF_HEADERS
+    return is_secret_name(name) or any(mark in name.lower() for mark in OF_HEADERS)
