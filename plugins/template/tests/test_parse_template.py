@@ -191,6 +191,18 @@ def test_the_judge_never_sees_what_is_expected(context: Make, run: Make) -> None
     assert "a gene symbol" in judge.calls[0].text
 
 
+@pytest.mark.parametrize(("said", "nowhere"), [("BCL2", ()), ("bcl-2", ()), ("{{value}}", ("target",)), (None, ())])
+def test_a_value_that_the_answer_does_not_hold_is_marked_without_a_call(
+    context: Make, run: Make, said: str | None, nowhere: tuple[str, ...]
+) -> None:
+    judge = ScriptedLLM({"target": said})
+    about = context(json.dumps({"fields": [FIELD]}), judge, answer="It binds BCL2.")
+    run(about)
+    assert tuple(about.get_result_field("ungrounded_values")) == nowhere
+    assert list(about.get_result_field("caveats", ())) == (["ungrounded_values"] if nowhere else [])
+    assert (len(judge.calls), str(about.outcome), about.warnings) == (1, "failed", []), "a mark, and no verdict"
+
+
 def listing(name: str, expected: list[str]) -> dict[str, Any]:
     return {
         **FIELD,
