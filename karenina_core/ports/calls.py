@@ -122,8 +122,8 @@ class Request(_Plain):
         Two questions with the same text are answered each by itself, also by an adapter that goes by their ids; and the
         author of a stage can have its calls made again.
         """
-        told = f"{self.key}\n{version}\n{question_id}\n{behind}"
-        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        parts = f"{self.key}\n{version}\n{question_id}\n{behind}"
+        return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
 
     def _facts(self) -> dict[str, Any]:
         """The fields by name. All of it is plain data already."""

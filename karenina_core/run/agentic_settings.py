@@ -64,12 +64,12 @@ def check_investigators(
             model = (trait.model_override or judge) if isinstance(trait, AgenticRubricTrait) else None
             if isinstance(model, ModelConfig) and (reason := why_no_investigator(app, model)):
                 unable.setdefault(reason, []).append(repr(trait.name))
-        told = [f"agentic traits that are skipped: {', '.join(names)}: {reason}" for reason, names in unable.items()]
+        lines = [f"agentic traits that are skipped: {', '.join(names)}: {reason}" for reason, names in unable.items()]
         if mode == "rubric_only" and sum(map(len, unable.values())) == len(traits) > 0:
             remedy = "nothing else is scored; use a model that can call tools, give the traits a model_override, or"
             remedy = f"{remedy} leave them out (rubric_trait_names)"
-            problems += [Problem(f"parsing_models[{number}]", f"{line}; {remedy}") for line in told]
-        notes += told
+            problems += [Problem(f"parsing_models[{number}]", f"{line}; {remedy}") for line in lines]
+        notes += lines
     if problems:
         raise ConfigError(problems)
     return list(dict.fromkeys(notes))

@@ -137,9 +137,9 @@ class RunDirectory:
 
     @classmethod
     def reopen(cls, path: Path, prepared: Prepared, answerers: Iterable[Model] = ()) -> RunDirectory:
-        """That of a run which goes on: nobody else can write to it until `release`. Raises ConfigError, Changed where
-        the tools of `answerers` are not those of the beginning, and RunDirectoryError where somebody else writes to it,
-        or it cannot be written."""
+        """That of a run which is resumed: no other process can write to it until `release`. Raises ConfigError, Changed
+        where the tools of `answerers` are not those of the beginning, and RunDirectoryError where another process
+        writes to it, or it cannot be written."""
         directory = cls(path, redactor(secrets_of_run(prepared)))
         check_place(path)
         directory.lock.acquire()

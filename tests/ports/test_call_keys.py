@@ -64,6 +64,25 @@ def test_every_limit_of_an_agent_is_part_of_its_call(name: str) -> None:
     assert first.key == Request.of_agent(MODEL, MESSAGES, [TOOL], evolve(AGENT), CONTEXT).key
 
 
+@pytest.mark.parametrize(
+    "offered",
+    [
+        [],
+        [TOOL, evolve(TOOL, name="other")],
+        [evolve(TOOL, description="Looks twice.")],
+        [evolve(TOOL, input_schema={"type": "object"})],
+    ],
+)
+def test_other_tools_make_another_call(offered: list[Tool]) -> None:
+    """Such as those of another filter, or with other descriptions; of models that are asked turn by turn too."""
+    assert (
+        Request.of_agent(MODEL, MESSAGES, offered, AGENT, CONTEXT).key
+        != Request.of_agent(MODEL, MESSAGES, [TOOL], AGENT, CONTEXT).key
+    )
+    asked = (Request.of_llm(MODEL, MESSAGES, None, None, CONTEXT, tools) for tools in ([TOOL], offered))
+    assert next(asked).key != next(asked).key
+
+
 def test_the_folder_of_an_agent_is_no_part_of_its_call(tmp_path: Path) -> None:
     asked = [
         Request.of_agent(MODEL, [Message.user(f"Look into {path}.")], [], evolve(AGENT, workspace_path=path), CONTEXT)

@@ -159,9 +159,9 @@ def _refuse_cut_off(result: AgentResult, model: ModelConfig) -> None:
     if result.limit is None or result.limit in OF_MODEL:
         return
     setting, kind = GRANTED[result.limit]
-    told = f"the answering agent was ended by its limit of {result.limit} before it was done"
-    told = f"{told}; raise {setting} ({getattr(model, setting):g})"
-    error: PortError = AgentTimeoutError(told, kind=kind) if kind == "timeout" else PortError(told, kind=kind)
+    reason = f"the answering agent was ended by its limit of {result.limit} before it was done"
+    reason = f"{reason}; raise {setting} ({getattr(model, setting):g})"
+    error: PortError = AgentTimeoutError(reason, kind=kind) if kind == "timeout" else PortError(reason, kind=kind)
     error.evidence = {"agent_result": result}
     raise error
 
