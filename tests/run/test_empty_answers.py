@@ -23,6 +23,7 @@ from karenina_core import (
 from karenina_core.errors import ConfigError
 from karenina_core.ports.values import LLMResponse
 from karenina_core.run.answers import ReplayStore
+from karenina_core.run.reasons import why
 from karenina_core.run.resume import resume_run
 from karenina_core.testing import ScriptedLLM, application
 
@@ -52,6 +53,7 @@ def test_a_model_that_says_nothing_is_wrong_and_in_every_rate(world: Make) -> No
     assert (row["pass_rate"], row["coverage"]) == (0.5, 1.0)
     (nothing,) = [result for result in results if result.metadata.question_id == "q1"]
     assert [effect.reason for effect in nothing.ledger] == ["the answer is empty"]
+    assert why(nothing) == "the answer is empty"
     assert nothing.generation.text_flags == ("empty",)
     assert [entry.status for entry in nothing.trail if entry.stage == "ParseTemplate"] == ["skipped"]
     asked = [call.context.question_id for call in here.answerer.calls]
