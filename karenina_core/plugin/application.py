@@ -14,9 +14,9 @@ from attrs import evolve, frozen
 from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
 from ..model.config import ModelConfig
+from ..ports.background import BackgroundLoop
 from . import hookspecs
 from .adapters import AdapterRegistry
-from .background import BackgroundLoop
 from .discovery import Rank, discover, load
 from .implementations import check_hook, keywords_only
 from .markers import PROJECT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
+from .models_of_data import ParsesModels
 from .protocols import AgentPort, LLMPort, ParserPort, StreamingLLMPort
 from .tool_servers import ToolServer, tool_digest
 from .values import (
@@ -29,6 +30,7 @@ __all__ = [
     "OutputFormat",
     "ParsePortResult",
     "ParserPort",
+    "ParsesModels",
     "PortCapabilities",
     "StreamingLLMPort",
     "StreamingLLMResponse",

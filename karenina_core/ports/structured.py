@@ -11,6 +11,7 @@ from attrs import evolve
 
 from ..errors import FillError, ParseError, PortError, plural, shortened
 from ..model.message import Message, UsageMetadata
+from .models_of_data import ParsesModels
 from .protocols import LLMPort, ParserPort
 from .refusals import Refusals
 from .retry import this_call
@@ -40,7 +41,7 @@ MAX_KEYS = 50
 """Expected keys that a correction names; a template with more has its schema in the prompt."""
 
 
-class StructuredParser:
+class StructuredParser(ParsesModels):
     """A `ParserPort` on top of any `LLMPort`.
 
     Begins with the strongest channel that the model claims. A channel that the server refuses (HTTP 400 and the like)

@@ -9,6 +9,7 @@ from typing import Any
 from karenina_core.errors import ParseError, PortError, did_you_mean
 from karenina_core.model.config import ManualAnswer, ModelConfig
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.models_of_data import ParsesModels
 from karenina_core.ports.text import sanitize
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 from karenina_core.prompts.tasks import PromptTask
@@ -20,7 +21,7 @@ NOTHING_SPENT = UsageMetadata(cost_usd=0.0, model=MODEL)
 LONGEST_TEXT = 80
 
 
-class ManualPort:
+class ManualPort(ParsesModels):
     """An `LLMPort` and a `ParserPort`. It finds its answers by the `CallContext` alone; messages are not read.
 
     All replicates of a question get the same answer.
