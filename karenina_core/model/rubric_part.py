@@ -15,7 +15,12 @@ __all__ = ["RubricPart"]
 
 @frozen(kw_only=True)
 class RubricPart:
-    """Trait scores by type. A trait that could not be scored has None, and a reason in `trait_states`."""
+    """Trait scores by type. A trait that could not be scored has None, and a reason in `trait_states`.
+
+    A table without entries means that there are no such traits, or that their stage did not run: the flags
+    `rubric_evaluation_performed` and `agentic_rubric_evaluation_performed` say which. It is never None, so that code
+    which goes through it needs no exception.
+    """
 
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
