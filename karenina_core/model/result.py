@@ -50,6 +50,7 @@ class MetadataPart:
     answering: ModelIdentity
     parsing: ModelIdentity
     answering_system_prompt: str | None = None
+    """Of an answer that was given to the run only what was recorded with it, or configured for recorded answers."""
     parsing_system_prompt: str | None = None
     outcome: OutcomeName = "skipped"
     outcome_detail: str | None = None
@@ -88,7 +89,7 @@ class GenerationPart:
     raw_llm_response: str = ""
     trace_messages: tuple[Row, ...] = field(default=(), converter=_rows)
     conversation_context: tuple[Row, ...] = field(default=(), converter=_rows)
-    """The messages that were sent to the answering model."""
+    """The messages that were sent to the answering model; of a recorded conversation those before its first message."""
     answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
     recursion_limit_reached: bool = False
     """Whether an agent did not come to an end within its turns, its tool calls, or with the same call repeated. Which

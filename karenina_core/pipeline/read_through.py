@@ -1,4 +1,4 @@
-"""What a context says about its item although it stands elsewhere: in the question, the task, the configuration."""
+"""Properties of a context that come from the question, the task, the configuration and the trail."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _indexed(pairs: Iterable[tuple[K, int]]) -> Mapping[K, Sequence[int]]:
 
 
 def _held(place: Place, wanted: frozenset[Hashable]) -> set[Hashable]:
-    """Those of the wanted keys that stand in this place."""
+    """Those of the wanted keys that occur in this place."""
     if place.where not in (*_DATA, "extra"):
         return _begun(str(place.value), wanted)
     found: set[Hashable] = set()

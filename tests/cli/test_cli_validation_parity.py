@@ -1,4 +1,4 @@
-"""What is wrong with a template is told by `benchmark validate` before a run, in the words in which the run says it."""
+"""`benchmark validate` reports what is wrong with a template before a run, in the words of the run."""
 
 from __future__ import annotations
 

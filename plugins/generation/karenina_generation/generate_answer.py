@@ -75,7 +75,7 @@ async def _said(context: VerificationContext, messages: list[Message]) -> Cached
         response = await context.answering.invoke(PromptTask.GENERATION, messages)
     _refuse_filtered(response)
     trace = _trace(response)
-    if context.task.answering.interface == MANUAL:  # nobody was sent these messages
+    if context.task.answering.interface == MANUAL:  # these messages were not sent
         messages = prompt_of(trace)
     return CachedAnswer(
         raw_llm_response=trace_text(trace),

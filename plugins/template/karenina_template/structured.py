@@ -107,7 +107,7 @@ def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: 
     if strategy is not None:
         inner = {"__module__": __name__, "__qualname__": f"{name}.VerificationStrategy", "verify_strategy": strategy}
         body["VerificationStrategy"] = type("VerificationStrategy", (), inner)
-    with any_field_names():  # pydantic's methods of those names are used by nobody here
+    with any_field_names():  # pydantic's methods of those names are not used here
         return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
 
 

@@ -1,4 +1,4 @@
-"""Templates whose code says something else each time: found by asking it twice, and told."""
+"""Templates whose code says something else each time: found by running it twice, and reported."""
 
 from __future__ import annotations
 
