@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from ..errors import ConfigError, TemplateError, TemplateRefused
 from ..model.benchmark import BenchmarkData
-from ..model.config import CodePolicy
+from ..model.config import CodePolicy, VerificationConfig
 from ..model.question import Question
+from ..pipeline.similarity import embedder_problem
 from ..plugin.application import Karenina
 from ..run.benchmark import Benchmark
 from ..run.rubrics import rubric_of
@@ -110,6 +111,8 @@ async def validated(
     problems: list[str] = []
     for question in map(benchmark.question, ids):
         checked, handle = await _checked(question, loader)
+        if handle is not None and (problem := embedder_problem(app, handle, VerificationConfig())):
+            checked = evolve(checked, warnings=(*checked.warnings, problem))
         questions.append(checked)
         handles += [handle] if handle is not None else []
         try:

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from ..errors import KareninaError
+from ..errors import KareninaError, PluginError
+from ..model.config import VerificationConfig
+from ..plugin.application import Karenina
 from ..ports.call_records import CallRecord, record_of
 from ..ports.embedding import Embeddings, NamedEmbedder, cosine
 from ..ports.retry import Attempts, with_retries
 from ..prompts.tasks import EMBEDDING
+from ..templates.handle import TemplateHandle
 from .context import VerificationContext
 
-__all__ = ["Similarities", "similarities"]
+__all__ = ["Similarities", "embedder_problem", "similarities"]
 
 
 @frozen
@@ -65,3 +68,17 @@ def _record(
     who = (EMBEDDING, f"{embedder.name}:{found.model if found else embedder.model}")
     told = {"usage": found.usage, "usage_unavailable": found.usage_unavailable} if found else {}
     return record_of(who, attempts, started, error, **told)
+
+
+def embedder_problem(app: Karenina, handle: TemplateHandle, config: VerificationConfig) -> str | None:
+    """Why the fields of a template that are compared by meaning cannot be: the configured embedder does not work here.
+    None where it does, or there are no such fields."""
+    semantic = [field.name for field in handle.fields() if field.semantic]
+    if not semantic:
+        return None
+    name = config.embedding_check_embedder
+    try:
+        problem = app.embedder(name, config.embedding_check_model).problem()
+    except PluginError as error:
+        problem = f"{error}.{app.inactive()}"
+    return f"{', '.join(semantic)}: SemanticMatch needs the embedder {name!r}: {problem}" if problem else None

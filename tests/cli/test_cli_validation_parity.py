@@ -69,6 +69,22 @@ def test_a_broken_template_is_told_of_before_a_run(text: str, run: Run, tmp_path
     assert str(result.metadata.error).endswith(told["reason"])
 
 
+def test_a_missing_embedder_is_a_note_on_the_templates_that_need_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not more: another one may be configured for the run."""
+    texts = of_field(verify_with={"type": "SemanticMatch"}), of_field()
+    questions = [
+        Question(id=f"q{n}", question=f"{n}?", answer_template=text, template_language="karenina-template")
+        for n, text in enumerate(texts)
+    ]
+    Benchmark.create("b").with_questions(questions).save("b.jsonld")
+    monkeypatch.setenv("KARENINA_DISABLE", "embedder-minilm")
+    checked = run("benchmark", "validate", "b.jsonld", "--json")
+    assert checked.exit_code == 0, checked.output
+    needing, other = json.loads(checked.stdout)["questions"]
+    assert "target: SemanticMatch needs the embedder 'minilm'" in needing["warnings"][0]
+    assert other["warnings"] == []
+
+
 def test_flags_are_those_of_both_primitives(run: Run) -> None:
     loud = of_trace(pattern="bcl2", flags=["IGNORECASE"])
     question = Question(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
-from karenina_core.errors import PluginError, TemplateError
+from karenina_core.errors import TemplateError
+from karenina_core.pipeline.similarity import embedder_problem
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.templates.handle import TemplateHandle
 
 
 class ValidateTemplate(Stage):
@@ -24,7 +24,8 @@ class ValidateTemplate(Stage):
             if source is None:
                 raise TemplateError("the question has no answer template")
             handle = await context.load_template(source)
-            _check_embedder(context, handle)
+            if problem := embedder_problem(context.app, handle, context.config):
+                raise TemplateError(problem)
         except TemplateError as error:
             context.set_artifact_and_result(ArtifactKeys.TEMPLATE_VALIDATION_ERROR, str(error))
             context.mark_error(f"the answer template cannot be used: {error}", kind="template")
@@ -36,20 +37,6 @@ class ValidateTemplate(Stage):
             context.warn(warning)
         context.set_result_field("template_isolation", handle.isolation)
         context.set_result_field("parsed_gt_response", handle.ground_truth())
-
-
-def _check_embedder(context: VerificationContext, handle: TemplateHandle) -> None:
-    """Raises TemplateError where a field is compared by meaning and nothing here can do that."""
-    semantic = [field.name for field in handle.fields() if field.semantic]
-    if not semantic:
-        return
-    name = context.config.embedding_check_embedder
-    try:
-        problem = context.app.embedder(name, context.config.embedding_check_model).problem()
-    except PluginError as error:
-        problem = f"{error}.{context.app.inactive()}"
-    if problem:
-        raise TemplateError(f"{', '.join(semantic)}: SemanticMatch needs the embedder {name!r}: {problem}")
 
 
 @hookimpl
