@@ -158,6 +158,28 @@ def test_what_is_spent_set_aside_and_estimated_is_added_up() -> None:
     assert tokens.settle(Estimate(1, 1), facts(4, 3, untold=True), model()).estimated_tokens == 0
 
 
+def test_what_is_set_aside_in_dollars_is_given_back_and_an_unknown_price_sets_nothing_aside() -> None:
+    budget, half, unknown = Budget(usd=1.0), Estimate(0, 0, 0.5), Estimate(0, 0)
+    budget.set_aside(unknown)
+    assert budget.fits(Estimate(0, 0, 1.0))
+    budget.set_aside(half)
+    budget.set_aside(half)
+    assert not budget.fits(half)
+    budget.give_back(half)
+    budget.give_back(unknown)
+    assert budget.fits(half)
+    assert not budget.fits(Estimate(0, 0, 0.6))
+    budget.give_back(half)
+    budget.set_aside(half)
+    assert budget.fits(half)
+
+
+def test_a_reply_without_a_price_ends_a_budget_of_dollars() -> None:
+    budget = Budget(usd=1.0)
+    budget.settle(Estimate(0, 0), facts(1, 1), model())
+    assert "nobody says what calls" in budget.exhausted
+
+
 @pytest.mark.parametrize("limit", [{"usd": 2.0}, {"tokens": 20}])
 def test_a_budget_that_was_used_up_before_the_run_was_continued_is_used_up(limit: dict[str, Any]) -> None:
     budget = Budget(**limit)
@@ -169,7 +191,7 @@ def test_a_budget_that_was_used_up_before_the_run_was_continued_is_used_up(limit
 
 def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     server = {"embedder-litellm": {"api_base": "http://host/v1"}}
-    app = application(installed=["openai_endpoint", "embedder-litellm", "embedder-minilm"], settings=server)
+    app = application(installed=["openai_endpoint", "manual", "embedder-litellm", "embedder-minilm"], settings=server)
     named = {"answering_models": [model("a")], "parsing_models": [model("j", **DEAR)]}
 
     def problems(*overrides: ModelConfig, **config: Any) -> list[tuple[str, str]]:
@@ -186,6 +208,7 @@ def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     priced_model = {"answering_models": [model("a", **DEAR)], "budget_usd": 1.0}
     assert problems(**priced_model) == []
     assert problems(budget_usd=1.0) == problems(model("a"), budget_usd=1.0) == [("budget_usd", "openai_endpoint")]
+    assert problems(ModelConfig(interface="manual", manual_traces={"q": "a"}), **priced_model) == []
     assert problems(model("o"), **priced_model) == [("budget_usd", "openai_endpoint")]
     checked = {**priced_model, "embedding_check_enabled": True, "embedding_check_model": "m"}
     assert problems(**checked, embedding_check_embedder="minilm") == []
