@@ -259,9 +259,10 @@ class VerificationConfig:
     request_timeout: float = _seconds(120.0)
     """Seconds for one attempt of one model call, from the first byte sent to the last received."""
     retry_policy: RetryPolicy = field(factory=RetryPolicy, validator=instance_of(RetryPolicy))
-    retry_max_elapsed_seconds: float = _seconds(120.0)
-    """Seconds for one call with all its attempts and waits. A model that takes nothing for longer, or asks to be left
-    alone for longer, is asked nothing more in this run."""
+    retry_max_elapsed_seconds: float | None = field(default=None, validator=optional(number, validators.gt(0)))
+    """Seconds for one call with all its attempts and waits; None: as long as all attempts that a time-out may have take
+    (`request_timeout`), at least 120. A model that takes nothing for longer, or asks to be left alone for longer, is
+    asked nothing more in this run."""
     concurrency: int = _whole(8, least=1)
     """Items in flight."""
     max_concurrent_requests: int | None = _most()
@@ -378,6 +379,15 @@ class VerificationConfig:
     @property
     def agentic_parsing(self) -> bool:
         return "agentic_parsing" in self.features
+
+    @property
+    def call_seconds(self) -> float:
+        """Seconds for one call with all its attempts: `retry_max_elapsed_seconds`, or what None stands for."""
+        models = map(self.for_model, (*self.answering_models, *self.parsing_models))
+        own = [(m.request_timeout or 0.0) * (m.retry_policy or self.retry_policy).timeout.max_attempts for m in models]
+        return self.retry_max_elapsed_seconds or max(
+            120.0, self.request_timeout * self.retry_policy.timeout.max_attempts, *own
+        )
 
     def for_model(self, model: ModelConfig) -> ModelConfig:
         """The model with the run's time limit and retries where it has none of its own."""

@@ -166,7 +166,9 @@ class ModelConfig:
     """The name of an adapter."""
     temperature: float | None = field(default=0.1, validator=optional(number, validators.ge(0)))
     """None sends no temperature at all, for models that refuse one."""
-    max_tokens: int | None = _count(16384)
+    max_tokens: int | None = _count(None)
+    """Tokens that a reply may have; None sends no limit, so that the provider's own holds. Each role has one of its own
+    where its models are tables of their own."""
     system_prompt: str | None = _text()
     max_retries: int = field(default=2, validator=[whole_number, validators.ge(0)])
     """How often a judge is shown its mistake and asked again."""

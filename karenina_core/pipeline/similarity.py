@@ -43,7 +43,7 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
         found = await with_retries(
             lambda: embedder.aembed(texts),
             config.retry_policy,
-            max_elapsed=config.retry_max_elapsed_seconds,
+            max_elapsed=config.call_seconds,
             attempts=attempts,
         )
         vectors = dict(zip(texts, found.vectors, strict=True))

@@ -13,12 +13,25 @@ from typing import Any
 from ..errors import ErrorKind, PortError
 from .text import sanitize
 
-__all__ = ["error_from_wire", "json_from_wire", "kind_of_status", "raw_text", "retry_after_seconds"]
+__all__ = [
+    "error_from_wire",
+    "is_context_overflow",
+    "json_from_wire",
+    "kind_of_status",
+    "raw_text",
+    "retry_after_seconds",
+]
 
 RAW_LIMIT = 65536
 MESSAGE_LIMIT = 300
 HTML_TAG = re.compile(r"<[^<>]*>")
 SECONDS = re.compile(r"\s*(\d{1,15}(\.\d{0,15})?|\.\d{1,15})\s*", re.ASCII)
+CONTEXT_OVERFLOW = re.compile(
+    r"context_length_exceeded|exceed_context_size|context ?window|prompt is too long"
+    r"|(?:maximum|available|model's|the) context (?:length|size|limit)|exceeds? (?:the )?context (?:length|size|limit)",
+    re.IGNORECASE,
+)
+"""What OpenAI, llama.cpp, vLLM, Ollama, Anthropic and litellm say of a request that is longer than their context."""
 CONTENT_FILTER = re.compile(r"content[_ ]?(filter|policy)|responsible[_ ]?ai", re.IGNORECASE)
 KINDS: Mapping[int, ErrorKind] = {401: "auth", 402: "auth", 403: "auth", 408: "timeout", 429: "rate_limited"}
 
@@ -55,6 +68,12 @@ def kind_of_status(status: int) -> ErrorKind:
     if status in KINDS:
         return KINDS[status]
     return "server" if status >= 500 else "invalid_request" if status >= 300 else "bad_response"
+
+
+def is_context_overflow(error: PortError) -> bool:
+    """Whether the server refused the request because it, or it and the reply, is longer than the model's context."""
+    said = f"{error} {error.raw or ''}"
+    return error.kind == "invalid_request" and CONTEXT_OVERFLOW.search(said) is not None
 
 
 def error_from_wire(status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:

@@ -20,6 +20,8 @@ __all__ = ["Attempts", "this_call", "with_retries"]
 
 T = TypeVar("T")
 
+GRACE = 0.01
+"""Part of the time limit that an attempt has beyond it, so that an adapter whose own limit ends then says so itself."""
 SPREAD = 0.25
 """Part of a `Retry-After` by which waits differ, so that calls that were refused together do not come back together."""
 
@@ -123,11 +125,13 @@ async def with_retries(
     while True:
         attempts.begin()
         try:
-            async with time_limit(max(0.0, max_elapsed - spent())) as limit:
+            async with time_limit(max(0.0, max_elapsed * (1.0 + GRACE) - spent())) as limit:
                 return await attempt()
         except TimeoutError as error:
             if limit is not None and limit.expired:
-                last = last or PortError(f"no answer within {max_elapsed:g} s", kind="timeout")
+                last = last or PortError(
+                    f"no answer within {max_elapsed:g} s (retry_max_elapsed_seconds)", kind="timeout"
+                )
                 raise _ended(last, attempts) from error
             last = PortError(str(error) or "the call timed out", kind="timeout")
             last.__cause__ = error

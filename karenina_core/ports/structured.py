@@ -12,6 +12,7 @@ from attrs import evolve
 from ..errors import FillError, ParseError, PortError, plural, shortened
 from ..model.message import Message, UsageMetadata
 from .models_of_data import ParsesModels
+from .openai_errors import is_context_overflow
 from .protocols import LLMPort, ParserPort
 from .refusals import Refusals
 from .retry import this_call
@@ -47,7 +48,8 @@ class StructuredParser(ParsesModels):
     Begins with the strongest channel that the model claims. A channel that the server refuses (HTTP 400 and the like)
     is given up for the next one. Where that works, it is remembered for this schema, and for no other: the channel of a
     call depends on what is refused, and not on what was asked before it. Where every channel is refused, the refusal of
-    the weakest is told: it is the one that is always asked.
+    the weakest is told: it is the one that is always asked. A request that is longer than the model's context is an
+    error of that call: it says nothing about the channel.
 
     A refusal after which a weaker channel works is no attempt at the call: whether a call meets it depends on what is
     known by then. The ledger counts it.
@@ -81,7 +83,8 @@ class StructuredParser(ParsesModels):
                     call=call,
                 )
             except PortError as error:
-                if error.kind != "invalid_request" or error.status not in REFUSED_STATUS:
+                other = error.kind != "invalid_request" or error.status not in REFUSED_STATUS
+                if other or is_context_overflow(error):  # too long a request is so on every channel
                     raise
                 refused, refusal = (*refused, channel), error
                 continue
@@ -115,6 +118,8 @@ def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel
 
 def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
     raw = response.structured if response.structured is not None else response.content
+    if channel == "tool_call" and response.structured is None and not response.tool_calls:
+        channel = "text"  # the server took the tool and ignored it
     try:
         data = _sound(raw)
     except ParseError as found:
@@ -272,6 +277,10 @@ async def parse_with_repair(
             failure.channel = result.channel
         except PortError as error:
             error.repairs = repairs  # the earlier replies were paid for all the same
+            if repairs and is_context_overflow(error):
+                error.args = (
+                    f"{error}; it is a correction of a reply that cannot be used: {' '.join(problem.split())}",
+                )
             raise
         else:
             return evolve(result, usage=usage, usage_unavailable=untold, repairs=repairs, parsed=parsed)

@@ -30,7 +30,10 @@ __all__ = [
 TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
 SWITCHES = tuple(FEATURE_FIELDS)
-NUMBERS = ("max_concurrent_requests", "answerer_concurrency_limits", "budget_usd", "budget_tokens")
+NUMBERS = (
+    *("retry_max_elapsed_seconds", "max_concurrent_requests", "answerer_concurrency_limits"),
+    *("budget_usd", "budget_tokens"),
+)
 """Fields whose default says nothing about how their values are written."""
 ENVIRONMENT = {
     "EMBEDDING_CHECK": "embedding_check_enabled",
@@ -71,7 +74,6 @@ ENVIRONMENT = {
         "embedding_check_model",
         "embedding_check_threshold",
         "request_timeout",
-        "retry_max_elapsed_seconds",
         "concurrency",
         *NUMBERS,
         "task_ordering",

@@ -74,6 +74,8 @@ class Gateway:
     """Seconds of a clock that never goes backwards; by default the event loop's."""
     spent: Spent = field(factory=Spent, init=False)
     budget: Budget = field(init=False)
+    patience: float = field(init=False)
+    """Seconds that a call has."""
     _lanes: dict[LaneKey, LaneState] = field(factory=dict, init=False)
     _caps: dict[LaneKey, int] = field(factory=dict, init=False)
     _turns: deque[LaneState] = field(factory=deque, init=False)
@@ -87,6 +89,7 @@ class Gateway:
 
     def __attrs_post_init__(self) -> None:
         self.budget = Budget(self.config.budget_usd, self.config.budget_tokens)
+        self.patience = self.config.call_seconds
         limits = self.config.answerer_concurrency_limits
         for model in self.config.answering_models:
             cap = limits.get(model.id or "") if isinstance(limits, Mapping) else limits
@@ -251,7 +254,7 @@ class Gateway:
         """A place, a refusal, or the seconds until there may be a place; infinite: not before something has ended."""
         if self.budget.exhausted:
             return PortError(self.budget.exhausted, kind="budget", final=True)
-        if (closed := lane.close_if_due(waiter, self.config.retry_max_elapsed_seconds, now)) is not None:
+        if (closed := lane.close_if_due(waiter, self.patience, now)) is not None:
             pause = max(lane.adaptive.paused_until - now, 0.0)
             return PortError(closed.why, kind=closed.kind, retry_after=pause or None, final=True)
         estimate = NOTHING
@@ -295,11 +298,11 @@ class Gateway:
         lane.ended(taken, facts if replied else None, error, self._now())
         if isinstance(error, PortError):
             error.queued = True
-            if lane.is_long(self.config.retry_max_elapsed_seconds, self._now()):
+            if lane.is_long(self.patience, self._now()):
                 error.spared = True
                 error.retry_after = lane.alone_for(self._now())
             elif error.kind == "rate_limited":
-                error.spared = lane.answers(self.config.retry_max_elapsed_seconds, self._now())
+                error.spared = lane.answers(self.patience, self._now())
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:

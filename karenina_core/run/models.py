@@ -119,7 +119,7 @@ async def open_model(
         instructions=AdapterInstructionRegistry(
             {p: _positional(f) for p, f in app.implementations("karenina_instruct")}
         ),
-        max_elapsed=config.retry_max_elapsed_seconds,
+        max_elapsed=config.call_seconds,
         classify=_classifier(app),
         around_agent=_around_agent(app, model),
         secrets=metering.secrets if metering is not None else Secrets(),

@@ -84,7 +84,7 @@ async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
     )
     for model in (config.for_model(model) for model in models if str(model.identity) == row.model):
         try:
-            async with _port(made, model, config.retry_max_elapsed_seconds) as port:
+            async with _port(made, model, config.call_seconds) as port:
                 if (batch_id := row.provider_id or await port.find(row.id)) is None:
                     found = evolve(found, problem="the provider does not list it; maybe it was never sent", gone=True)
                 else:

@@ -104,7 +104,7 @@ class ScriptedLLM:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self._seconds)
-            return self._response(await self._said(asked))
+            return self._response(await self._said(asked), asked)
         finally:
             self.in_flight -= 1
 
@@ -131,13 +131,14 @@ class ScriptedLLM:
             reply = self._script(asked)
         return await reply if inspect.isawaitable(reply) else reply  # type: ignore[no-any-return]  # Any is awaited
 
-    def _response(self, said: Said) -> LLMResponse:
+    def _response(self, said: Said, call: ScriptedCall) -> LLMResponse:
         if isinstance(said, BaseException):
             raise said
         if isinstance(said, LLMResponse):
             return said
         text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-        return LLMResponse(content=text, usage=self._usage)
+        called = call.output is not None and call.output.channel == "tool_call" and not isinstance(said, str)
+        return LLMResponse(content=text, structured=text if called else None, usage=self._usage)
 
 
 @frozen(kw_only=True)

@@ -78,7 +78,7 @@ OF_A_RUN: dict[str, tuple[Any, ...]] = {
     "embedding_check_threshold": A_FRACTION,
     "request_timeout": NO_SECONDS,
     "retry_policy": (None, {}, 3),
-    "retry_max_elapsed_seconds": NO_SECONDS,
+    "retry_max_elapsed_seconds": without(NO_SECONDS, None),
     "concurrency": NO_COUNT,
     "max_concurrent_requests": without(NO_COUNT, None),
     "answerer_concurrency_limits": (*without(NO_COUNT, None), {"m": 0}, {"m": None}, {"m": True}, {5: 1}, ["m"]),

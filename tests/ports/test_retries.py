@@ -11,9 +11,11 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import RETRYABLE, ErrorKind, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.ports.retry import Attempts, this_call, with_retries
+from karenina_core.testing.virtual_time import run_in_virtual_time
 
 Failure = tuple[ErrorKind, float | None, float]
 """Kind, Retry-After, and how long the attempt took, in seconds."""
@@ -219,6 +221,38 @@ def test_an_attempt_that_hangs_is_ended_at_the_limit() -> None:
         asyncio.run(with_retries(hang, RetryPolicy(), max_elapsed=0.05, attempts=attempts))
     assert time.monotonic() - started < 2
     assert (caught.value.kind, caught.value.attempts) == ("timeout", 1)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0])
+def test_an_adapter_whose_own_limit_ends_at_the_same_time_says_so_itself(seconds: float) -> None:
+    async def slow() -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.sleep(600)
+        except TimeoutError as error:
+            raise PortError("no complete reply (request_timeout)", kind="timeout") from error
+
+    async def whole() -> None:
+        clock = asyncio.get_running_loop().time
+        await with_retries(slow, RetryPolicy(), max_elapsed=seconds, clock=clock)
+
+    with pytest.raises(PortError, match="request_timeout"):
+        run_in_virtual_time(whole())
+
+
+@pytest.mark.parametrize(
+    ("facts", "seconds"),
+    [
+        ({}, 360.0),
+        ({"request_timeout": 600.0}, 1800.0),
+        ({"request_timeout": 5.0}, 120.0),
+        ({"retry_max_elapsed_seconds": 7.0, "request_timeout": 600.0}, 7.0),
+        ({"retry_policy": RetryPolicy(timeout=AttemptPolicy(5))}, 600.0),
+        ({"parsing_models": [ModelConfig(model_name="m", request_timeout=300.0)]}, 900.0),
+    ],
+)
+def test_a_call_has_time_for_all_attempts_that_time_out(facts: dict[str, Any], seconds: float) -> None:
+    assert VerificationConfig(**facts).call_seconds == seconds
 
 
 def test_the_last_real_failure_is_told_when_the_time_is_over() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from karenina_core.errors import FillError, ParseError, PortError, TemplateError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.openai_errors import error_from_wire
 from karenina_core.ports.structured import StructuredParser, json_objects, parse_with_repair
 from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedCall, ScriptedLLM
@@ -133,6 +134,47 @@ def test_other_failures_change_no_channel(error: PortError) -> None:
         parse(parser)
     assert caught.value is error
     assert parse(parser).channel == "json_schema"
+
+
+OVERFLOWS = {
+    "llama.cpp": {"code": 400, "message": "the request exceeds", "type": "exceed_context_size_error", "n_ctx": 512},
+    "OpenAI": {"message": "too many tokens", "type": "invalid_request_error", "code": "context_length_exceeded"},
+    "vLLM": {"message": "This model's maximum context length is 8192 tokens. However, you requested 9001 tokens"},
+    "Ollama": {"message": "the input length exceeds the context length"},
+    "Anthropic": {"message": "prompt is too long: 213462 tokens > 200000 maximum"},
+    "litellm": {"message": "litellm.ContextWindowExceededError: litellm.BadRequestError: too long"},
+    "llama.cpp, of old": {"message": "the request exceeds the available context size. try increasing it"},
+}
+
+
+@pytest.mark.parametrize("said", OVERFLOWS.values(), ids=OVERFLOWS)
+def test_a_request_that_is_longer_than_the_context_is_asked_once_and_changes_no_channel(said: Any) -> None:
+    llm = ScriptedLLM(error_from_wire(400, {"error": said}), GOOD, channels=ALL)
+    parser = StructuredParser(llm)
+    with pytest.raises(PortError) as caught:
+        parse(parser)
+    assert (caught.value.kind, channels(llm)) == ("invalid_request", ["json_schema"])
+    assert parse(parser).channel == "json_schema"
+
+
+@pytest.mark.parametrize("said", ["response_format is not supported", "the context of this schema is unknown"])
+def test_other_refusals_are_no_overflow(said: str) -> None:
+    llm = ScriptedLLM(error_from_wire(400, {"error": {"message": said}}), GOOD, channels=ALL)
+    assert parse(StructuredParser(llm)).channel == "tool_call"
+
+
+def test_a_correction_that_is_too_long_says_what_was_to_be_corrected() -> None:
+    overflow = error_from_wire(400, {"error": OVERFLOWS["OpenAI"]})
+    llm = ScriptedLLM("It is " + "very " * 100, overflow, channels=ALL)
+    with pytest.raises(PortError, match=r"too many tokens; .*the reply holds no JSON object") as caught:
+        asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, SCHEMA))
+    assert (caught.value.kind, caught.value.repairs) == ("invalid_request", 1)
+
+
+def test_a_server_that_ignores_the_tool_has_replied_in_words() -> None:
+    llm = ScriptedLLM(LLMResponse(content=json.dumps(GOOD)), channels=["tool_call", "text"])
+    result = parse(StructuredParser(llm))
+    assert (result.data, result.channel) == (GOOD, "text")
 
 
 def test_a_model_without_channels_is_asked_in_words() -> None:

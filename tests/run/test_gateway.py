@@ -326,7 +326,7 @@ def test_a_longer_wait_than_a_call_has_is_told_at_once() -> None:
 
 def test_such_a_wait_closes_the_way_to_that_model_for_all_who_wait_and_to_no_other() -> None:
     async def main() -> tuple[list[Any], Gateway, PortError]:
-        way = gateway(model("a"), answerer_concurrency_limits=1)
+        way = gateway(model("a"), answerer_concurrency_limits=1, retry_max_elapsed_seconds=120.0)
         lanes = {name: way.lane(model(name)) for name in "ab"}
         first = await place_in(lanes["a"])
         made = Calls(way)

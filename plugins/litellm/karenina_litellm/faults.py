@@ -41,6 +41,7 @@ UNSUPPORTED = "Leave it out of the model's configuration, for example with tempe
 GATEWAY = frozenset({"ServiceUnavailableError", "BadGatewayError"})
 KEY_HINT = "check the key (api_key_env names the environment variable that holds it)"
 NAME_HINT = "check the model's name and endpoint_base_url"
+CONTEXT_HINT = "the request is longer than the model's context window"
 PACKAGE_HINT = "install the package that is missing"
 FAULT_HINT = "this is a mistake of litellm or of its adapter, please report it"
 
@@ -66,6 +67,8 @@ def _hint(found: PortError, causes: Sequence[BaseException]) -> str:
         return KEY_HINT
     if found.kind == "plugin":
         return PACKAGE_HINT if any(isinstance(cause, ImportError) for cause in causes) else FAULT_HINT
+    if any(type(cause).__name__ == "ContextWindowExceededError" for cause in causes):
+        return CONTEXT_HINT
     return NAME_HINT if found.status == 404 else ""
 
 

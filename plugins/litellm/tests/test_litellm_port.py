@@ -124,7 +124,6 @@ def test_a_call_is_one_request_with_the_configured_parameters_and_nothing_else()
         "model": "m",
         "messages": [{"role": "system", "content": "Be exact."}, {"role": "user", "content": "Capital of France?"}],
         "temperature": 0.1,
-        "max_tokens": 16384,
         "seed": 7,
         "top_k": 3,
     }
@@ -228,7 +227,7 @@ def test_the_cost_is_litellms_or_unknown_but_never_a_made_up_zero(
     with ScriptedServer(Reply("x", usage=(100, 20))) as server:
         reply = ask(server, model_name=name, extra_kwargs=extra)
     assert reply.usage.cost_usd == (cost if cost is None else pytest.approx(cost))
-    assert set(server.requests[0].body) == {"model", "messages", "temperature", "max_tokens"}
+    assert set(server.requests[0].body) == {"model", "messages", "temperature"}
 
 
 def test_odd_characters_are_made_writable_and_flagged() -> None:
