@@ -13,7 +13,7 @@ from ..model.message import UsageMetadata
 from ..secrets import Secrets
 from .embedding import Embeddings
 from .tool_calls import run_tool
-from .values import RunTool, Tool, ToolOutcome
+from .values import LLMResponse, RunTool, Tool, ToolOutcome
 
 __all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "sources_of"]
 
@@ -50,9 +50,21 @@ class Cleaner:
     def reply(self, value: T) -> T:
         """A reply, or any part of it: the very same object where it holds no secret. One with `flags` says what was
         taken out so far, also by an adapter."""
+        if not self.secrets or self._is_plain(value):
+            return value
         if flags := getattr(value, "flags", ()):
             self.removed |= sources_of(flags)
-        return self._flagged(_clean(value, self.secrets, self.removed)) if self.secrets else value
+        cleaned: T = _clean(value, self.secrets, self.removed)
+        return self._flagged(cleaned)
+
+    def _is_plain(self, reply: object) -> bool:
+        """Whether it is seen at once that a reply of a model has nothing to be cleaned, as nearly all have."""
+        if not isinstance(reply, LLMResponse):
+            return False
+        if self.removed or reply.flags or reply.tool_calls or reply.thinking_blocks or isinstance(reply.raw, tuple):
+            return False
+        texts = reply.content, reply.structured, reply.thinking, reply.finish_reason, reply.actual_model
+        return not self.secrets.may_be_in(*texts)
 
     def _flagged(self, reply: T) -> T:
         if not self.removed:
