@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
 from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +249,50 @@ def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch:
         with JournalReader.open(tmp_path) as reader:
             assert reader.query("SELECT count(*) FROM call_places") == [(52,)]
             assert reader.call(call("2.16").key, 0) is not None
+
+    run(work())
+
+
+def test_where_places_are_missing_all_are_written_again_and_wrong_ones_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 10)
+
+    def places(*changes: str) -> list[Any]:
+        with closing(sqlite3.connect(tmp_path / "journal.sqlite", isolation_level=None)) as connection:
+            for change in changes:
+                connection.execute(change)
+            return connection.execute("SELECT prefix, id FROM call_places ORDER BY id").fetchall()
+
+    async def fill(*texts: str) -> None:
+        journal = Journal.open(tmp_path)
+        await asyncio.gather(*(journal.put(call(text), ANSWER, FACTS) for text in texts))
+        await journal.aclose()
+
+    run(fill(*map(str, range(25))))
+    before = places()
+    assert len(before) >= 10
+    lost = places(
+        f"DELETE FROM call_places WHERE id = {before[3][1]}", "UPDATE call_places SET prefix = 7 WHERE id = 2"
+    )
+    assert lost != before
+    run(fill())
+    assert places() == before
+
+
+def test_who_is_cancelled_while_the_disk_is_slow_leaves_the_call_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr("karenina_core.run.journal.CROWD", -1)
+            waiting = asyncio.ensure_future(journal.take(call()))
+            await asyncio.sleep(0.05)
+            assert waiting.cancel()
+            assert isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError)
+        assert await journal.take(call()) is None, "its turn"
+        await journal.aclose()
 
     run(work())
 
