@@ -11,10 +11,12 @@ from ..errors import ConfigError, Problem
 from .environment import from_environment, read_fraction, read_switch
 from .fields import (
     instance_of,
+    limits_by_model,
     named_refusals,
     number,
     one_of,
     optional,
+    search_tool,
     text,
     texts,
     true_or_false,
@@ -140,21 +142,6 @@ def _most(default: Any = None) -> Any:
     return field(default=default, validator=optional(whole_number, validators.ge(1)))
 
 
-def _limits(self: object, attribute: Any, value: Any) -> None:
-    for name, most in value.items() if isinstance(value, Mapping) else [("", value)]:
-        if not isinstance(name, str):
-            raise ValueError(f"must be a table of whole numbers by model id; {name!r} is no id")
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ValueError(f"{f'{name}: ' if name else ''}must be a whole number from 1, not {most!r}")
-
-
-def _tool(_: object, attribute: Any, value: Any) -> None:
-    if not (isinstance(value, str) and value.strip()) and not callable(value):
-        methods = ("ainvoke", "arun", "asearch", "invoke", "run")
-        if isinstance(value, str) or not any(callable(getattr(value, name, None)) for name in methods):
-            raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
-
-
 @frozen(kw_only=True, field_transformer=named_refusals)
 class VerificationConfig:
     """How a benchmark is verified.
@@ -192,7 +179,7 @@ class VerificationConfig:
     it fails as one without evidence does (`fail`), or the item is an error of the judge (`error`)."""
     deep_judgment_search_enabled: bool = _bool(False)
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
-    deep_judgment_search_tool: Any = field(default="tavily", validator=_tool)
+    deep_judgment_search_tool: Any = field(default="tavily", validator=search_tool)
     """The name of an installed search tool, or any function or tool object: a query to results."""
     rubric_evaluation_strategy: RubricStrategy = _word("batch", RubricStrategy)
     """Whether the judge scores traits together in one call, or each in a call of its own."""
@@ -242,7 +229,7 @@ class VerificationConfig:
     deep_judgment_rubric_max_excerpts_default: int = _whole(7, least=1)
     deep_judgment_rubric_fuzzy_match_threshold_default: float = _fraction(0.80)
     deep_judgment_rubric_excerpt_retry_attempts_default: int = _whole(2, least=0)
-    deep_judgment_rubric_search_tool: Any = field(default="tavily", validator=_tool)
+    deep_judgment_rubric_search_tool: Any = field(default="tavily", validator=search_tool)
     """The search tool of traits whose own settings switch the search on."""
     embedding_check_embedder: str = field(default="minilm", validator=text)
     """Who turns texts into vectors: the name of an installed embedder."""
@@ -268,7 +255,9 @@ class VerificationConfig:
     max_concurrent_requests: int | None = _most()
     """Calls of all models that may be under way at the same time, those of an embedder that asks a provider included;
     None: as many as the items make. Models that wait for each other take turns."""
-    answerer_concurrency_limits: int | Mapping[str, int] | None = field(default=None, validator=optional(_limits))
+    answerer_concurrency_limits: int | Mapping[str, int] | None = field(
+        default=None, validator=optional(limits_by_model)
+    )
     """Calls that may be under way at the same time of each answering model, or of some, by their ids. What it is asked
     as a judge counts too. None: as many as its provider takes."""
     budget_usd: float | None = field(default=None, validator=optional(number, validators.gt(0)))

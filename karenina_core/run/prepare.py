@@ -202,18 +202,17 @@ def prepare(
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
             *notes_on_agents(config, mode, rubrics.values()),
             *(*of_models, *check_investigators(app, config, mode, rubrics.values())),
-            *of_workspaces,
-            *idle_workspaces(root, config, questions, rubrics, tools=tools),
+            *(*of_workspaces, *idle_workspaces(root, config, questions, rubrics, tools=tools)),
         ),
         workspace_root=root,
         answers=answers,
     )
-    _check_identities(prepared)
     return _answered(prepared)
 
 
 def _answered(prepared: Prepared) -> Prepared:
     """With what the answers that it was given say: notes, and questions that are left out. Raises ConfigError."""
+    _check_identities(prepared)
     without = unanswered(prepared)
     kept = tuple(question for question in prepared.questions if question.id not in without)
     left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)

@@ -274,8 +274,7 @@ async def execute(
         what = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
         raise ConfigError([Problem("workspace_output_mode", what)])
     batching = Batching(gateway := Gateway(uncrowded(config)))
-    kept_batches = batching if destination.run_dir is not None else None
-    metering = Metering(lanes=gateway, batching=kept_batches, app=app, secrets=secrets)
+    metering = Metering(gateway, batching=batching if destination.run_dir else None, app=app, secrets=secrets)
     async with (
         opened_sources(destination.reuse, destination.run_dir) as sources,
         open_models(app, config, config.answering_models, "answering", metering) as answerers,

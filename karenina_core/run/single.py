@@ -142,7 +142,7 @@ async def arun_single_model_verification(
     where they are from; the question's own rubrics are not looked at. `workspace_root` is the folder that the
     question's `workspace_path` is in; copies of the workspace of a cached answer are made there too, and in a temporary
     folder where there is none. Settings other than the models come from `config`. Raises ConfigError, PlanError and
-    TemplateRefused, as a run does, before anything is called; after that there is always a result.
+    TemplateRefused, as a run does, before any call; after that there is always a result.
     """
     app = current(app)
     models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
@@ -154,14 +154,12 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     plan = _plan(app, evaluation_mode, config, rubric)
-    secrets = Secrets(secrets_of(app, (answering_model, parsing_model, *(model for _, model in overrides([rubric])))))
-    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
+    secrets = _secrets(app, config, question, rubric, run_name)
     templates = TemplateLoader(app, config.code_policy)
-    if evaluation_mode != "rubric_only":
-        check_policy(templates, [question])
+    check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
-    metering = Metering(lanes=Gateway(config), secrets=secrets)
+    metering = Metering(Gateway(config), secrets=secrets)
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
         open_models(app, config, [answering_model], "answering", metering) as answerers,
         open_models(app, config, [parsing_model], metering=metering) as judges,
@@ -181,6 +179,16 @@ async def arun_single_model_verification(
             workspace=workspace,
             pool=pool,
         )
+
+
+def _secrets(
+    app: Karenina, config: VerificationConfig, question: Question, rubric: Rubric | None, run_name: str | None
+) -> Secrets:
+    """Raises ConfigError where an identity holds one."""
+    models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides([rubric])))
+    secrets = Secrets(secrets_of(app, models))
+    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
+    return secrets
 
 
 def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
