@@ -128,6 +128,12 @@ class Gateway:
         closed = (state.closed.why for state in self._lanes.values() if state.closed is not None)
         return (*([self.exhausted] if self.exhausted else []), *closed)
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Settings that help where calls timed out side by side."""
+        lanes = [(state, key) for key, state in self._lanes.items() if state.timeouts.count]
+        return tuple(filter(None, (state.timeouts.advice(state.name, key.model_name) for state, key in lanes)))
+
     def is_closed(self, model: ModelConfig) -> bool:
         """Whether this model is asked nothing more until the run is gone on with."""
         if all(state.closed is None for state in self._lanes.values()):  # as it is most of the time

@@ -19,6 +19,7 @@ from ..ports.tool_servers import shown_address
 from .budget import Estimate, Experience
 from .limits import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 from .storms import FAILURES, Storm
+from .timeouts import Timeouts
 
 __all__ = ["Closed", "History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
 
@@ -81,7 +82,7 @@ class Moment:
     at: float
     limit: float
     why: str
-    """`start`, `grown`, `rate_limited`, `overloaded` or `failing`."""
+    """`start`, `grown`, `rate_limited`, `overloaded`, `failing` or `timed_out`."""
 
 
 @define(eq=False)
@@ -155,6 +156,7 @@ class LaneState:
     storm: Storm = field(factory=Storm)
     closed: Closed | None = None
     key: LaneKey | None = None
+    timeouts: Timeouts = field(factory=Timeouts)
     in_a_row: int = 0
     """Refusals without one of another lane, of those that share their spacing with this one."""
     own_limit: bool = False
@@ -219,6 +221,8 @@ class LaneState:
     def wait(self, estimate: Estimate, now: float, *, inside: bool) -> float:
         """Seconds until a call may begin, infinite: not before another has ended."""
         wait = max(self.adaptive.paused_until - now, 0.0) if inside else self.adaptive.wait(self.under_way, now)
+        if not inside and self.under_way >= self.timeouts.most:
+            return math.inf
         if self.requests is not None:
             wait = max(wait, self.requests.wait(1.0, now))
         if self.tokens is not None:
@@ -255,6 +259,10 @@ class LaneState:
         self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
             self._answered(taken, facts, under_way, now)
+        elif isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
+            if self.timeouts.timed_out(taken.begun, under_way):
+                self.history.add(now, self.timeouts.most, "timed_out")
+            error.spared = self.timeouts.crowded
         elif why := self._refusal(taken, error, now):
             self._refused_at = now
             if self.tokens is not None:
@@ -275,6 +283,7 @@ class LaneState:
         self.experience.learn(taken.task, facts)
         if not taken.inside:
             self.adaptive.answered(now, taken.begun, under_way)
+            self.timeouts.answered(now)
         self._answered_at = now
         self.storm.answered(taken.begun, inside=taken.inside)
 

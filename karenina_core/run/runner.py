@@ -94,7 +94,8 @@ class _Running:
     def notes(self) -> tuple[str, ...]:
         """What the checks noticed, and what the tool servers did while the run went on."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
-        left = [*self.gateway.left_undone, *(self.keeper.notes if self.keeper is not None else ())]
+        kept = self.keeper.notes if self.keeper is not None else ()
+        left = [*self.gateway.left_undone, *self.gateway.advice, *kept]
         if self.unfinished:
             left.insert(0, UNFINISHED.format(plural(self.unfinished, "item")))
         told = (*self.prepared.notes, *self.of_destination, *self.sources.notes, *remarks, *self.batching.notes, *left)

@@ -20,6 +20,7 @@ from .journal_reader import Batch, JournalReader, journal_of
 from .keeping import PASSING, stands
 from .owner import owner_of
 from .repairs import Repair, pending, remaining, settings_of
+from .timeouts import TIMED_OUT
 
 __all__ = ["Standing", "standing", "state_of"]
 
@@ -50,7 +51,8 @@ class Standing:
     trusted: bool = False
     """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
     notes: Sequence[str] = ()
-    """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when."""
+    """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when; of
+    one that is complete, what helps against time-outs."""
     failure: str = ""
     """What ended a run that failed."""
     used_up: str = ""
@@ -128,9 +130,10 @@ def _repair(folder: Path, manifest: Mapping[str, Any]) -> tuple[Repair | None, S
 
 
 def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
-    if manifest["status"] not in ("interrupted", "failed"):
-        return ()
-    return tuple((manifest.get("summary") or {}).get("notes", ()))
+    notes = tuple((manifest.get("summary") or {}).get("notes", ()))
+    if manifest["status"] == "completed":
+        return tuple(note for note in notes if TIMED_OUT in note)
+    return notes if manifest["status"] in ("interrupted", "failed") else ()
 
 
 def _failure(manifest: Mapping[str, Any]) -> str:

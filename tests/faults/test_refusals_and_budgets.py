@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import UsageMetadata
 from karenina_core.ports import PortCapabilities
+from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedLLM, ScriptedServer, ServedRequest
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
@@ -96,6 +98,77 @@ def test_a_provider_that_refuses_and_then_takes_less_is_followed(
     assert served.refused > 0
     assert wasted <= 0.35
     assert wall <= (1.15 * ideal if long else 15.0), "the machine's own part included; see the simulated clock for ours"
+
+
+def test_a_provider_that_takes_less_than_one_call_at_a_time_loses_nothing_with_the_default_policy(
+    tmp_path: Path, long: bool
+) -> None:
+    """Two models that it limits together. The times are bounded where the machine plays a small part: in the full form,
+    and on the virtual clock (`test_gateway_rates`)."""
+    takes_few(tmp_path / "three", 6, rate=3.0, retry_after=0.5)
+    if long:
+        takes_few(tmp_path / "one", 20, rate=1.0, retry_after=1.0, most=1.4)
+        takes_few(tmp_path / "long waits", 20, rate=1.0, retry_after=5.0, most=1.4)
+        takes_few(tmp_path / "sixty", 300, rate=60.0, burst=6.0, retry_after=1.0, most=1.5)
+
+
+def takes_few(
+    folder: Path, questions: int, *, rate: float, retry_after: float, burst: float = 1.0, most: float | None = None
+) -> None:
+    here = world.World(folder, questions=questions)
+    served = Metered(lambda at: rate, retry_after, burst)
+    served._level = burst
+    with ScriptedServer(served) as server:
+        facts: dict[str, Any] = {"interface": "openai_endpoint", "endpoint_base_url": server.url}
+        config = here.config(
+            server.url,
+            answering_models=[ModelConfig(model_name="answers", **facts)],
+            parsing_models=[ModelConfig(model_name="judges", temperature=0.0, **facts)],
+            retry_policy=RetryPolicy(),
+            concurrency=8,
+        )
+        served.begun = time.monotonic()
+        here.run(config)
+        wall = time.monotonic() - (served.first or served.begun)
+        here.check(config, server)
+        assert here.outcomes() == {"passed": questions}
+        assert server.count == 2 * questions + served.refused
+    ideal, wasted = (2 * questions - burst) / rate, served.refused / server.count
+    print(f"{wall:.1f} s, ideal {ideal:.1f} s ({wall / ideal:.2f}); {server.count} attempts, {wasted:.0%} wasted")
+    assert served.refused > 0
+    if most is not None:
+        assert wasted <= 0.4
+        assert wall <= most * ideal
+
+
+def test_a_server_that_lets_calls_wait_answers_all_of_them_and_the_run_says_what_helps(tmp_path: Path) -> None:
+    """As a local server does that works on one call at a time: it never refuses."""
+    here, timeout = world.World(tmp_path / "run", questions=4), 3.0
+    slot = asyncio.Lock()
+
+    async def one_at_a_time(request: ServedRequest) -> Any:
+        came = time.monotonic()
+        async with slot:
+            if time.monotonic() - came < timeout:  # else whoever asked has gone
+                await asyncio.sleep(0.6 * timeout)
+            return Reply(world.right(request))
+
+    with ScriptedServer(one_at_a_time) as server:
+        facts: dict[str, Any] = {"interface": "openai_endpoint", "endpoint_base_url": server.url}
+        model = ModelConfig(model_name="smol", request_timeout=timeout, **facts)
+        config = here.config(
+            server.url,
+            answering_models=[model],
+            parsing_models=[evolve(model, temperature=0.0)],
+            retry_policy=RetryPolicy(),
+            concurrency=8,
+        )
+        notes = here.run(config).notes
+        assert here.outcomes() == {"passed": 4}
+    assert any("timed out, with up to" in note and "--concurrency 1" in note for note in notes)
+    assert any("--concurrency 1" in note for note in standing(tmp_path / "run").notes)
+    lanes = here.manifest()["processes"][-1]["lanes"].values()
+    assert "timed_out" in {moment["why"] for lane in lanes for moment in lane}
 
 
 def costs(server: ScriptedServer) -> Counter[str]:
