@@ -18,7 +18,7 @@ from typing import Any, get_args
 from karenina_core import resume_run
 from karenina_core.model.outcome import OutcomeName
 from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.summary import DECIDED
+from karenina_core.run.rates import DECIDED
 
 TIMES = {"timestamp", "execution_time", "seconds", "created_at", "updated_at", "run_dir"}
 OF_THE_RUN = {"run_name", "result_id"}

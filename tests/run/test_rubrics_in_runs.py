@@ -300,7 +300,7 @@ def test_traits_without_code_are_errors_beside_the_scores_of_others(rubric_world
     assert len(here.prepare().notes) == 1
     (result,) = here.run()
     assert scores_of(result) == {"cited": True, "inert": None}
-    assert result.rubric.trait_states["inert"] == {"state": "error", "reason": "its code is missing"}
+    assert result.rubric.trait_states["inert"] == {"state": "error", "reason": "its code is missing", "kind": "stage"}
     assert here.prepare(here.config(rubric_trait_names=["cited"])).notes == ()
 
 

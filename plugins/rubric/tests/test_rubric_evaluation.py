@@ -175,7 +175,7 @@ def test_where_every_evaluator_fails_there_still_is_a_result_with_states(scored:
     assert done.rubric.callable_trait_scores == {"length": None, "size": -1}
     assert done.rubric.metric_trait_scores == {"named": None}
     assert done.rubric.extra_trait_scores == {"tone": {"mood": None}}
-    assert done.result.metadata.completed_without_errors
+    assert not done.result.metadata.completed_without_errors
 
 
 def fields_of(rubric: Rubric) -> dict[str, Any]:
@@ -674,7 +674,8 @@ def test_any_traits_may_fail_in_any_way_and_every_other_one_keeps_its_score(
             assert found == {trait.name: -1 if kind == "literal" else None}
     names = {name.partition(".")[0] for kind in ("llm", "regex", "callable", "metric") for name in tables(done, kind)}
     assert names == set(rubric.names())
-    assert str(done.result.outcome) == "scored"
+    failed = "error" in done.states.values() and "ok" not in done.states.values()
+    assert done.result.outcome == ("error" if failed else "scored")
     assert structure(json.loads(json.dumps(unstructure(done.result))), VerificationResult) == done.result
 
 
@@ -706,7 +707,7 @@ def test_the_whole_trace_is_scored_or_the_final_message(scored: Make, full: bool
     assert done.rubric.rubric_evaluation_strategy is None
 
 
-def test_where_there_is_nothing_to_read_every_trait_says_so_and_the_outcome_stays(scored: Make, told: Make) -> None:
+def test_where_there_is_nothing_to_read_every_trait_says_so(scored: Make, told: Make) -> None:
     answer = CachedAnswer(raw_llm_response="COX-1 [3]", trace_messages=ROWS[:2])
     rubric = Rubric(llm_traits=[boolean("clear")], regex_traits=[CITED])
     config = {"use_full_trace_for_rubric": False}
@@ -716,7 +717,7 @@ def test_where_there_is_nothing_to_read_every_trait_says_so_and_the_outcome_stay
     assert {done.reason(name) for name in done.states} == {reason}
     assert done.rubric.regex_trait_scores == {"cited": None}
     assert done.result.trace_extraction_error is not None
-    assert (str(done.result.outcome), done.result.metadata.error) == ("scored", None)
+    assert str(done.result.outcome) == "error(agent)"
 
 
 TEMPLATE = {
@@ -1023,8 +1024,11 @@ def test_an_item_without_any_score_is_an_error_of_the_kind_of_the_first_trait(
     told: Make, told_kind: str | None, kind: str
 ) -> None:
     failed = TraitScore(state="error", reason="it broke", **({} if told_kind is None else {"kind": told_kind}))
-    later = TraitScore(state="error", reason="later")
-    scores = {"a": TraitScore(state="invalid", reason="odd"), "b": failed, "c": later}
+    scores = {
+        "a": TraitScore(state="invalid", reason="odd"),
+        "b": failed,
+        "c": TraitScore(state="error", reason="later"),
+    }
     (result,) = run_of_traits(told, scores)
     assert result.outcome == "error"
     assert (result.metadata.outcome_detail, result.metadata.completed_without_errors) == (kind, False)
