@@ -135,3 +135,29 @@ def test_a_finished_run_is_reused_without_asking_anybody(tmp_path: Path, refuses
         assert server.count == asked, "somebody was asked"
         assert results_of(again) == results_of(gone) == results_of(first)
         gone.check(config, server)
+
+
+def test_a_request_that_is_too_long_takes_no_channel_away_from_the_others(tmp_path: Path) -> None:
+    """Neither in the run that meets it, nor in the one that finishes it: nothing is asked on a weaker channel."""
+    too_long = True
+
+    def script(request: ServedRequest) -> Any:
+        if too_long and world.judged(request) and world.number_of(request) == 0:
+            said = "This model's maximum context length is 8192 tokens"
+            return Reply.error(400, said, code="context_length_exceeded")
+        return world.right(request)
+
+    here = world.World(tmp_path / "run", questions=6)
+    with ScriptedServer(script) as server:
+        config = here.config(server.url, concurrency=1)
+        here.run(config)
+        assert here.outcomes() == {"passed": 5, "error(invalid_request)": 1}
+        judged = [request for request in server.requests if world.judged(request)]
+        assert {request.channel for request in judged} == {"json_schema"}
+        assert sum(world.number_of(request) == 0 for request in judged) == 1, "one request"
+        here.check(config, server)
+        before, too_long = server.count, False
+        again = world.World(tmp_path / "again", questions=6)
+        again.run(config, reuse=tmp_path / "run")
+        assert again.outcomes() == {"passed": 6}
+        assert {request.channel for request in server.requests[before:]} == {"json_schema"}
