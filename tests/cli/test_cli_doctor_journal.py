@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_reader import Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, PAGE
+from karenina_core.run.journal_rows import CALLS, PAGE, sealed
 from karenina_core.run.owner import RunLock
 
 Run = Callable[..., Result]
@@ -51,6 +53,24 @@ def damage(folder: Path) -> None:
         body = next(reader.rows(CALLS)).body
     data[data.index(body) + 40] ^= 4
     path.write_bytes(data)
+
+
+def test_a_reply_that_cannot_be_read_is_damage(run: Run, folder: Path) -> None:
+    """Its checksum is right: it was written so."""
+    with JournalReader.open(folder) as reader:
+        row = next(reader.rows(CALLS))
+    values = sealed(CALLS, row.id, row.run, tuple(row.facts.values()), b'{"reply": {"cost": 0.[redacted]}}')
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as connection, connection:
+        connection.execute(f"REPLACE INTO calls VALUES ({','.join('?' * len(values))})", values)
+    found = run("doctor", str(folder))
+    assert found.exit_code == 1
+    assert "Damage: 1 row of the table calls cannot be read: no JSON" in found.stdout
+    assert "asked again" in found.stderr
+    mended = run("doctor", str(folder), "--replace")
+    assert mended.exit_code == 0
+    assert f"karenina resume {shlex.quote(str(folder))}" in mended.stderr
+    after = json.loads(run("doctor", str(folder), "--json").stdout)
+    assert (after["sound"], after["rows"]["calls"], after["rows"]["results"]) == (True, 19, 10)
 
 
 def test_a_whole_journal(run: Run, folder: Path) -> None:

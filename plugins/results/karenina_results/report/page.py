@@ -27,7 +27,7 @@ from .outcomes import KINDS, failure
 from .overview import Overview, overview_of
 from .pairs import Pair
 from .svg import ROLES
-from .texts import cut, dollars, number, percent, seconds, shown, tokens
+from .texts import cut, dollars, number, percent, redaction, seconds, shown, tokens
 
 __all__ = ["chunks", "written"]
 
@@ -43,6 +43,7 @@ def chunks(
     results: VerificationResultSet, manifest: Mapping[str, Any], cluster: Cluster | None = None
 ) -> Iterator[str]:
     """The page, piece by piece: an item is made when its turn comes."""
+    redaction.cache_clear()
     environment = _environment()
     style, script = _style(environment), _source(environment, "report.js")
     names = anchors(results)

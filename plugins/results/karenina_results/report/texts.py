@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from karenina_core.cli.output import printable
@@ -19,6 +20,7 @@ __all__ = [
     "dollars",
     "number",
     "percent",
+    "redaction",
     "seconds",
     "shown",
     "span",
@@ -35,10 +37,13 @@ OF_HEADERS = ("authorization", "cookie")
 
 def shown(text: str) -> str:
     """Any text as it may stand on the page: what reorders or hides text, and what is no character, is written out."""
-    return printable(_redact(text)) if text else text
+    return printable(redaction()(text)) if text else text
 
 
-_redact = redactor(secrets_in(os.environ))
+@cache
+def redaction() -> Any:
+    """What takes the secrets of the environment out of a text. A page that is begun clears the cache."""
+    return redactor(secrets_in(os.environ))
 
 
 def cut(text: str, limit: int = LONGEST) -> tuple[str, int]:
