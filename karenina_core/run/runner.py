@@ -310,11 +310,10 @@ async def execute(
         )
         prior = held.enter_context(opened_rows(destination.extends))
         await _carry_out(run, directory, control or RunControl(), prior, resumed=destination.again is not None)
-    failures, planned = dict(sinks.failures), prepared.planned
-    of_run = (destination.run_dir, prepared.left_out, run.notes, failures, run.tally, run.ledger, planned)
-    if destination.run_dir is not None:
-        return VerificationResultSet(StoredSequence(destination.run_dir / RESULTS), *of_run)
-    return VerificationResultSet([run.results[place] for place in sorted(run.results)], *of_run)
+    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
+    made, kept = [run.results[place] for place in sorted(run.results)], destination.run_dir
+    results = made if kept is None else StoredSequence(kept / RESULTS)
+    return VerificationResultSet(results, *of_run, planned=prepared.planned)
 
 
 async def _carry_out(
