@@ -19,6 +19,7 @@ MOST_ENTRIES = 256
 """Entries of a list that a judge may give where the schema says nothing else. A model that repeats itself writes until
 its tokens are used up, and the reply is lost; a server that enforces the schema ends it here, after some 1,500 to 2,500
 tokens, which most limits allow. Code does not check it. There is none for texts: strict schemas have no `maxLength`."""
+CHOICES = ("anyOf", "allOf", "oneOf")
 VALUES = ("const", "default", "enum", "examples")
 """Keywords whose values are data and no schemas."""
 JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": Mapping}
@@ -56,16 +57,16 @@ def _answer(context: VerificationContext) -> str:
     return evaluation_input(rows, raw, full_trace=False).text
 
 
-def _limited(schema: Any) -> Any:
-    """The schema with a limit on every list that has none."""
-    if isinstance(schema, list):
-        return [_limited(part) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    found = {name: part if name in VALUES else _limited(part) for name, part in schema.items()}
-    kinds = schema.get("type")
-    if kinds == "array" or (isinstance(kinds, list) and "array" in kinds):
-        found.setdefault("maxItems", MOST_ENTRIES)
+def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with a limit on every list that has none. It is asked for on every call, and does little."""
+    found = {**schema}
+    for name, part in found.items():
+        if type(part) is dict and name not in VALUES:
+            found[name] = _limited(part)
+        elif name in CHOICES:
+            found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]
+    if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
+        found["maxItems"] = MOST_ENTRIES
     return found
 
 

@@ -61,6 +61,8 @@ def judge(call: ScriptedCall) -> Any:
         return ANSWER
     if call.task == "dj_rubric_excerpt_extraction":
         return {"excerpts": [{"text": "It may cause neutropenia.", "explanation": None, "confidence": "high"}]}
+    if call.task == "rubric_metric_trait":
+        return {"tp_1": {"excerpts": ["targets BCL2"], "wrong_attempts": [], "covered": True}}
     assert call.output is not None
     return example_of(call.output.schema)
 
@@ -200,7 +202,7 @@ def law_an_answer_fails_only_for_what_the_judge_said_last(fails: Fails) -> None:
     @given(st.lists(st.sampled_from([UNREADABLE, MADE_UP, QUOTED, HONEST]), min_size=1, max_size=3))
     @few
     def law(replies: list[Any]) -> None:
-        ends = [n for n, reply in enumerate(replies) if reply in (QUOTED, HONEST)]
+        ends = [n for n, reply in enumerate(replies) if reply in (QUOTED, HONEST, UNREADABLE)]
         last = replies[ends[0]] if ends else replies[-1]
         assert fails(replies) is (last in (MADE_UP, HONEST))
 
