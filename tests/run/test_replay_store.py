@@ -162,8 +162,8 @@ def test_an_answer_to_no_question_is_told_and_what_is_no_answer_is_refused(caplo
     with caplog.at_level(logging.WARNING, "karenina"):
         ReplayStore.from_manual_traces({"a": "one", "z": "other"}, asked("a"))
     assert "recorded answers are to none of the questions" in caplog.text
-    with pytest.raises(ConfigError, match="the answer of 'a' is empty"):
-        ReplayStore.from_manual_traces({"a": " "}, asked("a"))
+    with pytest.raises(ConfigError, match="'a' must be a text"):
+        ReplayStore.from_manual_traces({"a": 7}, asked("a"))
 
 
 # Files
