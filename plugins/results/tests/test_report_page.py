@@ -726,6 +726,20 @@ def test_configured_keys_are_not_on_the_page(tmp_path: Path, monkeypatch: pytest
     assert "512" in page
 
 
+def test_secrets_are_those_of_the_environment_when_the_page_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [result(question_text="Is it canary-0123456789 or postgres?")]
+    assert "canary-0123456789" in page_of(items, tmp_path)
+    monkeypatch.setenv("A_SECRET", "canary-0123456789")
+    monkeypatch.setenv("B_PASSWORD", "postgres")
+    page = page_of(items, tmp_path)
+    assert "canary-0123456789" not in page
+    assert "Is it [redacted] or postgres?" in page
+    monkeypatch.delenv("A_SECRET")
+    assert "canary-0123456789" in page_of(items, tmp_path)
+
+
 def test_names_of_secrets_hide_texts_and_nothing_else() -> None:
     settings = {"max_tokens": 5, "max-tokens": "5", "api_key": None, "token": "abc", "cookie_jar": ["x"], "name": "abc"}
     assert without_secrets(settings) == {**settings, "token": "(not shown)", "cookie_jar": ["(not shown)"]}
