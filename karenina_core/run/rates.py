@@ -77,9 +77,9 @@ class RateTally:
     """Of items whose verdict is due."""
     has_parts: bool = False
     """Whether some item earns a part of its credit, or another one than its verdict says."""
-    _items: array[int] = field(factory=lambda: array("L"))
-    _passed: array[int] = field(factory=lambda: array("L"))
-    _decided: array[int] = field(factory=lambda: array("L"))
+    _items: array[int] = field(factory=lambda: array("I"))
+    _passed: array[int] = field(factory=lambda: array("I"))
+    _decided: array[int] = field(factory=lambda: array("I"))
     _credits: list[int] = field(factory=list)
 
     def add(self, result: VerificationResult) -> None:

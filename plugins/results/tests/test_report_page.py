@@ -337,6 +337,35 @@ def test_several_answers_to_a_question_are_one_question(tmp_path: Path) -> None:
     assert "items of one question or group count together" in text
 
 
+def test_partial_credit_and_rates_by_keyword_are_there_where_items_have_them(tmp_path: Path) -> None:
+    items = [
+        evolve(
+            result(f"q{n}", outcome="failed" if n % 2 else "passed", keywords=words, result_id=f"{n}"),
+            template=TemplatePart(verify_granular_result=0.5 if n % 2 else 1.0),
+        )
+        for n, words in enumerate([("easy",), ("easy", "long"), (), ("long",)])
+    ]
+    text = " ".join(" ".join(read(page_of(items, tmp_path)).text).split())
+    assert "Partial credit 95 % interval" in text
+    assert "75.0 % 29.1 to 100.0 %" in text
+    assert "Pass rates by keyword" in text
+    assert "easy 50.0 % 2 items, 9.5 to 90.5 % long 0.0 % 2 items, 0.0 to 65.8 %" in text
+    assert "mean of the keywords 25.0 % mean of the questions 50.0 %" in text
+    plain = page_of([result("q")], tmp_path)
+    assert "Partial credit" not in plain
+    assert "by keyword" not in plain
+
+
+def test_a_type_of_trait_without_any_score_is_told_on_the_page(tmp_path: Path) -> None:
+    part = RubricPart(
+        llm_trait_scores={"clear": None},
+        trait_scales={"clear": {"type": "llm", "kind": "boolean"}},
+        trait_states={"clear": {"state": "error", "reason": "no", "kind": "auth"}},
+    )
+    page = page_of([evolve(result("q", evaluation_mode="template_and_rubric"), rubric=part)], tmp_path)
+    assert "every score of the llm traits failed (1 score)" in page
+
+
 def test_where_only_traits_are_scored_there_is_no_pass_rate(tmp_path: Path) -> None:
     items = [
         evolve(
