@@ -365,6 +365,19 @@ def test_a_model_that_abstained_is_not_failed_for_the_lack_of_quotations() -> No
     assert reasons[NAME] == "the model abstained"
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_trait_that_asks_for_deep_judgment_gets_it_by_default_and_both_scores_where_they_are_wanted(
+    both: bool,
+) -> None:
+    asks = evolve(SAFE, deep_judgment_enabled=True)
+    mode = VerificationConfig().deep_judgment_rubric_mode
+    settings = {"deep_judgment_rubric_mode": mode, "deep_judgment_rubric_standard_scores": both}
+    part = verified({"Safe": ANSWER}, asks, CLEAR, **settings).deep_judgment_rubric
+    assert part is not None
+    assert part.deep_judgment_rubric_scores == {"Safe": True}
+    assert set(part.standard_rubric_scores) == ({"Safe", "Clarity"} if both else {"Clarity"})
+
+
 def test_where_no_trait_is_judged_deeply_it_says_so() -> None:
     result = verified({}, SAFE, deep_judgment_rubric_mode="disabled")
     reasons = {entry.stage: entry.reason for entry in result.trail if entry.status == "skipped"}
@@ -395,7 +408,7 @@ def test_quotations_for_rubrics_are_counted_by_the_settings_for_rubrics() -> Non
         evolve(model, model_name="judge"),
         rubric=Rubric(llm_traits=[evolve(SAFE, deep_judgment_enabled=True)]),
         evaluation_mode="rubric_only",
-        config=VerificationConfig(deep_judgment_rubric_mode="use_checkpoint", **settings_of_templates),
+        config=VerificationConfig(**settings_of_templates),
         app=application(ScriptedLLM(said, channels=["json_schema"]), installed=INSTALLED),
     )
     assert result.deep_judgment_rubric is not None
