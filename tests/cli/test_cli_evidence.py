@@ -94,6 +94,22 @@ def test_evidence_is_shown_field_by_field_and_so_is_its_absence() -> None:
     assert rows(reasoning) == [("target", "low", "It says so.")]
 
 
+def test_what_a_quotation_leaves_out_and_fields_with_invented_ones_only_are_shown() -> None:
+    quoted = {"text": "It is safe", "confidence": "high", "similarity_score": 0.6, "left_out": ["(as is said)"]}
+    part = DeepJudgmentPart(
+        deep_judgment_mode="full",
+        extracted_excerpts={"risk": [quoted]},
+        attributes_without_excerpts=["dose", "year"],
+        attributes_with_invented_excerpts=["year"],
+    )
+    (evidence,) = excerpts(part, quotations(result_of(deep_judgment=part), ANSWER))
+    assert [row[:2] for row in rows(evidence)] == [
+        ("risk", "It is safe (leaves out: (as is said))"),
+        ("dose", "(none)"),
+        ("year", "(only invented ones)"),
+    ]
+
+
 def marked(answer: str = ANSWER) -> list[Any]:
     """The answer with a quotation for a field, one for a trait, and one that does not stand in it."""
     result = result_of(

@@ -168,6 +168,19 @@ def test_the_evidence_of_a_trait_is_shown_and_so_is_its_absence() -> None:
     }
 
 
+def test_traits_that_were_scored_in_both_ways_are_compared_and_invented_quotations_named() -> None:
+    part = DeepJudgmentRubricPart(
+        deep_judgment_rubric_scores={"Safe": True, "Tone": None},
+        standard_rubric_scores={"Safe": False, "Other": 3},
+        traits_without_valid_excerpts=["Tone"],
+        trait_metadata={"Tone": {"excerpt_validation_failed": True}},
+    )
+    assert tables(trait_excerpts(part, [])) == {
+        "Scores of traits that were judged in both ways": [("Safe", "True", "False")],
+        "Evidence for traits (deep judgment)": [("Tone", "(only invented ones)", "", "", "", "")],
+    }
+
+
 def result(model: str = "small", rubric: RubricPart | None = RUBRIC) -> VerificationResult:
     metadata = MetadataPart(
         question_id="q-one",
