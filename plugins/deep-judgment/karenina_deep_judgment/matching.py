@@ -25,6 +25,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 from attrs import frozen
 
@@ -155,7 +156,7 @@ class Source:
         asked = _Asked(quotation, normalise(quotation))
         if not self._shows_something(asked.plain):
             return None
-        for start, end in _whole(self._normalised.text, asked.plain):
+        for start, end in islice(_whole(self._normalised.text, asked.plain), MOST_ALIGNED):
             first = self._words.first_from(start)
             path = _Path(tuple((word, first + word) for word in range(len(asked.words))), first + len(asked.words))
             if not self._joins(asked, path):
