@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import evolve
@@ -106,14 +107,21 @@ def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel
     A tool is shown to a model with its schema. An enforced schema need not be: some servers constrain the reply and
     show nothing, so that the model would not know what belongs into a field. It is told that in words.
     """
-    text = f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{READABLE.encode(schema)}"
     if channel == "tool_call":
         text = "Give the reply by calling the tool, with values for all of its parameters."
-    elif channel == "json_schema" and (values := outline(schema)):
-        text = f"Reply with one JSON object of these values, and with nothing else:\n{values}"
+    else:
+        text = _told(READABLE.encode(schema), enforced=channel == "json_schema")
     if messages and messages[0].role == "system":
         return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]
+
+
+@lru_cache(maxsize=256)
+def _told(schema: str, *, enforced: bool) -> str:
+    """A schema for a prompt. It is that of a question for all its items."""
+    if enforced and (values := outline(json.loads(schema))):
+        return f"Reply with one JSON object of these values, and with nothing else:\n{values}"
+    return f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{schema}"
 
 
 def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
@@ -169,7 +177,7 @@ def json_object(text: str) -> Mapping[str, Any]:
 
 def _whole(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_contradiction)
+        return DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 

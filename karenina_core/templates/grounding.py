@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .handle import TemplateField
@@ -52,26 +52,29 @@ def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text:
     and values of other types.
     """
     source = _Source(text)
-    return tuple(
-        field.name
-        for field in fields
-        if _is_looked_for(field.type) and not all(map(source.holds, _scalars(values.get(field.name))))
-    )
+    found = []
+    for field in fields:
+        value = values.get(field.name)
+        if value is None or not _is_looked_for(field.type):
+            continue
+        if not (isinstance(value, str) and len(value) >= LEAST and value in text):  # the usual case
+            found += [] if all(map(source.holds, _scalars(value))) else [field.name]
+    return tuple(found)
 
 
+@lru_cache(maxsize=256)
 def _is_looked_for(declared: str) -> bool:
     names = set(NAME.findall(declared)) - CONTAINERS
     return names <= LOOKED_FOR and bool(names)
 
 
-def _scalars(value: Any) -> Iterator[str | int | float]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for member in value:
-            yield from _scalars(member)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield value
+def _scalars(value: Any) -> list[str | int | float]:
+    """The texts and numbers in JSON data."""
+    kind = type(value)
+    if kind in (str, int, float):
+        return [value]
+    members = value.values() if kind is dict else value if kind in (list, tuple) else ()
+    return [scalar for member in members for scalar in _scalars(member)]
 
 
 class _Source:

@@ -39,7 +39,9 @@ class StandardJudgment:
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         if (captured := await _captured(context, handle)) is not None:
             return captured
-        schema = _capped(handle.schema(), handle.ground_truth())
+        schema = handle.schema()
+        if any("[" in field.type for field in handle.fields()):
+            schema = _capped(schema, handle.ground_truth())
         system = SYSTEM
         if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
             system = f"{SYSTEM}\n\n{hints}"
@@ -50,18 +52,12 @@ class StandardJudgment:
 
 def _capped(schema: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with lists of at most `MOST_MEMBERS`, unless some expected list comes near that."""
-    lists: list[Any] = []
-    waiting: list[Any] = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            lists += [node] if node.get("type") == "array" and "maxItems" not in node else []
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
-    if all(len(value) <= MOST_MEMBERS // 2 for value in expected.values() if isinstance(value, list)):
-        for found in lists:
-            found["maxItems"] = max(MOST_MEMBERS, found.get("minItems", 0))
+    if any(type(value) is list and len(value) > MOST_MEMBERS // 2 for value in expected.values()):
+        return schema
+    for value in schema["properties"].values():
+        for branch in (value, *value.get("anyOf", ())):
+            if branch.get("type") == "array" and "maxItems" not in branch:
+                branch["maxItems"] = max(MOST_MEMBERS, branch.get("minItems", 0))
     return schema
 
 
