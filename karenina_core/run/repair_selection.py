@@ -12,6 +12,7 @@ from attrs import field, fields, frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.identity import ModelIdentity
+from ..model.result import EMPTY
 from ..model.trait_rows import FAILED
 from .journal_reader import JournalReader, StoredResult
 from .keeping import unreadable
@@ -166,7 +167,8 @@ def _found(stored: StoredResult) -> _Found:
         "stages": frozenset(failed),
         "unscored": frozenset([UNSCORED] if states & set(FAILED) else []),
     }
-    return _Found(row, values, bool(data["generation"]["raw_llm_response"]))
+    answer = data["generation"]
+    return _Found(row, values, bool(answer["raw_llm_response"]) or EMPTY in answer.get("text_flags", ()))
 
 
 def _called(model: ModelIdentity) -> frozenset[str]:

@@ -29,7 +29,7 @@ class Said:
     """A server whose answers and judgments can be changed. It counts both."""
 
     city: str = "Paris"
-    answer: str = "Paris."
+    answer: str | Reply = "Paris."
     answered: int = 0
     judged: int = 0
     down: bool = False
@@ -241,7 +241,7 @@ def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run,
 
 
 def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said: Said, served: Any) -> None:
-    said.answer = ""
+    said.answer = Reply.error(400)
     done(code=3)
     result = run("repair", "out", "--all")
     assert result.exit_code == 1
@@ -250,6 +250,14 @@ def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said:
     assert "they need --mode live" in run("repair", "out", "--all", "--dry-run").stdout
     assert run("repair", "out", "--all", "--mode", "live").exit_code == 0
     assert set(outcomes().values()) == {"passed"}
+
+
+def test_empty_answers_are_there_to_be_judged_again(run: Run, done: Any, said: Said) -> None:
+    said.answer = ""
+    done()
+    result = run("repair", "out", "--all")
+    assert result.exit_code == 0, result.output
+    assert (set(outcomes().values()), said.judged) == ({"failed"}, 0)
 
 
 # Killed
