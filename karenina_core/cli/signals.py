@@ -46,7 +46,7 @@ def answered_signals(interrupted: Callable[[], None], last_words: str) -> Iterat
         interrupted()
 
     loop, installed = asyncio.get_running_loop(), False
-    with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows (also the second); another thread
+    with suppress(RuntimeError, ValueError):  # only Unix has it, only in the main thread
         for number in SIGNALS:
             loop.add_signal_handler(number, answered)  # wakes the loop up, whichever thread gets the signal
             signal.signal(number, counted)
