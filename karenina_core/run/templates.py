@@ -15,6 +15,9 @@ from ..plugin.application import Karenina
 __all__ = ["TemplateLoader"]
 
 IN_PROCESS = "in-process"
+AT_ONCE = 4
+"""Templates that are loaded at a time, each in a thread: more would not be quicker, and with one a template whose code
+does not end would keep all others waiting."""
 
 
 class TemplateLoader:
@@ -25,6 +28,7 @@ class TemplateLoader:
         self._policy = policy
         self._handles: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._broken: list[str] = []
+        self._places = asyncio.Semaphore(AT_ONCE)
         made = (self._attempt(name, partial(app.template_runtimes.make, name)) for name in app.template_runtimes)
         self._runtimes = [runtime for runtime in made if runtime is not None]
         self._primitives: dict[str, type] | None = None
@@ -71,7 +75,8 @@ class TemplateLoader:
             loaded = {name: self._attempt(name, entry.load) for name, entry in self._app.primitives.items()}
             self._primitives = {name: primitive for name, primitive in loaded.items() if primitive is not None}
         try:
-            return await runtime.load(source.text, self._primitives)
+            async with self._places:
+                return await runtime.load(source.text, self._primitives)
         except TemplateError as error:
             if not self._broken:
                 raise

@@ -19,7 +19,11 @@ from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 
+from karenina_core import hookimpl
+from karenina_core.model.question import TemplateSource
+from karenina_core.run.templates import AT_ONCE, TemplateLoader
 from karenina_core.templates import primitives
+from karenina_core.testing import application
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 Fields = Callable[[int], dict[str, Any]]
@@ -121,3 +125,33 @@ def test_templates_that_are_loaded_at_once_leave_the_filters_of_warnings_alone()
         before = list(warnings.filters)
         asyncio.run(main())
         assert list(warnings.filters) == before
+
+
+def test_few_templates_are_loaded_at_a_time() -> None:
+    most = 0
+
+    class Runtime:
+        name, languages, executes_code, isolation = "slow", frozenset({"slow"}), False, "no-code"
+
+        def __init__(self) -> None:
+            self.loading = 0
+
+        async def load(self, text: str, primitives: Any) -> str:
+            nonlocal most
+            self.loading += 1
+            most = max(most, self.loading)
+            await asyncio.sleep(0.001)
+            self.loading -= 1
+            return text
+
+    class Plugin:
+        @hookimpl
+        def karenina_register_template_runtimes(self, registry: Any) -> None:
+            registry.add(Runtime())
+
+    async def main() -> list[str]:
+        loader = TemplateLoader(application(Plugin()), "refuse")
+        return await asyncio.gather(*(loader.load(TemplateSource(str(n), "slow")) for n in range(30)))
+
+    assert asyncio.run(main()) == [str(n) for n in range(30)]
+    assert most == AT_ONCE
