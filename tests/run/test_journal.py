@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from karenina_core.errors import ParseError, PortError, RunDirectoryError
+from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_bodies import DICTIONARY, Bodies
 from karenina_core.run.journal_check import check
-from karenina_core.run.journal_export import recording_lines
+from karenina_core.run.journal_export import recording_lines, write_recording
+from karenina_core.run.journal_ledger import Ledger, Sums
 from karenina_core.run.journal_reader import Batch, Done, JournalReader
 from karenina_core.run.journal_rows import CALLS, FAILURES, META
 
@@ -174,7 +175,9 @@ def test_results_come_in_the_order_of_the_plan_and_replace_each_other(tmp_path: 
         await asyncio.gather(
             *(journal.put_result(Done("t1", 1, "r1", name), f'"{name} 1"') for name in ("error", "failed", "passed"))
         )
-        await journal.put_result(Done("t0", 7, "r0", "passed"), '"moved"')
+        kept: list[Done] = []
+        await journal.put_result(Done("t0", 7, "r0", "passed"), '"moved"', kept.append)
+        assert kept == [Done("t0", 7, "r0", "passed")]
         assert journal.done("t1") == Done("t1", 1, "r1", "passed")
         assert [(result.task, result.line) for result in journal.reader.results()] == [
             ("t1", '"passed 1"'),
@@ -267,6 +270,8 @@ def test_where_places_are_missing_all_are_written_again_and_wrong_ones_go(
     async def fill(*texts: str) -> None:
         journal = Journal.open(tmp_path)
         await asyncio.gather(*(journal.put(call(text), ANSWER, FACTS) for text in texts))
+        await journal.put(call("then"), ANSWER, FACTS)
+        assert len(places()) >= 10, "they are not all in memory"
         await journal.aclose()
 
     run(fill(*map(str, range(25))))
@@ -276,7 +281,7 @@ def test_where_places_are_missing_all_are_written_again_and_wrong_ones_go(
         f"DELETE FROM call_places WHERE id = {before[3][1]}", "UPDATE call_places SET prefix = 7 WHERE id = 2"
     )
     assert lost != before
-    run(fill())
+    Journal.open(tmp_path).close()
     assert places() == before
 
 
@@ -370,6 +375,27 @@ def test_what_calls_counted_as_is_known_when_a_journal_is_opened_again(tmp_path:
     run(work())
 
 
+def test_nothing_is_counted_before_the_first_call() -> None:
+    assert set(Sums().to_dict().values()) == {0}
+    assert Ledger().total == Sums()
+
+
+def test_a_recording_has_a_line_for_every_call(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await asyncio.gather(*(journal.put(call(text), ANSWER, FACTS) for text in "abc"))
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert write_recording(reader, tmp_path / "calls.jsonl") == 3
+            lines = (tmp_path / "calls.jsonl").read_text("utf-8").splitlines()
+            assert lines == list(recording_lines(reader))
+            assert {json.loads(line)["key"] for line in lines} == {call(text).key for text in "abc"}
+            with pytest.raises(ConfigError, match="cannot be written"):
+                write_recording(reader, tmp_path / "nowhere" / "calls.jsonl")
+
+    run(work())
+
+
 def test_the_ledger_adds_up_what_is_known_and_says_what_is_not(tmp_path: Path) -> None:
     async def work() -> None:
         journal = Journal.open(tmp_path)
@@ -391,6 +417,7 @@ def test_the_ledger_adds_up_what_is_known_and_says_what_is_not(tmp_path: Path) -
         }
         assert journal.ledger.by("stage", "task")["judge", "parsing"].cost_usd == 0.3
         told = journal.ledger.to_dict()
+        assert told["total"] == total.to_dict()
         assert set(told["by_trait"]) == {"t0", "t1", "t2"}
         assert set(told["by_model"]) == {"scripted:p/m +[t]"}
         assert told["by_stage"]["judge"]["cost_usd"] == 0.3
@@ -417,6 +444,18 @@ def test_rows_that_wait_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monke
             assert len(list(reader.rows(FAILURES))) == 1000
 
     run(work())
+
+
+def test_bodies_are_packed_with_the_last_dictionary_that_was_learnt() -> None:
+    bodies, reader = Bodies(), Bodies()
+    text = json.dumps({"content": "venetoclax inhibits BCL-2 " * 90})
+    bodies.learn("calls", "another one")
+    assert bodies.unpacked(bodies.packed("calls", text)) == text
+    for each in (bodies, reader):
+        each.learn("calls", "venetoclax inhibits BCL-2 ")
+    packed = bodies.packed("calls", text)
+    assert reader.can_unpack(packed)
+    assert reader.unpacked(packed) == text
 
 
 def test_bodies_are_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,6 +486,14 @@ def test_bodies_are_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: py
         kinds = {str(row.id) for row in reader.rows(META) if str(row.id).startswith(DICTIONARY)}
         assert kinds == {f"{DICTIONARY}generation"}
         assert len(list(recording_lines(reader))) == 40
+
+
+def test_a_journal_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    writers = [thread for thread in threading.enumerate() if thread.name == "karenina-journal"]
+    assert writers
+    assert all(thread.daemon for thread in writers)
+    journal.close()
 
 
 def test_a_closed_journal_says_so(tmp_path: Path) -> None:
