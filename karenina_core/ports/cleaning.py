@@ -35,7 +35,7 @@ class Cleaner:
     secrets: Secrets
     every: set[str] = field(factory=set)
     """Of the item: what the secrets were the values of that were taken out for any of its calls."""
-    removed: set[str] = field(factory=set, init=False)
+    removed: frozenset[str] = field(default=frozenset(), init=False)
     """The same for this call."""
 
     async def around(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -52,10 +52,14 @@ class Cleaner:
         taken out so far, also by an adapter."""
         if not self.secrets or self._is_plain(value):
             return value
-        if flags := getattr(value, "flags", ()):
-            self.removed |= sources_of(flags)
-        cleaned: T = _clean(value, self.secrets, self.removed)
+        found = sources_of(getattr(value, "flags", ()))
+        cleaned: T = _clean(value, self.secrets, found)
+        self._note(found)
         return self._flagged(cleaned)
+
+    def _note(self, found: set[str]) -> None:
+        self.removed |= found
+        self.every |= found
 
     def _is_plain(self, reply: object) -> bool:
         """Whether it is seen at once that a reply of a model has nothing to be cleaned, as nearly all have."""
@@ -69,7 +73,6 @@ class Cleaner:
     def _flagged(self, reply: T) -> T:
         if not self.removed:
             return reply
-        self.every |= self.removed
         name = next((name for name in FLAGS if hasattr(reply, name)), None)
         if name is None:
             return reply
@@ -80,13 +83,14 @@ class Cleaner:
 
     def _error(self, error: BaseException) -> None:
         """What a provider says about a call may repeat its key."""
-        error.args = tuple(_clean(part, self.secrets, self.removed) for part in error.args)
+        found: set[str] = set()
+        error.args = tuple(_clean(part, self.secrets, found) for part in error.args)
         if isinstance(error, PortError):
-            error.raw = _clean(error.raw, self.secrets, self.removed)
+            error.raw = _clean(error.raw, self.secrets, found)
             error.evidence = {name: self.reply(value) for name, value in error.evidence.items()}
         if isinstance(error, ParseError):
-            error.raw_response = self.secrets.text(error.raw_response, self.removed)
-        self.every |= self.removed
+            error.raw_response = self.secrets.text(error.raw_response, found)
+        self._note(found)
 
     def tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """The tools, which answer and fail without secrets."""
@@ -104,10 +108,10 @@ class Cleaner:
 
     def kept(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         """What was kept so: what was no secret then may be one now."""
-        self.removed.update(outcome.get("removed", ()))
-        found: Mapping[str, Any] = self.secrets.data(outcome, self.removed) if self.secrets else outcome
-        self.every |= self.removed
-        return found
+        found = set(outcome.get("removed", ()))
+        cleaned: Mapping[str, Any] = self.secrets.data(outcome, found) if self.secrets else outcome
+        self._note(found)
+        return cleaned
 
 
 def _clean(value: Any, secrets: Secrets, removed: set[str]) -> Any:

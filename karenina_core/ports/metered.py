@@ -394,7 +394,7 @@ async def _inside_call(ask: Callable[[], Awaitable[T]], cleaner: Cleaner) -> T:
     """What is asked from within has attempts of its own."""
     around, attempts = _inside.set(True), this_call.set(Attempts(count=1))
     try:
-        return await cleaner.around(ask)
+        return await (cleaner.around(ask) if cleaner.secrets else ask())
     finally:
         _inside.reset(around)
         this_call.reset(attempts)
