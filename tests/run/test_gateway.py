@@ -381,6 +381,25 @@ def test_a_pause_that_nobody_asked_for_is_not_told_as_one() -> None:
     assert "has refused every call" in str(run(main))
 
 
+@pytest.mark.parametrize(("answers", "later", "spared"), [(True, 1.0, True), (False, 1.0, False), (True, 121.0, False)])
+def test_a_refusal_by_a_provider_that_answers_others_uses_up_no_attempt(
+    answers: bool, later: float, spared: bool
+) -> None:
+    async def main() -> PortError:
+        lane = gateway(retry_max_elapsed_seconds=120.0).lane(model())
+        if answers:
+            (await place_in(lane)).leave(FACTS, None)
+        place = await place_in(lane)
+        await asyncio.sleep(later)
+        refused = PortError("slowly", kind="rate_limited", retry_after=1.0)
+        place.leave(None, refused)
+        return refused
+
+    refused = run(main)
+    assert refused.queued, "the lane keeps the wait"
+    assert refused.spared == spared
+
+
 def test_no_wait_is_too_long_to_be_told() -> None:
     async def main() -> tuple[str, ...]:
         way = gateway()

@@ -112,7 +112,7 @@ class World:
             place.leave(facts, failure)
 
     async def call(self, model: str) -> None:
-        clock, most = asyncio.get_running_loop().time, self.way.config.retry_max_elapsed_seconds
+        clock, most = asyncio.get_running_loop().time, self.way.patience
         await with_retries(partial(self.attempt, model), RetryPolicy(), max_elapsed=most, clock=clock)
 
     async def work(self) -> None:
