@@ -21,7 +21,7 @@ from .schema_outline import outline
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
-__all__ = ["StructuredParser", "Validate", "json_object", "json_objects", "parse_with_repair"]
+__all__ = ["StructuredParser", "Validate", "instruction", "json_object", "json_objects", "parse_with_repair"]
 
 Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Turns data into something else, or raises FillError with what is wrong, in words for the judge."""
@@ -102,18 +102,21 @@ class StructuredParser(ParsesModels):
 
 
 def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel: Channel) -> list[Message]:
-    """The messages, and what the reply has to be, as far as the channel does not show it to the model.
+    text = instruction(schema, channel)
+    if messages and messages[0].role == "system":
+        return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]
+
+
+def instruction(schema: Mapping[str, Any], channel: Channel) -> str:
+    """What the first message ends with: what the reply has to be, as far as the channel does not show it to the model.
 
     A tool is shown to a model with its schema. An enforced schema need not be: some servers constrain the reply and
     show nothing, so that the model would not know what belongs into a field. It is told that in words.
     """
     if channel == "tool_call":
-        text = "Give the reply by calling the tool, with values for all of its parameters."
-    else:
-        text = _told(READABLE.encode(schema), enforced=channel == "json_schema")
-    if messages and messages[0].role == "system":
-        return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
-    return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]
+        return "Give the reply by calling the tool, with values for all of its parameters."
+    return _told(READABLE.encode(schema), enforced=channel == "json_schema")
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -104,7 +105,8 @@ def write_config(path: Path, url: str, concurrency: int, judges: tuple[str, ...]
 
 def number_of(request: Any) -> int:
     """Which question it is about."""
-    return int(request.text.split("(")[1].split(")")[0]) if "(" in request.text else 0
+    found = re.search(r"\((\d+)\)", request.text)
+    return int(found[1]) if found else 0
 
 
 def said(request: Any) -> Any:

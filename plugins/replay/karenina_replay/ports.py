@@ -22,6 +22,7 @@ from karenina_core.ports.calls import (
     parse_to,
 )
 from karenina_core.ports.cleaning import Cleaner
+from karenina_core.ports.structured import instruction
 from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
@@ -180,7 +181,7 @@ class ReplayingPort:
         if channel not in channels or self.recording.holds(request.key):
             return False
         weaker = channels[channels.index(channel) + 1 :]
-        return any(self.recording.holds(evolve(request, channel=other).key) for other in weaker)
+        return any(self.recording.holds(_as_on(request, channel, other).key) for other in weaker)
 
     def _found(self, request: Request, call: CallContext | None) -> Mapping[str, Any]:
         served = self.served.get(request.key, 0)
@@ -194,3 +195,11 @@ class ReplayingPort:
         raise self.recording.missing(
             request.key, f"task {request.task!r}{about} to {self.model.identity}", f"replicate {request.replicate}"
         )
+
+
+def _as_on(request: Request, channel: Channel, other: Channel) -> Request:
+    """The request as it is made on another channel."""
+    first, schema = Message.from_dict(request.messages[0]), request.schema or {}
+    text = first.text.removesuffix(instruction(schema, channel)) + instruction(schema, other)
+    message = Message.system(text) if first.role == "system" else Message.user(text)
+    return evolve(request, channel=other, messages=(message.to_dict(), *request.messages[1:]))
