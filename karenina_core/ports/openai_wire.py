@@ -127,6 +127,8 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     `invalid_tool_arguments` (the arguments of some tool call are no JSON object, nested too deeply, or cut off before
     they began; its `input` is empty, and `malformed_calls` says which it is).
 
+    A model that stops by itself without a text gives an empty one.
+
     Raises PortError: `content_filter` where the provider withheld the text, `bad_response` for a body without a usable
     reply, or the kind of the error that the body reports.
     """
@@ -143,7 +145,7 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     content = _content(message, flags)
     if finish == "content_filter" and not content and not calls:
         raise PortError("the provider's content filter withheld the reply", kind="content_filter", raw=raw_text(body))
-    if content is None and not calls:
+    if content is None and not calls and finish != "stop":  # a model that ends without a text has said nothing
         hint = "; all tokens may have gone into reasoning, raise max_tokens" if finish == "length" else ""
         raise _bad(f"the reply has neither text nor a tool call (finish_reason {finish!r}){hint}", body)
     thinking = message.get("reasoning_content") or message.get("reasoning")

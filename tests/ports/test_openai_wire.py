@@ -216,17 +216,24 @@ BROKEN: list[dict[str, Any]] = [
     {"choices": ["x"]},
     {"choices": [{}]},
     {"choices": [{"message": None}]},
-    body({"role": "assistant"}),
-    body({"content": None}),
+    body({"role": "assistant"}, "length"),
+    body({"content": None}, None),
     body({"content": 7}),
-    body({"content": []}),
-    body({"content": None, "tool_calls": []}),
+    body({"content": []}, "tool_calls"),
+    body({"content": None, "tool_calls": []}, "length"),
     body({"tool_calls": ["x"]}),
     body({"tool_calls": "xy"}),
     body({"tool_calls": 7}),
     body({"tool_calls": [{"id": "c"}]}),
     body({"tool_calls": [{"id": "c", "function": {"name": None}}]}),
 ]
+
+
+@pytest.mark.parametrize(
+    "message", [{"role": "assistant"}, {"content": None, "reasoning": "Hm."}, {"content": []}], ids=json.dumps
+)
+def test_a_model_that_stops_without_a_text_has_given_an_empty_one(message: dict[str, Any]) -> None:
+    assert reply_from_wire(body(message)).content == ""
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=json.dumps)

@@ -86,7 +86,7 @@ FAULTS: dict[str, tuple[Reply, str, int | None]] = {
     "a login page": (Reply.wrong_content_type(), "bad_response", None),
     "json of another shape": (Reply(body=b"[]"), "bad_response", None),
     "no choices": (Reply.no_choices(), "bad_response", None),
-    "no content": (Reply(None), "bad_response", None),
+    "no content": (Reply(None, finish_reason="length"), "bad_response", None),
     "cut short": (Reply("x" * 200, delivery="truncated"), "connection", None),
     "too large": (Reply.huge(0.3), "too_large", None),
     "packed bomb": (Reply.gzip_bomb(0.3), "too_large", None),
