@@ -169,7 +169,7 @@ def test_traits_that_a_judge_does_not_score_now_are_scored_when_it_is_gone_on_wi
 
     def refusing(request: Any) -> Any:
         scores = request.schema and "capital" not in request.schema["properties"]
-        return Reply.error(429, "later", retry_after=300) if scores and not well else script(request)
+        return Reply.error(429, "later", retry_after=600) if scores and not well else script(request)
 
     with ScriptedServer(refusing) as server:
         ids = [f"q{number}" for number in range(3)]

@@ -80,7 +80,7 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
     well, soon = False, ["--concurrency", "2", "--set", "run.retry_policy.rate_limited.min_wait=0.01"]
 
     def refusing(request: Any) -> Any:
-        return script(request) if well or request.number <= 4 else Reply.error(429, "later", retry_after=300)
+        return script(request) if well or request.number <= 4 else Reply.error(429, "later", retry_after=600)
 
     with ScriptedServer(refusing) as server:
         result = run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", *soon)

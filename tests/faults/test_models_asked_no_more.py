@@ -60,7 +60,7 @@ def _about(result: VerificationResult) -> Any:
 
 
 def later() -> Reply:
-    return Reply.error(429, "come back later", retry_after=300)
+    return Reply.error(429, "come back later", retry_after=600)
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -82,7 +82,7 @@ def test_a_provider_that_wants_to_be_left_alone_for_long_ends_the_run_and_costs_
             assert served.answered.total() <= 30, "nothing new is asked"
         begun, why = notes[-2:]
         assert begun.startswith("left until the run is gone on with: ")
-        assert "asks to be left alone for 300 s (until " in why
+        assert "asks to be left alone for 600 s (until " in why
         served.well = True
         here.resume(config)
         assert here.outcomes() == {"passed": 60}
