@@ -192,7 +192,7 @@ def with_model(**facts: Any) -> dict[str, Any]:
             {"use_full_trace_for_template": True},
             "the setting use_full_trace_for_template was false and is true",
         ),
-        (with_model(max_tokens=5), "the answering model answering:a: max_tokens was None and is 5"),
+        (with_model(max_tokens=5), "the answering model answering:a: max_tokens was null and is 5"),
         (
             with_model(extra_kwargs={"seed": 1}),
             'the answering model answering:a: extra_kwargs was {} and is {"seed": 1}',
