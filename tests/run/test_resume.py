@@ -32,6 +32,8 @@ ANSWERERS = [ModelConfig(model_name=name, interface="answering") for name in ("a
 TIMES = {"timestamp", "execution_time", "seconds", "run_dir"}
 CANCELLED = {"failed", "failed_attempts", "unknown_cost_attempts"}
 """Attempts that were under way when the run was cancelled are counted as failed."""
+IMPATIENT = {"retry_max_elapsed_seconds": 0.2}
+"""A provider that answers others may refuse a call for so long."""
 
 
 class Stopped(Exception):
@@ -196,7 +198,7 @@ def test_which_errors_are_tried_again(
         return {"target": "BCL2"}
 
     here = world(questions=3, judge=ScriptedLLM(judged))
-    here.run(destination=Destination(run_dir=tmp_path / "run"))
+    here.run(here.config(**IMPATIENT), destination=Destination(run_dir=tmp_path / "run"))
     broken[0], calls = False, len(here.judge.calls)
     results = resumed(here, tmp_path / "run", **options)
     assert [r.metadata.outcome for r in results] == ["passed", "passed" if again else "error", "passed"]
@@ -212,8 +214,9 @@ def test_what_is_still_broken_stays_an_error_and_counts_once(world: Make, tmp_pa
         return {"target": "BCL2"}
 
     here = world(questions=3, judge=ScriptedLLM(judged))
-    here.run(destination=Destination(run_dir=tmp_path / "run"))
-    results = resumed(here, tmp_path / "run")
+    config = here.config(**IMPATIENT)
+    here.run(config, destination=Destination(run_dir=tmp_path / "run"))
+    results = resumed(here, tmp_path / "run", config)
     assert results.get_summary()["outcomes"] == {"passed": 2, "error": 1}
     assert len(results) == 3
 
