@@ -136,7 +136,10 @@ def _instead_of(path: Path, code: CodeType) -> Iterator[None]:
 def _session(root: Path, tests: Sequence[str], plugin: object) -> int:
     import hypothesis
 
-    hypothesis.settings.register_profile(WITHOUT_DEADLINE, deadline=None, derandomize=True, database=None)
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # the first failure is enough, however large
+    hypothesis.settings.register_profile(
+        WITHOUT_DEADLINE, deadline=None, derandomize=True, database=None, phases=phases
+    )
     hypothesis.settings.load_profile(WITHOUT_DEADLINE)
     os.chdir(root)
     return int(pytest.main([*QUIET, f"--rootdir={root}", *tests], plugins=[plugin]))

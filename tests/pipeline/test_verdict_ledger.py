@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ArtifactKeys, Category, Outcome, Stage, VerificationContext
 from karenina_core.errors import ContractError, ErrorKind
-from karenina_core.model.outcome import Effect, OutcomeName, Verdict, fold, outcome_of
+from karenina_core.model.outcome import Effect, OutcomeName, Verdict, fold, nothing_scored, outcome_of
 
 Make = Callable[..., VerificationContext]
 MAYBE = st.sampled_from([None, True, False])
@@ -227,7 +227,7 @@ def test_an_outcome_equals_its_name() -> None:
     assert judge != timeout
     assert judge == Outcome("error", "judge")
     assert judge != "error(judge)"  # which is its text: equal things have equal hashes
-    assert passed != 1
+    assert (passed == 1) is False
 
 
 def test_an_outcome_is_found_by_its_name() -> None:
@@ -236,3 +236,29 @@ def test_an_outcome_is_found_by_its_name() -> None:
     assert Outcome("passed") not in {"failed", "error"}
     assert {"passed": 1}[Outcome("passed")] == 1  # type: ignore[index]  # it is found like its name
     assert len({Outcome("error", "judge"), Outcome("error", "timeout"), Outcome("error", "judge")}) == 2
+
+
+def rows(**states: str) -> dict[str, dict[str, Any]]:
+    """`name="state"`, or `"error kind"`: the states of traits."""
+    told = {name: text.partition(" ") for name, text in states.items()}
+    return {
+        name: {"state": state, "reason": f"why {name}", **({"kind": kind} if kind else {})}
+        for name, (state, _, kind) in told.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("states", "found"),
+    [
+        ({}, None),
+        ({"a": "skipped"}, None),
+        ({"a": "error", "b": "ok"}, None),
+        ({"a": "error"}, ("stage", "no trait has a score (a: why a)")),
+        ({"a": "skipped", "b": "error judge", "c": "error"}, ("judge", "no trait has a score (b: why b; c: why c)")),
+        ({"a": "error", "b": "error judge"}, ("stage", "no trait has a score (a: why a; b: why b)")),
+    ],
+)
+def test_one_score_is_enough_and_else_the_first_error_is_that_of_the_item(
+    states: dict[str, str], found: tuple[str, str] | None
+) -> None:
+    assert nothing_scored(rows(**states)) == found

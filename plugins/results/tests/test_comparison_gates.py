@@ -1,0 +1,202 @@
+"""Each gate on its own: what passes it, what fails it, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+from karenina_results.comparison import Comparison, Gate, Limits, compare, gates
+from karenina_results.headline import Bounds
+
+from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.model.result import MetadataPart
+
+
+def result(question: str, outcome: Any) -> VerificationResult:
+    return VerificationResult(
+        metadata=MetadataPart(
+            question_id=question,
+            template_id="t",
+            result_id=question,
+            question_text="?",
+            answering=ModelIdentity("x", "m"),
+            parsing=ModelIdentity("x", "judge"),
+            replicate=1,
+            outcome=outcome,
+        )
+    )
+
+
+def equal_runs() -> Comparison:
+    """Two runs of the same 20 answers, half of which pass."""
+    results = [result(f"q{n:02}", "passed" if n % 2 else "failed") for n in range(20)]
+    return compare(results, results)
+
+
+def with_row(**facts: Any) -> Comparison:
+    comparison = equal_runs()
+    return evolve(comparison, rows=(evolve(comparison.rows[0], **facts),))
+
+
+MODELS = "x:m, judged by x:judge"
+NO_DIFFERENCE = "+0.0 pp on 20 questions, adjusted p = 1"
+LOST = "B has significantly more answers without a value: more than A on 2 questions, less on 1, adjusted p = 0.05"
+WORST = "B would be significantly worse if every answer without a value were as bad for B as it can be, adjusted p ="
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed", "message"),
+    [
+        ({}, True, f"no difference found: {NO_DIFFERENCE}"),
+        ({"verdict": "better"}, True, f"better: {NO_DIFFERENCE}"),
+        ({"verdict": "not compared"}, False, "cannot be decided: none of 20 questions has a value on both sides"),
+        ({"difference": None}, False, "cannot be decided: none of 20 questions has a value on both sides"),
+        (
+            {"verdict": "too few pairs"},
+            False,
+            f"cannot be decided: no result of 20 questions could be significant ({NO_DIFFERENCE})",
+        ),
+        (
+            {"verdict": "too few pairs", "clusters": 3},
+            False,
+            f"cannot be decided: no result of 20 questions in 3 groups could be significant ({NO_DIFFERENCE})",
+        ),
+        ({"verdict": "worse"}, False, f"significantly worse: {NO_DIFFERENCE}"),
+        (
+            {"verdict": "different"},
+            False,
+            "cannot be decided: significantly different, and nobody says which direction is good; name the metrics "
+            f"that decide (--metric) ({NO_DIFFERENCE})",
+        ),
+        ({"lost_p": 0.05, "lost": 0.25, "lost_b": 2, "lost_a": 1}, False, f"{LOST} ({NO_DIFFERENCE})"),
+        ({"lost_p": 0.051, "lost": 0.25}, True, f"no difference found: {NO_DIFFERENCE}"),
+        ({"lost_p": 0.01, "lost": 0.0}, True, f"no difference found: {NO_DIFFERENCE}"),
+        ({"lost_p": 0.01, "lost": -0.25}, True, f"no difference found: {NO_DIFFERENCE}"),
+        (
+            {"worst_known": False},
+            False,
+            f"cannot be decided: answers without a value, and nobody says how bad they could be ({NO_DIFFERENCE})",
+        ),
+        ({"worst_p": 0.05}, False, f"cannot be decided: {WORST} 0.05 ({NO_DIFFERENCE})"),
+        ({"worst_p": 0.051}, True, f"no difference found: {NO_DIFFERENCE}"),
+    ],
+)
+def test_what_is_a_regression(facts: dict[str, Any], passed: bool, message: str) -> None:
+    found = gates(with_row(**facts), Limits(no_regression=True))
+    assert found == (Gate("regression", f"{MODELS}: pass_rate", passed, message),)
+
+
+PARTLY = ", with the answers that have no value"
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed", "message"),
+    [
+        ({"coverage": 0.5}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
+        ({"coverage": 0.5 - 1e-10}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
+        ({"coverage": 0.5 - 1e-6}, False, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
+        ({"coverage": 1.0}, True, "20 of 20 questions compared (100.0 %), 50.0 % asked for"),
+        (
+            {"coverage": 0.5, "compared": 10},
+            True,
+            "10 of 20 questions compared (50.0 %), 50.0 % asked for",
+        ),
+        (
+            {"coverage": 0.6, "compared": 1, "questions": 1},
+            True,
+            f"1 of 1 question compared (60.0 %{PARTLY}), 50.0 % asked for",
+        ),
+        (
+            {"coverage": None, "compared": 0, "questions": 0},
+            False,
+            "0 of 0 questions compared (0.0 %), 50.0 % asked for",
+        ),
+    ],
+)
+def test_which_share_of_the_questions_must_be_compared(facts: dict[str, Any], passed: bool, message: str) -> None:
+    found = gates(with_row(**facts), Limits(coverage=0.5))
+    assert found == (Gate("coverage", f"{MODELS}: pass_rate", passed, message),)
+
+
+def bounds(worst: float, best: float) -> Bounds:
+    return Bounds(worst, best, None, None)
+
+
+PASSES = "50.0 % of 20 items with a verdict pass, 50.0 % asked for"
+SLIGHTLY = 1e-10
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed", "message"),
+    [
+        ({}, True, PASSES),
+        ({"value": 0.5 - SLIGHTLY}, True, PASSES),
+        ({"value": 0.5 - 1e-6}, False, PASSES),
+        ({"value": None}, False, "cannot be decided: none of 20 items has a verdict"),
+        ({"bounds": bounds(0.5, 0.6)}, True, f"{PASSES}; 50.0 % if none of those without one passed (error 2)"),
+        (
+            {"bounds": bounds(0.5 - SLIGHTLY, 0.6)},
+            True,
+            f"{PASSES}; 50.0 % if none of those without one passed (error 2)",
+        ),
+        (
+            {"bounds": bounds(0.4, 0.5)},
+            False,
+            f"cannot be decided: {PASSES}; 40.0 % if none of those without one passed (error 2)",
+        ),
+        ({"bounds": bounds(0.3, 0.4)}, False, f"{PASSES}; 30.0 % if none of those without one passed (error 2)"),
+    ],
+)
+def test_the_worst_case_decides_the_pass_rate(facts: dict[str, Any], passed: bool, message: str) -> None:
+    comparison = equal_runs()
+    (numbers,) = comparison.numbers_b.pairs
+    other = evolve(numbers, pass_rate=evolve(numbers.pass_rate, missing={"error": 2}, **facts))
+    changed = evolve(comparison, numbers_b=evolve(comparison.numbers_b, pairs=(other,)))
+    assert gates(changed, Limits(pass_rate=0.5)) == (Gate("pass rate", MODELS, passed, message),)
+
+
+EVERY = Limits(no_regression=True, coverage=0.5, pass_rate=0.5)
+
+
+def test_gates_come_in_one_order_and_each_is_asked_for_by_itself() -> None:
+    comparison = equal_runs()
+    alone = (Limits(no_regression=True), Limits(coverage=0.5), Limits(pass_rate=0.5))
+    assert gates(comparison, EVERY) == tuple(gate for limits in alone for gate in gates(comparison, limits))
+    assert [gate.name for gate in gates(comparison, EVERY)] == ["regression", "coverage", "pass rate"]
+
+
+def test_a_model_that_only_a_has_fails_what_is_said_of_rows() -> None:
+    more = set(gates(evolve(equal_runs(), unpaired_a=("x:n, judged by x:judge",)), EVERY)) - set(
+        gates(equal_runs(), EVERY)
+    )
+    assert more == {
+        Gate(
+            "regression",
+            "x:n, judged by x:judge",
+            False,
+            "B has no results of it; name the models to compare (--models)",
+        ),
+        Gate("coverage", "x:n, judged by x:judge", False, "B has no results of it"),
+    }
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_planned_models_without_results_fail_every_gate_that_they_could_be_in(within: bool) -> None:
+    found = gates(evolve(equal_runs(), unasked_b=1, within=within), EVERY)
+    told = "cannot be decided: 1 planned item of models without any result"
+    failed = [
+        Gate(name, "other models", False, told) for name in ("coverage", "pass rate") if within or name != "coverage"
+    ]
+    assert [gate for gate in found if not gate.passed] == failed
+
+
+@pytest.mark.parametrize(("nothing", "why"), [("no model is in both", "no model is in both"), ("", "B has no items")])
+def test_nothing_to_compare_fails_every_gate(nothing: str, why: str) -> None:
+    comparison = equal_runs()
+    empty = evolve(comparison, rows=(), nothing=nothing, numbers_b=evolve(comparison.numbers_b, pairs=()))
+    told = [f"cannot be decided: {text}" for text in (nothing, nothing, why)]
+    names = ("regression", "coverage", "pass rate")
+    assert gates(empty, EVERY) == tuple(
+        Gate(name, "all models", False, text) for name, text in zip(names, told, strict=True)
+    )
