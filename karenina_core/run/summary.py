@@ -27,19 +27,12 @@ __all__ = ["Tally", "has_no_scores", "spent", "summarize"]
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 
 
-def summarize(
-    results: Iterable[VerificationResult],
-    *,
-    run_dir: Path | None = None,
-    left_out: Sequence[LeftOut] = (),
-    notes: Sequence[str] = (),
-    times: bool = False,
-) -> dict[str, Any]:
+def summarize(results: Iterable[VerificationResult]) -> dict[str, Any]:
     """See `Tally.document`."""
     tally = Tally()
     for result in results:
         tally.add(result)
-    return tally.document(run_dir=run_dir, left_out=left_out, notes=notes, times=times)
+    return tally.document()
 
 
 @define(eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from karenina_core.run.prepare import LeftOut
 from karenina_core.run.rates import DECIDED, rates_of
 from karenina_core.run.reasons import failure_kind
 from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.summary import summarize
+from karenina_core.run.summary import Tally, spent, summarize
 
 NAMES = ("passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped")
 
@@ -222,7 +223,9 @@ def test_the_summary_of_a_run() -> None:
         result("error"),
         result("abstained", model="other"),
     ]
-    found = summarize(results, left_out=[LeftOut("q9", "not finished")], notes=["x falls back to y"])
+    whole = VerificationResultSet(results, left_out=(LeftOut("q9", "not finished"),), notes=("x falls back to y",))
+    found = whole.get_summary()
+    assert {**found, "left_out": [], "notes": []} == summarize(results)
     assert found["outcomes"] == {"passed": 1, "failed": 1, "error": 3, "abstained": 1}
     assert (found["calls"], found["cost_usd"]) == (6, 0.75)
     assert found["left_out"] == [{"question_id": "q9", "reason": "not finished"}]
@@ -255,6 +258,68 @@ def test_counts_add_up(rows: list[tuple[str, str]]) -> None:
     assert sum(row["items"] for row in found["models"]) == len(rows)
     assert sum((Counter(row["outcomes"]) for row in found["models"]), Counter()) == Counter(found["outcomes"])
     assert sum(sum(row["errors"].values()) for row in found["models"]) == found["outcomes"].get("error", 0)
+
+
+@pytest.mark.parametrize(
+    ("usage", "calls", "failed", "unknown"),
+    [
+        ({"replies": 2, "attempts": 5, "unknown_cost_attempts": 1}, 2, 3, 1),
+        ({"attempts": 3}, 3, 0, 0),
+        ({"replies": 2}, 2, 0, 0),
+        ({"replies": 1, "attempts": "many", "unknown_cost_attempts": None}, 1, 0, 0),
+    ],
+)
+def test_attempts_without_a_reply_are_no_calls(usage: dict[str, Any], calls: int, failed: int, unknown: int) -> None:
+    found = summarize([result(**usage), result(**usage)])
+    counted = [found[name] for name in ("calls", "failed_attempts", "unknown_cost_attempts")]
+    assert counted == [2 * calls, 2 * failed, 2 * unknown]
+
+
+def test_tokens_of_each_model_add_up_to_those_of_all() -> None:
+    def used(model: str, number: int) -> VerificationResult:
+        row = {"calls": 1, "input_tokens": number, "output_tokens": 2, "total_tokens": number + 2}
+        return evolve(result(model=model), generation=GenerationPart(usage_metadata={"parsing": row, "total": row}))
+
+    found = summarize([used("m", 10), used("n", 30), used("m", 100)])
+    assert [row["tokens"] for row in found["models"]] == [
+        {"input": 110, "output": 4, "total": 114},
+        {"input": 30, "output": 2, "total": 32},
+    ]
+    assert found["tokens"] == {"input": 140, "output": 6, "total": 146}
+
+
+def test_models_come_in_the_order_that_is_asked_for_and_others_after_them() -> None:
+    tally = Tally(order=[("x:b", "x:judge"), ("x:a", "x:judge")])
+    for model in "dcab":
+        tally.add(result(model=model))
+    assert [row["answering"] for row in tally.document()["models"]] == ["x:b", "x:a", "x:d", "x:c"]
+
+
+def test_what_a_run_paid_for_is_what_its_ledger_says() -> None:
+    total = {
+        **{"calls": 7, "failed": 2, "unknown_cost_attempts": 1, "cost_usd": 0.5, "reused": 3},
+        **{"input_tokens": 20, "output_tokens": 10, "total_tokens": 30},
+    }
+    paid = {
+        **{"calls": 7, "failed_attempts": 2, "unknown_cost_attempts": 1, "cost_usd": 0.5},
+        "tokens": {"input": 20, "output": 10, "total": 30},
+    }
+    ledger = {"total": {**total, "reused_cost_usd": 0.25}}
+    assert spent(ledger) == {"reused_calls": 3, "reused_cost_usd": 0.25, "paid": paid}
+    assert spent({"total": total}) == {"reused_calls": 3, "reused_cost_usd": None, "paid": paid}
+    assert spent(ledger).items() <= Tally().document(ledger=ledger).items()
+
+
+@pytest.mark.parametrize("ledger", [None, {}, {"total": None}])
+def test_where_nothing_kept_the_calls_nobody_knows_what_was_paid(ledger: Any) -> None:
+    assert spent(ledger) == {"reused_calls": None, "reused_cost_usd": None, "paid": None}
+
+
+def test_an_empty_summary_has_no_times_and_no_folder() -> None:
+    found = Tally().document()
+    assert (found["run_dir"], found["left_out"], found["notes"], found["models"]) == (None, [], [], [])
+    assert not {"total_execution_time", "seconds"} & set(found)
+    assert Tally().document(run_dir=Path("runs/one"))["run_dir"] == "runs/one"
 
 
 # Sets of results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,18 @@ def test_what_answering_agents_did_is_added_up() -> None:
     }
     assert found["trace_length_stats"] == {"min": 0, "mean": 0, "median": 0, "max": 0}
     assert VerificationResultSet().get_summary()["tool_usage_stats"] is None
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=9))
+def test_lengths_of_traces_are_summed_up_as_by_the_standard_library(lengths: list[int]) -> None:
+    found = VerificationResultSet(
+        [result(generation=GenerationPart(trace_messages=({"role": "user"},) * length)) for length in lengths]
+    ).get_summary()["trace_length_stats"]
+    assert found == {
+        **{"min": min(lengths), "max": max(lengths)},
+        **{"mean": statistics.mean(lengths), "median": statistics.median(lengths)},
+    }
+    assert VerificationResultSet().get_summary()["trace_length_stats"] is None
 
 
 def test_traits_are_listed_by_type() -> None:
