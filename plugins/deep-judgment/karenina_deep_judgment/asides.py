@@ -61,8 +61,6 @@ def aside_at(words: Words, number: int) -> Aside | None:
     if is_comma and COORDINATED.match(words.text, found.end()):
         return None
     behind = words.first_from(found.end())
-    if behind <= number or behind >= len(words):
-        return None
     tokens = () if NUMBERED.fullmatch(found.group()) else range(number, behind)
     if any(_counts(words, token, bracketed=not is_comma) for token in tokens):
         return None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_deep_judgment.matching import Passage, Source
+from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -199,6 +199,7 @@ def test_what_is_another_word_is_no_slip(text: str, quotation: str) -> None:
         ("Venetoclax targets BCL2", "venetoclax targets BCL2"),
         ("an anti-apoptotic protein", "an antiapoptotic protein"),
         ("an antiapoptotic protein", "an anti-apoptotic protein"),
+        ("an antiapoptotic protein", "anti-apoptotic protein"),
         ("the anti-apoptotic one", "The Anti Apoptotic one"),
         ("die Straße und der Zürcher See", "die Strasse und der Zurcher See"),
         ("Łódź, Ærø und Œuvre", "Lodz, Aero und Oeuvre"),
@@ -227,6 +228,30 @@ def test_the_threshold_acts_over_its_whole_range(threshold: float) -> None:
     third = Source(f"{'a' * 20} ({'b' * 18}) {'c' * 20}").find(f"{'a' * 20} {'c' * 20}", 0.0)
     assert third is not None
     assert third.similarity == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize(("before", "similar"), [(19, True), (20, False)])
+def test_the_most_similar_of_the_first_twenty_passages_is_taken(before: int, similar: bool) -> None:
+    source = Source("The drug (an oral one) works. " * before + "THE DRUG WORKS.")
+    found = source.find("The drug works", 0.0)
+    assert found is not None
+    assert (found.similarity == 1.0) is similar
+
+
+@pytest.mark.parametrize(("words", "found"), [(403, True), (404, False)])
+def test_asides_may_put_four_hundred_words_into_a_passage(words: int, found: bool) -> None:
+    """And as many again as the quotation has, before its rarest word."""
+    asides = [" ".join("b" * size) for size in (150, 150, words - 300)]
+    text = "one ({}) two ({}) three ({}) rare. One two three.".format(*asides)
+    assert (Source(text).find("one two three rare", 0.0) is not None) is found
+
+
+@pytest.mark.parametrize(("torn", "found"), [(999, True), (1000, False)])
+def test_a_long_quotation_is_looked_for_in_a_thousand_places(torn: int, found: bool) -> None:
+    """One that is too long to be compared word by word, so that the time it takes has a limit."""
+    quotation = "a" * (LONGEST_ALIGNED + 1)
+    source = Source("a" * (len(quotation) + torn - 1) + " " + quotation)
+    assert (source.find(quotation) is not None) is found
 
 
 HARD = {
