@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,12 @@ import pytest
 from attrs import evolve
 
 from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfig, hookimpl, neutral
+from karenina_core.errors import WorkspaceError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin import hookspecs
 from karenina_core.plugin.code import code_digest
 from karenina_core.ports.tool_servers import address_digest
-from karenina_core.run.fingerprint import _model, differences, fingerprint, other_tools
+from karenina_core.run.fingerprint import _model, differences, digest_of, fingerprint, other_tools
 
 Make = Callable[..., Any]
 
@@ -309,3 +313,102 @@ def test_what_surrounds_items_cannot_change_their_results(world: Make) -> None:
 def test_no_hook_that_wraps_is_forgotten() -> None:
     hooks = {name for name in vars(hookspecs) if name.startswith("karenina_wrap_")}
     assert hooks == {*WRAPPING, "karenina_wrap_item"}
+
+
+# Differences of plain data
+
+CODE = {"distribution": "d", "version": "1", "digest": "x"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ({}, {}, []),
+        ({"answers": "1"}, {"answers": "1"}, []),
+        ({"answers": "1"}, {"answers": "2"}, ["the answers that the run was given are not those of the beginning"]),
+        ({}, {"answers": "2"}, ["the answers that the run was given are not those of the beginning"]),
+        ({"versions": {"a": "1"}}, {"versions": {"a": "2"}}, ['the version of a was "1" and is "2"']),
+        ({"versions": {"a": "1"}}, {}, ['the version of a was "1" and is null']),
+        ({}, {"versions": {"a": "1"}}, ['the version of a was null and is "1"']),
+        ({"settings": {"a": 1}}, {}, ["the setting a was 1 and is null"]),
+        ({}, {"settings": {"a": 1}}, ["the setting a was null and is 1"]),
+        ({"plugins": {"p": {"a": 1}}}, {"plugins": {"p": {"a": 2}}}, ["the setting plugins.p: a was 1 and is 2"]),
+        ({"plugins": {"p": {"a": 1}}}, {}, ["the setting plugins.p: a was 1 and is null"]),
+        ({}, {"plugins": {"p": {"a": 1}}}, ["the setting plugins.p: a was null and is 1"]),
+        ({"code": {"p": CODE}}, {}, ["the plugin 'p' is gone"]),
+        ({}, {"code": {"p": CODE}}, ["the plugin 'p' is new"]),
+        ({"models": {"parsing": {"m": {}}}}, {}, ["the parsing model m is gone"]),
+        ({}, {"models": {"parsing": {"m": {}}}}, ["the parsing model m is new"]),
+        ({"questions": {"q": {}}}, {}, ["the question 'q' is gone"]),
+        ({}, {"questions": {"q": {}}}, ["the question 'q' is new"]),
+        ({"questions": {"q": {"a": "1"}}}, {"questions": {"q": {"b": "1"}}}, ["the question 'q' has another a and b"]),
+    ],
+)
+def test_each_part_is_compared(before: dict[str, Any], now: dict[str, Any], named: list[str]) -> None:
+    assert differences(before, now) == named
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("é" * 78, f'"{"é" * 78}"'), ("é" * 79, f'"{"é" * 76}...'), ("é" * 500, f'"{"é" * 76}...')],
+)
+def test_a_long_value_is_cut(value: str, shown: str) -> None:
+    assert differences({}, {"settings": {"a": value}}) == [f"the setting a was null and is {shown}"]
+
+
+def test_every_server_of_every_model_is_looked_at() -> None:
+    before = [row("a", server=name) for name in ("one", "two", "three")]
+    now = [row("a", server="new"), row("a", server="one"), *(row("b", server=s, digest="2") for s in ("two", "three"))]
+    assert [line.partition(" of the model")[0] for line in other_tools(before, now)] == [
+        "the tool server 'two'",
+        "the tool server 'three'",
+    ]
+
+
+# What is in it
+
+
+def test_other_recorded_answers_are_another_model(world: Make) -> None:
+    def recorded(answers: dict[str, Any] | None) -> dict[str, Any]:
+        return _model(VerificationConfig(), ModelConfig(model_name="m", interface="manual", manual_traces=answers))
+
+    here, there = recorded({"a": "1", "b": "2"}), recorded({"a": "1", "b": "3"})
+    assert here == recorded({"b": "2", "a": "1"}), "their order means nothing"
+    assert {name for name in here if here[name] != there[name]} == {"recorded_answers"}
+    assert "recorded_answers" not in _model(VerificationConfig(), ModelConfig(model_name="m"))
+
+
+@pytest.mark.parametrize("limit", ["workspace_max_bytes", "workspace_max_files"])
+def test_a_workspace_that_has_grown_too_large_to_copy_has_no_fingerprint(
+    world: Make, make_question: Any, root: Path, limit: str
+) -> None:
+    (root / "work" / "deep" / "more.txt").write_text("more")
+    prepared = world(questions=[make_question(0, workspace_path="work")], workspace_root=root).prepare()
+    with pytest.raises(WorkspaceError, match=limit):
+        fingerprint(evolve(prepared, config=evolve(prepared.config, **{limit: 1})))
+
+
+def test_a_rubric_tells_its_traits_and_which_are_dynamic(world: Make) -> None:
+    def traits(**provenance: Any) -> dict[str, str]:
+        llm_traits = [LLMRubricTrait(name=name, description="?", kind="boolean") for name in "ab"]
+        rubrics = {"q0": Rubric(llm_traits=llm_traits, provenance=provenance), "q1": None}
+        (found,) = fingerprint(evolve(world().prepare(), rubrics=rubrics))["rubrics"].values()
+        return dict(found)
+
+    plain, changed = traits(), traits(b="dynamic")
+    assert set(plain) == {"a", "b"}
+    assert {name for name in plain if plain[name] != changed[name]} == {"b"}
+
+
+def test_the_mode_is_the_one_that_is_used(world: Make) -> None:
+    prepared = world().prepare()
+    found = fingerprint(prepared)
+    assert found["settings"]["evaluation_mode"] == prepared.mode
+    assert [name for name in ("plugins", "code") if list(found[name]) != sorted(found[name])] == []
+    assert found["versions"] == {"python": platform.python_version(), "karenina-core": version("karenina-core")}
+
+
+def test_a_file_is_known_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"karenina")
+    assert digest_of(tmp_path / "file") == hashlib.sha256(b"karenina").hexdigest()
+    assert digest_of(tmp_path / "none") is None
