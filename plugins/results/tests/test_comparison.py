@@ -248,6 +248,16 @@ def test_equal_runs_have_an_interval_too() -> None:
     assert row.interval == paired_rate_difference(0, 0, 20).interval
 
 
+def test_as_many_gains_as_losses_have_a_bootstrap_interval_that_mirrors_itself() -> None:
+    row = only(compare(run([1, 0] * 15), run([0, 1] * 15)))
+    found = {test.name: test.interval for test in row.tests}
+    student, bootstrap = found["t"], found["bootstrap"]
+    assert student is not None
+    assert bootstrap is not None
+    assert bootstrap.low == -bootstrap.high
+    assert bootstrap.high == pytest.approx(student.high, abs=0.05)
+
+
 def test_what_could_have_been_found_is_told_for_the_whole_family() -> None:
     a = [*run([1, 0] * 20), *run([1, 1] * 20, model="n")]
     b = [*run([1, 1, 0, 0] * 10), *run([1, 1] * 20, model="n")]
