@@ -75,7 +75,7 @@ class TotalsTally:
             self.agents.add(result.generation.agent_metrics)
         self.lengths[len(result.generation.trace_messages)] += 1
 
-    def told(self, used: UsageTally, seconds: ExactSum, *, times: bool = False) -> dict[str, Any]:
+    def told(self, used: UsageTally, seconds: ExactSum, *, times: bool) -> dict[str, Any]:
         """Keys of the summary of a set of results. `used` and `seconds` are what all of them took.
 
         `num_...` count results, or different questions, models and replicates; `num_with_...` count results with the

@@ -295,6 +295,14 @@ def test_models_come_in_the_order_that_is_asked_for_and_others_after_them() -> N
     assert [row["answering"] for row in tally.document()["models"]] == ["x:b", "x:a", "x:d", "x:c"]
 
 
+@pytest.mark.parametrize(("planned", "absent"), [(None, 0), ({"q": 1}, 0), ({"q": 3, "other": 1}, 3)])
+def test_planned_items_without_a_result_are_absent(planned: Any, absent: int) -> None:
+    tally = Tally(planned=planned)
+    tally.add(result())
+    (row,) = tally.document()["models"]
+    assert (row["items"], row["absent"]) == (1, absent)
+
+
 def test_what_a_run_paid_for_is_what_its_ledger_says() -> None:
     total = {
         **{"calls": 7, "failed": 2, "unknown_cost_attempts": 1, "cost_usd": 0.5, "reused": 3},

@@ -205,6 +205,11 @@ def test_nothing_has_no_rate() -> None:
 # Replicates
 
 
+def test_a_number_without_an_interval_says_why() -> None:
+    (number,) = headline_numbers([result(rubric=scored(3))]).overall.traits
+    assert (number.value, number.interval, number.note) == (3, None, "one value says nothing about the error")
+
+
 def test_what_k_answers_are_worth_is_unbiased_and_says_what_is_left_out() -> None:
     passed = {"a": 3, "b": 1, "c": 0, "d": 2}
     results = [
