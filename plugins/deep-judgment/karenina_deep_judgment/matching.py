@@ -173,8 +173,6 @@ class Source:
 
     def _most_similar(self, asked: _Asked) -> Passage | None:
         """The most similar of the first passages that the quotation follows; it does not depend on any threshold."""
-        if not len(asked.words):
-            return None
         best: Passage | None = None
         looked_at = 0
         for path in _Search(asked.words, self._words).paths():
@@ -215,8 +213,6 @@ class Source:
         their border."""
         if any(self._borders_in(aside.start, aside.end) for aside in path.asides):
             return True
-        if not path.pairs:
-            return False
         numbers = range(len(self._words))
         for border in self._borders_in(self._words.starts[path.pairs[0][1]], self._words.ends[path.behind - 1]):
             behind = bisect_left(numbers, border, key=self._place)
