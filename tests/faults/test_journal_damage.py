@@ -124,6 +124,23 @@ def test_flipped_bits_are_noticed_and_cost_one_row_at_most(whole: Path, tmp_path
     assert told > flips // 3  # of a small file, much is empty
 
 
+def test_all_that_a_check_found_is_in_its_document(whole: Path, tmp_path: Path) -> None:
+    path = copied(whole, tmp_path / "harmed")
+    flipped(path, path.read_bytes().index(b"q1r1") * 8)
+    for health in (check(whole), check(path)):
+        document = health.to_dict()
+        assert document == {
+            "journal": str(health.path),
+            "run_id": health.run_id,
+            "sound": not health.problems,
+            "rows": health.rows,
+            "problems": [*health.problems],
+        }
+    assert document["problems"]
+    assert document["run_id"]
+    assert sum(document["rows"].values()) == sum(check(whole).rows.values()) - 1
+
+
 def test_flipped_bits_in_what_rows_say_are_noticed(whole: Path, tmp_path: Path) -> None:
     """Where the bytes are known to be live: in the rows themselves."""
     data, before = whole.read_bytes(), contents(whole)
