@@ -51,7 +51,7 @@ def test_the_last_bits_of_vectors_of_single_precision_do_not_matter_at_a_thresho
 
 def test_the_textbook_cases() -> None:
     assert cosine([1, 0], [0, 2]) == 0
-    assert cosine([1, 0], [1, 1]) == pytest.approx(math.sqrt(0.5))
+    assert cosine([1, 0], [1, 1]) == round(math.sqrt(0.5), 4)
     assert cosine([1, 0], [-1, 0]) == 0, "what points away is not similar"
 
 
