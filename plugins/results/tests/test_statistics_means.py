@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_results.statistics import Estimate, StatisticsError, bootstrap_mean, cluster_mean, mean_interval
-from karenina_results.statistics.bootstrap import acceleration, bca_tails, default_resamples, resampled_means
+from karenina_results.statistics.bootstrap import CELLS, acceleration, bca_tails, default_resamples, resampled_means
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
@@ -143,6 +144,17 @@ def test_resampled_means_have_mean_and_spread_of_the_values(values: np.ndarray) 
     assert means.mean() == pytest.approx(values.mean(), abs=4 * error / math.sqrt(20_000))
     assert means.std() == pytest.approx(error, rel=0.02)
     assert stats.skew(means) == pytest.approx(stats.skew(values) / math.sqrt(len(values)), abs=0.08)
+
+
+@pytest.mark.parametrize("values", [np.arange(1_000.0), np.repeat(np.arange(500.0), 16)])
+def test_what_is_held_at_once_does_not_grow_with_the_resamples(values: np.ndarray) -> None:
+    """Three numbers of eight bytes for each of the cells that are drawn at once, and some room."""
+    tracemalloc.start()
+    try:
+        resampled_means(values, np.ones(len(values)), 10_000, 1)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 8 * CELLS
+    finally:
+        tracemalloc.stop()
 
 
 def test_more_units_than_16_bits_are_drawn_in_blocks() -> None:
