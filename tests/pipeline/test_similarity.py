@@ -69,13 +69,13 @@ def test_all_texts_are_embedded_in_one_call_and_compared_pair_by_pair() -> None:
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda x: abs(x) > 1e-3), min_size=3, max_size=8), st.randoms())
-def test_the_last_bits_of_vectors_do_not_decide_whether_the_same_text_is_similar_enough(
+def test_the_last_bits_of_vectors_do_not_decide_whether_texts_are_similar_enough(
     vector: list[float], random: Any
 ) -> None:
-    """A threshold of 1 asks for the same text; another processor computes its vector with other last bits."""
+    """A threshold of 1 asks for texts of the same vector; another processor computes it with other last bits."""
     other = [number * (1 + random.uniform(-1e-6, 1e-6)) for number in vector]
     embedder = Letters([Embeddings(vectors=(tuple(vector), tuple(other)), model="abc")])
-    assert asyncio.run(context_with(embedder).similarity("a", "a")) == 1.0
+    assert asyncio.run(context_with(embedder).similarity("a", "A")) == 1.0
 
 
 def test_similarities_have_four_decimals() -> None:
