@@ -41,7 +41,7 @@ __all__ = [
 Planned: TypeAlias = Mapping[str, int]
 """How often every pair of models was to answer each question, by its id."""
 
-COVERAGE = Measure(name="coverage", is_rate=True, lowest=0, highest=1)
+COVERAGE = Measure(name="coverage", is_rate=True)
 MACRO = Measure(name="macro_average", is_rate=False, lowest=0, highest=1)
 MIXED = "what several models or several judges say is no repeated answer of one of them; see each pair of models"
 TWICE = "some items of the same models, question and replicate are there more than once; give each of them once"
