@@ -129,7 +129,8 @@ PARSER_KEY = "3127d439048c056921a025179af209153dd103fd4f95af3c5110e61f8ba629d7"
 
 def test_recordings_of_before_are_found_again(tmp_path: Path) -> None:
     """The keys are those that version 0.1.0 wrote for these two calls, when it recorded models only."""
-    model, said = ModelConfig(model_name="m", interface="anything"), [Message.user("?")]
+    model = ModelConfig(model_name="m", interface="anything", max_tokens=16384)  # the default at that time
+    said = [Message.user("?")]
     assert Request.of_llm(model, said, None, None, CallContext("generation")).key == LLM_KEY
     assert Request.of_parser(model, said, {"type": "object"}, CallContext("parsing", replicate=2)).key == PARSER_KEY
     old = {"format": 1, "key": LLM_KEY, "kind": "llm", "reply": {"content": "ok"}}
