@@ -319,7 +319,7 @@ def test_what_a_run_paid_for_is_what_its_ledger_says() -> None:
 
 
 @pytest.mark.parametrize("ledger", [None, {}, {"total": None}])
-def test_where_nothing_kept_the_calls_nobody_knows_what_was_paid(ledger: Any) -> None:
+def test_where_nothing_kept_the_calls_what_was_paid_is_unknown(ledger: Any) -> None:
     assert spent(ledger) == {"reused_calls": None, "reused_cost_usd": None, "paid": None}
 
 
