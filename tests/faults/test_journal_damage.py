@@ -8,7 +8,9 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import frames, log_damage, log_of
 from karenina_core.run.journal_reader import Batch, JournalReader
-from karenina_core.run.journal_rows import PAGE, RESULTS
+from karenina_core.run.journal_rows import PAGE, RESULTS, sealed
 from karenina_core.run.journal_salvage import put_in_place, salvage
 from karenina_core.run.owner import marked
 
@@ -346,6 +348,17 @@ def test_rows_that_cannot_be_read_are_told_and_asked_again(whole: Path, tmp_path
         await journal.aclose()
 
     asyncio.run(again())
+
+
+def test_a_check_reads_what_rows_say(whole: Path, tmp_path: Path) -> None:
+    """A row that is as it was written, and is no JSON."""
+    path = copied(whole, tmp_path / "run")
+    with JournalReader.open(path) as reader:
+        row = next(iter(reader.rows(RESULTS)))
+    values = sealed(RESULTS, row.id, row.run, tuple(row.facts.values()), b"{no JSON")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"REPLACE INTO results VALUES ({','.join('?' * len(values))})", values)
+    assert check(path).problems == ("1 row of the table results cannot be read: no JSON",)
 
 
 def test_a_log_without_its_file_is_not_taken_for_nothing(killed: Path, tmp_path: Path) -> None:
