@@ -13,14 +13,19 @@ from ..errors import PluginError, one_line
 from ..log import get_logger
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
-from ..secrets import MASK, is_secret_name
+from ..secrets import MASK
 
 __all__ = ["RunInfo", "Sink", "Sinks", "make_sink", "without_password"]
 
 PASSWORD = re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)")
 """In `user:PASSWORD@host` of an address."""
-PAIR = re.compile(r"([\w.-]+)(\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))")
-"""In an address, or in the words of a connection: a name and its value."""
+PAIR = re.compile(
+    r"((?<![\w./-])[\w.-]*(?:passw|pwd|passphrase|secret|token|key|auth|sig|credential)[\w.-]*\s*=\s*)"
+    r"(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))",
+    re.IGNORECASE,
+)
+"""In an address, or in the words of a connection: a name that may be that of a secret, and its value. No address is
+read by a judge, so that a value too many does no harm here."""
 log = get_logger("karenina.run")
 
 
@@ -65,10 +70,7 @@ def make_sink(app: Karenina, uri: str) -> Sink:
 
 def without_password(uri: str) -> str:
     """The URI of a sink as it may be shown, logged and written."""
-    return PAIR.sub(
-        lambda pair: f"{pair[1]}{pair[2]}{MASK}" if is_secret_name(pair[1]) else pair[0],
-        PASSWORD.sub(rf"\1{MASK}", uri),
-    )
+    return PAIR.sub(rf"\1{MASK}", PASSWORD.sub(rf"\1{MASK}", uri))
 
 
 class Sinks:

@@ -117,6 +117,39 @@ def test_a_sink_is_shown_without_its_password(uri: str, shown: str) -> None:
     assert without_password(uri) == shown
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgres:host=h sslpassword=WORD dbname=d",
+        "postgres:host=h,password=WORD",
+        "postgres:postgresql://h/d?sslpassword=WORD&sslmode=require",
+        "postgres:postgresql://h/d?sslmode=require&password=WORD",
+        "postgres:postgresql://h/d?options=-c%20x=1;password=WORD",
+        "postgres:postgresql://h/d?passwords=WORD",
+        "postgres:postgresql://u@h/d?PASSWORD=WORD",
+        "--sink=postgresql://h/d?password=WORD",
+        "https://h/v1?api-key=WORD",
+        "https://h/v1?apiKey=WORD",
+        "snowflake://a?private_key_pwd=WORD",
+        "https://h?access_token_v2=WORD",
+        "https://h/?pwd=WORD",
+        "https://h?sig=WORD&auth=WORD",
+        "https://h?credentials=WORD#there",
+        "https://h?client_secret=WORD",
+    ],
+)
+def test_an_address_is_shown_without_what_may_be_secret(uri: str) -> None:
+    shown = without_password(uri)
+    assert "WORD" not in shown.replace("PASSWORD", "")
+    assert "=[redacted]" in shown
+    assert shown.partition("=")[0] == uri.partition("=")[0]
+
+
+@pytest.mark.parametrize("uri", ["jsonl:/runs/key=3/a.jsonl", "postgresql://h/d?sslmode=require&connect_timeout=3"])
+def test_what_is_no_secret_is_shown(uri: str) -> None:
+    assert without_password(uri) == uri
+
+
 def test_a_result_set_and_its_stream_are_the_same(tmp_path: Path) -> None:
     file = write(tmp_path / "results.jsonl", result("0a"), evolve(result("0b"), evaluation_input="x"))
     (tmp_path / "manifest.json").write_text('{"left_out": [{"question_id": "q9", "reason": "why"}]}', "utf-8")
