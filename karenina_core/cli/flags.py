@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
+from ..errors import ConfigError
+from ..ports.model_secrets import OF_HEADERS, secrets_among, secrets_in_endpoint
+from ..ports.tool_servers import secrets_in_address
 from ..run.config_file import Flags, RunConfig, load_config
+from ..run.config_layers import parse_setting
 from ..run.config_models import ModelFlags
 from ..run.sinks import without_password
 from ..secrets import MASK, is_secret_name
@@ -18,6 +23,7 @@ __all__ = ["configured", "model_flags", "trust_line"]
 
 NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
 """A name in a table of TOML or JSON."""
+NAME = re.compile(r"[\w.-]+")
 RUN_FIELDS = {
     "mode": "evaluation_mode",
     "replicates": "replicate_count",
@@ -51,22 +57,51 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
 def trust_line(arguments: Sequence[str]) -> str:
     """What the user typed, with `--trust` added, ready to be pasted into a shell; what is secret is left out."""
     command, *rest = arguments
-    settings = {place + 1 for place, word in enumerate(rest) if word == "--set"}
-    shown = [
-        _setting(word) if place in settings or word.startswith("--set=") else without_password(word)
-        for place, word in enumerate(rest)
-    ]
+    shown = [_shown(word, before) for before, word in pairwise(["", *rest])]
     line = shlex.join(["karenina", command, "--trust", *shown])
     return line if shown == rest else f"{line}  # type again what is {MASK} here"
 
 
-def _setting(word: str) -> str:
-    """A setting without its value where that is secret, or has a part that is."""
-    path, mark, value = word.removeprefix("--set=").partition("=")
+def _shown(word: str, option: str) -> str:
+    """An argument after another one, as it may be shown."""
+    if word.startswith("--"):
+        option, mark, value = word.partition("=")
+        return f"{option}={_shown(value, option)}" if mark else word
+    if option == "--set":
+        path, mark, value = word.partition("=")
+        return f"{path}={MASK}" if mark and _is_secret(word) else word
+    name, mark, address = word.partition("=")  # of a tool server, or of a model
+    if option != "--sink" and any(_has_secret(text) for text in (word, address)):
+        return f"{name}={MASK}" if mark and NAME.fullmatch(name) else MASK
+    return without_password(word)
+
+
+def _is_secret(setting: str) -> bool:
+    """Whether the value of a setting is secret, or has a part that is."""
+    path, _, value = setting.partition("=")
     names = [path, *(found[1] for found in NAMED.finditer(value))]
-    if not any(is_secret_name(name) or name.lower() == "authorization" for name in names):
-        return without_password(word)
-    return f"{word[: len(word) - len(value)]}{MASK}" if mark else word
+    headers = "header" in setting.lower()
+    if any(is_secret_name(name) or (headers and OF_HEADERS.search(name)) for name in names):
+        return True
+    try:
+        keys, found = parse_setting(setting)
+    except ConfigError:  # a mistake in it, which whoever reads the settings complains about
+        return True
+    if any(_has_secret(text) or without_password(text) != text for text in _texts(found)):
+        return True
+    return any(secrets_among(found, keys[-1], header=headers))
+
+
+def _has_secret(address: str) -> bool:
+    return any(secrets_in_address(address)) or any(secrets_in_endpoint(address))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 def _recording(options: Mapping[str, Any]) -> list[str]:

@@ -11,8 +11,10 @@ from ..model.config import ModelConfig
 from ..secrets import SHORTEST, is_secret_name
 from .tool_servers import SECRET_NAME, secrets_in_address
 
-__all__ = ["secret_settings", "secrets_among", "secrets_in_endpoint"]
+__all__ = ["OF_HEADERS", "secret_settings", "secrets_among", "secrets_in_endpoint"]
+
 OF_HEADERS = re.compile(f"{SECRET_NAME.pattern}|cookie", re.IGNORECASE)
+"""In the names of headers whose values are secret."""
 
 
 def secret_settings(model: ModelConfig) -> list[str]:
