@@ -1,14 +1,17 @@
-"""Names that a run goes by: none of them may hold a secret, for a name that is cut is the name of something else."""
+"""Names that a run goes by, and what answers are compared with: none of them may hold a secret, for a name that is cut
+is the name of something else, and what is cut out of an answer is not found in it."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from ..errors import ConfigError, ErrorKind, Problem
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.question import Question
-from ..model.rubric import Rubric
+from ..model.rubric import RegexRubricTrait, Rubric, RubricTrait, ScoredTrait, TemplateKind
 from ..secrets import Secrets
 from .overrides import overrides
 
@@ -39,8 +42,9 @@ def check_identities(
     models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
     names = [
         *(named for number, question in enumerate(questions, 1) for named in _of_question(number, question)),
-        *(("the name of a trait", trait.name) for rubric in listed for trait in rubric or ()),
+        *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
         *(named for model in models for named in _of_model(model)),
+        *((name, getattr(config, name)) for name in ("embedding_check_embedder", "embedding_check_model")),
         *((f"the {kind}", name) for kind, found in others.items() for name in found),
         *(("a word of every result", word) for word in OUTCOMES),
     ]
@@ -56,6 +60,21 @@ def _of_question(number: int, question: Question) -> Iterator[tuple[str, str]]:
     yield f"the id of question {number}", question.id
     if question.template is not None:
         yield f"the template of question {number}", question.template.text
+    for keyword in question.keywords:  # results are grouped by them
+        yield f"a keyword of question {number}", keyword
+
+
+def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
+    """Like the template of a question: what is looked for in an answer, and what a judge may say of it."""
+    yield "the name of a trait", trait.name
+    if isinstance(trait, RegexRubricTrait):
+        yield "the pattern of a trait", trait.pattern
+        yield "the pattern of a trait", re.sub(r"\\(.)", r"\1", trait.pattern)  # as `re.escape` may have written it
+    if isinstance(trait, ScoredTrait):
+        for name in trait.classes or ():
+            yield "the name of a class of a trait", name
+        if isinstance(trait.kind, TemplateKind):
+            yield "the schema of a trait", json.dumps(trait.kind.schema, default=str)
 
 
 def _of_model(model: ModelConfig) -> Iterator[tuple[str, str]]:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfig
+from karenina_core import LLMRubricTrait, ModelConfig, RegexRubricTrait, Rubric, VerificationConfig
 from karenina_core.errors import ConfigError, PortError, RunDirectoryError
 from karenina_core.model.message import UsageMetadata
+from karenina_core.model.rubric import TemplateKind
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.run.identities import check_identities
@@ -187,6 +188,48 @@ def test_other_names_that_a_run_goes_by_are_looked_at() -> None:
     with pytest.raises(ConfigError, match="a word of every result holds the value of endpoint_api_key"):
         check_identities(Secrets({"rate_limited": "endpoint_api_key"}), config, [], [], {})
     check_identities(Secrets({"something-else-1": "A"}), config, [], [None], {"run name": ["r"]})
+
+
+LABEL = {"name": "t", "description": "x"}
+SCHEMA = {"type": "object", "properties": {"label": {"type": "string", "enum": [NAMED, "other"]}}}
+
+
+@pytest.mark.parametrize(
+    ("what", "facts"),
+    [
+        ("the pattern of a trait", {"regex_traits": [RegexRubricTrait(**LABEL, pattern=f"a|{NAMED}")]}),
+        ("the pattern of a trait", {"regex_traits": [RegexRubricTrait(**LABEL, pattern=re.escape(NAMED))]}),
+        (
+            "the name of a class of a trait",
+            {"llm_traits": [LLMRubricTrait(**LABEL, kind="literal", classes={NAMED: "one", "other": "two"})]},
+        ),
+        ("the schema of a trait", {"llm_traits": [LLMRubricTrait(**LABEL, kind=TemplateKind(SCHEMA))]}),
+    ],
+)
+def test_a_run_whose_traits_compare_with_a_secret_is_refused(
+    world: Make, monkeypatch: pytest.MonkeyPatch, what: str, facts: dict[str, Any]
+) -> None:
+    """Else the score of an answer that is right would depend on a variable."""
+    monkeypatch.setenv("ACME_TOKEN", NAMED)
+    here = world(rubric=Rubric(**facts))
+    everything = application(here.answerer.adapter("answering"), here.judge.adapter("judging"), installed=True)
+    here = evolve(here, app=everything)
+    with pytest.raises(ConfigError, match=f"{what} holds the value of ACME_TOKEN") as caught:
+        here.run()
+    assert NAMED not in str(caught.value)
+    assert here.answerer.calls == []
+
+
+def test_a_run_is_refused_whose_keywords_or_embedder_hold_a_secret(
+    world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_TOKEN", NAMED)
+    here = world(questions=[evolve(world().benchmark.questions[0], keywords=["a", NAMED])])
+    with pytest.raises(ConfigError, match="a keyword of question 1 holds the value of ACME_TOKEN"):
+        here.run()
+    config = VerificationConfig(answering_models=[], parsing_models=[], embedding_check_model=f"x/{NAMED}")
+    with pytest.raises(ConfigError, match="embedding_check_model holds the value of ACME_TOKEN"):
+        check_identities(Secrets({NAMED: "ACME_TOKEN"}), config, [], [], {})
 
 
 # What cannot be read
