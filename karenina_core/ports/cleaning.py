@@ -15,15 +15,16 @@ from .embedding import Embeddings
 from .tool_calls import run_tool
 from .values import LLMResponse, RunTool, Tool, ToolOutcome
 
-__all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "sources_of"]
+__all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "sources_noted", "sources_of"]
 
 SECRET_REMOVED = "secret_removed"
 """The flag of a text out of which a secret was taken; a second one names what it was the value of."""
 FLAGS = ("flags", "text_flags")
+TOLD = "what was said held the value of "
 NO_TEXTS = (int, float, bool, type(None), UsageMetadata, Embeddings)
 NOTE = (
-    "what was said held the value of {}, which was removed before anything read it; where that is no secret, unset the "
-    "variable or choose another value, and run again"
+    TOLD + "{}, which was removed before anything read it; where that is no secret, unset the variable or choose "
+    "another value, and run again"
 )
 T = TypeVar("T")
 
@@ -149,3 +150,9 @@ def sources_of(flags: Iterable[str]) -> set[str]:
 def removal_note(removed: Iterable[str]) -> str:
     """What the user should know where secrets were taken out. They are not in it."""
     return NOTE.format(", ".join(sorted(removed)))
+
+
+def sources_noted(warnings: Iterable[str]) -> set[str]:
+    """What the secrets were the values of that warnings such as `removal_note` name."""
+    notes = (warning.removeprefix(TOLD).partition(", which was")[0] for warning in warnings if warning.startswith(TOLD))
+    return {source for note in notes for source in note.split(", ")}

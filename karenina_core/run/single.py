@@ -19,7 +19,7 @@ from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
-from ..ports.cleaning import Cleaner, removal_note, sources_of
+from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from ..ports.client import CallRecord, Model, ModelClient
 from ..ports.metered import ItemCalls, current_item
 from ..secrets import Secrets
@@ -103,7 +103,8 @@ async def run_item(
     if not asked.removed:
         return result
     warnings = (*result.metadata.warnings, removal_note(asked.removed))
-    return evolve(result, metadata=evolve(result.metadata, warnings=warnings))
+    caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
+    return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
 
 
 def _keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: str, text: str) -> bool:

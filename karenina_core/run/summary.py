@@ -14,6 +14,7 @@ from ..model.result import VerificationResult
 from ..model.trait_rows import TraitOutcome, read_traits
 from ..model.trait_scale import is_number
 from ..model.usage_rows import is_cost_unknown, replies_of
+from ..ports.cleaning import SECRET_REMOVED, sources_noted
 from .exact import ExactSum
 from .prepare import LeftOut
 from .rates import RateTally
@@ -109,6 +110,9 @@ class Tally:
     cost_unknown: bool = False
     usage_unavailable: bool = False
 
+    removed: Counter[str] = field(factory=Counter)
+    """Results that something was removed from, by the variable or the setting that it was the value of."""
+
     def add(self, result: VerificationResult, position: int | None = None) -> None:
         """`position` is the result's place among all; by default they come in their order."""
         about = result.metadata
@@ -125,6 +129,7 @@ class Tally:
         traits = read_traits(result.rubric) if result.rubric is not None else []
         found.add(result, traits, position)
         self.totals.add(result, traits)
+        self.removed.update(sources_noted(about.warnings))
         if total := result.generation.usage_metadata.get("total"):
             self._add_usage(total)
 
@@ -166,6 +171,15 @@ class Tally:
             for type_, failed in self.pairs[names].traits.failed_types().items()
         ]
 
+    @property
+    def removals(self) -> list[str]:
+        """Notes on secrets that were taken out of what was said. They are not in them."""
+        return [
+            f"the value of {source} was removed from what was said for {plural(count, 'item')} (caveat "
+            f"{SECRET_REMOVED}); where it is no secret, unset the variable or choose another value, and run again"
+            for source, count in sorted(self.removed.items())
+        ]
+
     def _in_order(self) -> list[tuple[str, str]]:
         places = {names: place for place, names in enumerate(self.order)}
         return sorted(self.pairs, key=lambda names: places.get(names, len(places)))
@@ -200,7 +214,7 @@ class Tally:
             "caveats": dict(sum((found.caveats for found in self.pairs.values()), Counter[str]())),
             "models": [self.pairs[names].row(names, self.planned, times=times) for names in self._in_order()],
             "left_out": [asdict(left) for left in left_out],
-            "notes": [*notes, *self.failed_scores],
+            "notes": [*notes, *self.failed_scores, *self.removals],
             "calls": self.calls,
             "failed_attempts": self.failed_attempts,
             "unknown_cost_attempts": self.unknown_cost_attempts,

@@ -7,13 +7,23 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 
-from karenina_core import LLMRubricTrait, ModelConfig, RegexRubricTrait, Rubric, VerificationConfig
+from karenina_core import (
+    LLMRubricTrait,
+    ModelConfig,
+    RegexRubricTrait,
+    Rubric,
+    VerificationConfig,
+    VerificationResultSet,
+)
+from karenina_core.cli.output import print_parts
+from karenina_core.cli.summary import run_parts
 from karenina_core.errors import ConfigError, PortError, RunDirectoryError
 from karenina_core.model.message import UsageMetadata
 from karenina_core.model.rubric import TemplateKind
@@ -120,8 +130,34 @@ def test_a_judge_reads_the_same_text_at_once_and_later(
         assert found.template.parsed_llm_response == {"target": "[redacted]"}
         assert found.generation.raw_llm_response == "it is [redacted] indeed"
         assert found.generation.text_flags == ("secret_removed", "secret_removed:A_SECRET")
+        assert found.metadata.caveats == ("secret_removed",)
         assert len(found.metadata.warnings) == 1
         assert "A_SECRET" in found.metadata.warnings[0]
+
+
+def test_the_end_of_a_run_says_that_secrets_were_removed(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SECRET", SECRET)
+    monkeypatch.setenv("B_SECRET", other := "of-the-judge-0815")
+    here = world(
+        questions=3,
+        answerer=ScriptedLLM(lambda call: f"it is {SECRET} indeed" if "target 0" in call.text else "it is BCL2 indeed"),
+        judge=ScriptedLLM(lambda call: {"target": f"x {other}"}),
+    )
+    ran = here.run(destination=Destination(run_dir=tmp_path / "run"))
+    loaded = VerificationResultSet.load(tmp_path / "run")
+    for summary in (ran.get_summary(), loaded.get_summary()):
+        assert summary["caveats"]["secret_removed"] == summary["models"][0]["caveats"]["secret_removed"] == 3
+        first, second = (note for note in summary["notes"] if "was removed" in note)
+        assert first.startswith("the value of A_SECRET was removed from what was said for 1 item (")
+        assert second.startswith("the value of B_SECRET was removed from what was said for 3 items (")
+        assert "rd-1234567" not in first
+    print_parts(run_parts(ran, tmp_path / "run"), terminal := StringIO())
+    shown = terminal.getvalue()
+    assert "secret_removed 3" in shown
+    assert "the value of A_SECRET was removed" in shown
+    assert "secret_removed" not in str(world().run().get_summary()), "and only where something was removed"
 
 
 def test_what_was_no_secret_when_it_was_kept_is_not_read_now(
