@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 from ..model.result import MetadataPart, VerificationResult
 from .estimates import Estimate, mean_of, rate_of
 
-__all__ = ["CREDIT_UNIT", "DECIDED", "RateTally", "credit", "is_due", "on_share", "planned_of", "rates_of"]
+__all__ = ["CREDIT_UNIT", "DECIDED", "RateTally", "credit", "credit_of", "is_due", "planned_of", "rates_of"]
 
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
 """Outcomes that are the verdict of an item where one is due."""
@@ -51,8 +51,15 @@ def planned_of(manifest: Mapping[str, Any]) -> dict[str, int] | None:
         return None
 
 
-def on_share(found: Estimate) -> Estimate:
-    """The estimate of a share: no limit of its interval lies beyond 0 or 1."""
+def credit_of(clusters: Iterable[tuple[int, int]], *, whole: bool, level: float = 0.95) -> Estimate:
+    """The mean credit of all items, given as `(credits, items)` of each cluster, credits in 1/CREDIT_UNIT.
+
+    Where every item earns all or nothing (`whole`) it is a rate and has the interval of one; else Student's t, whose
+    limits are kept within 0 and 1.
+    """
+    if whole:
+        return rate_of(((earned // CREDIT_UNIT, items) for earned, items in clusters), level)
+    found = mean_of(clusters, CREDIT_UNIT, level)
     if found.interval is None:
         return found
     low, high = max(found.interval.low, 0.0), min(found.interval.high, 1.0)
@@ -77,6 +84,8 @@ class RateTally:
     """Of items whose verdict is due."""
     has_parts: bool = False
     """Whether some item earns a part of its credit, or another one than its verdict says."""
+    _whole: bool = True
+    """Whether every item earns all or nothing."""
     _items: array[int] = field(factory=lambda: array("I"))
     _passed: array[int] = field(factory=lambda: array("I"))
     _decided: array[int] = field(factory=lambda: array("I"))
@@ -99,6 +108,7 @@ class RateTally:
             self._passed[place] += passed
             self._credits[place] += int(earned * CREDIT_UNIT)
             self.has_parts = self.has_parts or earned != passed
+            self._whole = self._whole and earned in (0, 1)
 
     def absent(self, planned: Mapping[str, int] | None) -> int:
         """How many of the planned items (question id -> how often) are not there."""
@@ -111,7 +121,7 @@ class RateTally:
 
     @property
     def partial_credit(self) -> Estimate:
-        return on_share(mean_of(zip(self._credits, self._decided, strict=True), CREDIT_UNIT))
+        return credit_of(zip(self._credits, self._decided, strict=True), whole=self._whole)
 
     def rates(self, absent: int = 0) -> dict[str, Any]:
         """Rates as fractions over the items whose verdict is due; None where nothing is in the denominator.

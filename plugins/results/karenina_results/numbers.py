@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.directory import MANIFEST
-from karenina_core.run.estimates import Estimate, mean_of, rate_of
-from karenina_core.run.rates import CREDIT_UNIT, is_due, on_share
+from karenina_core.run.estimates import Estimate, rate_of
+from karenina_core.run.rates import CREDIT_UNIT, credit_of, is_due
 from karenina_core.run.reasons import failure_kind
 
 from .headline import Bounds, Headline, Number, Numbers, Repeated
@@ -136,7 +136,8 @@ def estimate(
     if measure.is_rate:
         return rate_of(_sums(values, clusters), level)
     if measure is PARTIAL_CREDIT:
-        return on_share(mean_of(_sums(values, clusters, CREDIT_UNIT), CREDIT_UNIT, level))
+        whole = all(value in (0, 1) for value in values)
+        return credit_of(_sums(values, clusters, CREDIT_UNIT), whole=whole, level=level)
     alone = len(set(clusters)) == len(values)
     return _on_scale(mean_interval(values, level) if alone else cluster_mean(values, clusters, level), measure)
 
@@ -200,7 +201,7 @@ class _Maker:
             answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
             coverage=self._number(COVERAGE, _covered(results, absent) if verdicts else []),
             by_keyword=(by_keyword := self._by_keyword(passed)),
-            macro_questions=self._number(MACRO, _means(passed)),
+            macro_questions=self._over_questions(passed),
             macro_keywords=_mean([number.value for number in by_keyword if number.value is not None]),
             repeated=() if (mixed := _mixed(results)) else self._repeated(passed),
             unrepeated=mixed,
@@ -225,6 +226,19 @@ class _Maker:
             higher_is_better=measure.higher_is_better,
             note=found.note,
         )
+
+    def _over_questions(self, rows: Rows) -> Number:
+        """The mean of the questions' pass rates: the pass rate itself where every question has equally many items."""
+        means = _means(rows)
+        found = self._number(MACRO, means)
+        sizes = Counter(question for question, reading in rows if reading.value is not None)
+        if len(set(sizes.values())) != 1:
+            return found
+        often = max(sizes.values())
+        even = [(question, reading) for question, reading in rows if reading.value is not None]
+        even += [row for row in means if row[1].value is None for _ in range(often)]
+        rate = self._number(PASS_RATE, even)
+        return evolve(rate, name=found.name, items=found.items, missing=found.missing)
 
     def _estimate(self, measure: Measure, rows: Sequence[tuple[str, float]]) -> Estimate:
         values, questions = [value for _, value in rows], [question for question, _ in rows]

@@ -102,6 +102,25 @@ def test_rates_are_those_of_the_summary(results: list[VerificationResult]) -> No
 
 
 @LAW
+@given(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), min_size=1), st.integers(1, 3))
+def test_equal_values_have_equal_intervals(passes: dict[str, int], often: int) -> None:
+    results = [
+        result(question, replicate=n, outcome="passed" if n < right else "failed")
+        for question, right in passes.items()
+        for n in range(often)
+    ]
+    numbers = headline_numbers(results).overall
+    found = [numbers.pass_rate, numbers.partial_credit, numbers.macro_questions]
+    assert len({(number.value, number.interval, number.method, number.clusters) for number in found}) == 1
+
+
+def test_worst_and_best_of_the_mean_over_questions_are_those_of_the_pass_rate() -> None:
+    numbers = headline_numbers(outcomes("passed", "failed", "failed", "error")).overall
+    assert numbers.macro_questions.bounds == numbers.pass_rate.bounds
+    assert (numbers.macro_questions.items, numbers.macro_questions.missing) == (3, numbers.pass_rate.missing)
+
+
+@LAW
 @given(RESULTS, st.randoms(use_true_random=False))
 def test_the_order_of_results_means_nothing(results: list[VerificationResult], rng: Any) -> None:
     mixed = list(results)

@@ -210,7 +210,7 @@ def robust_error(groups: Mapping[str, Sequence[float]]) -> float:
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / number
 
 
-def rate_limits(groups: Mapping[str, Sequence[int]]) -> tuple[float, float] | tuple[None, None]:
+def rate_limits(groups: Mapping[str, Sequence[float]]) -> tuple[float, float] | tuple[None, None]:
     """Wilson's interval, for as many items as the questions are worth where one has several."""
     rate, number = mean(groups), sum(map(len, groups.values()))
     several = any(len(group) > 1 for group in groups.values())
@@ -237,7 +237,8 @@ def rates(lines: Sequence[Line], absent: int) -> dict[str, Any]:
     counts = Counter(map(outcome, due(lines)))
     answered, passes, earned = counts["passed"] + counts["failed"], verdicts(lines), credits(lines)
     low, high = rate_limits(passes)
-    credit_low, credit_high = mean_limits(earned)
+    whole = all(credit in (0, 1) for group in earned.values() for credit in group)
+    credit_low, credit_high = rate_limits(earned) if whole else mean_limits(earned)
     return {
         "pass_rate": mean(passes),
         "pass_rate_low": low,
@@ -349,6 +350,10 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
         questions = [fmean(group) for group in verdicts(oracle.lines).values()]
         expected = pytest.approx(fmean(questions)) if questions else None
         assert overall.macro_questions.value == expected
+        if len({len(group) for group in verdicts(oracle.lines).values()}) == 1:
+            found = overall.macro_questions.interval
+            limits = (found.low, found.high) if found else (None, None)
+            assert limits == pytest.approx(rate_limits(verdicts(oracle.lines)))
         assert view.macro_average("question_id") == expected
         for row in results.get_summary()["replicate_stats"]:
             lines = [line for line in oracle.lines if line["metadata"]["replicate"] == row["replicate"]]
