@@ -66,12 +66,12 @@ def credit_of(clusters: Iterable[tuple[int, int]], *, whole: bool, level: float 
     return evolve(found, interval=evolve(found.interval, low=low, high=high))
 
 
-def rates_of(results: Iterable[VerificationResult]) -> dict[str, Any]:
+def rates_of(results: Iterable[VerificationResult], absent: int = 0) -> dict[str, Any]:
     """See `RateTally.rates`."""
     tally = RateTally()
     for result in results:
         tally.add(result)
-    return tally.rates()
+    return tally.rates(absent)
 
 
 @define(eq=False)

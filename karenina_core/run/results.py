@@ -53,8 +53,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
     """What the run's calls took, in total and by stage, trait, task and model: that of its manifest. None where nothing
     kept them, and for a part of a run's results."""
     planned: Mapping[str, int] | None = field(default=None, eq=False, repr=False)
-    """How often every pair of models was to answer each question (by id); None where that is not known, and for a part
-    of a run's results."""
+    """How often every pair of models was to answer each question (by id); None where that is not known, and where
+    results were chosen by what became of them."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
@@ -107,6 +107,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
             outcomes = tuple(_listed(outcomes))
             for name in outcomes:
                 Outcome(cast("OutcomeName", name))
+        question_ids, replicates = (None if v is None else tuple(_listed(v)) for v in (question_ids, replicates))
         wanted: list[tuple[Callable[[VerificationResult], Any], Any]] = [
             (lambda r: r.metadata.question_id, question_ids),
             (lambda r: r.metadata.answering_model, self._models("answering", answering_models)),
@@ -123,9 +124,12 @@ class VerificationResultSet(Sequence[VerificationResult]):
         def is_kept(r: VerificationResult) -> bool:
             return all(get(r) in values for get, values in asked) and (where is None or bool(where(r)))
 
+        # The first four are planned; the others are of what became of an item.
+        by_plan = where is None and all(values is None for _, values in wanted[4:])
+        planned = _part(self.planned, question_ids, replicates) if by_plan else None
         if isinstance(self.results, StoredSequence):
-            return self._of(self.results.where(is_kept))
-        return self._of(tuple(filter(is_kept, self.results)))
+            return self._of(self.results.where(is_kept), planned)
+        return self._of(tuple(filter(is_kept, self.results)), planned)
 
     def _models(self, side: Literal["answering", "parsing"], wanted: Iterable[str] | None) -> set[str] | None:
         """The names in the metadata of the models that are named so, or have such a name of their own."""
@@ -141,15 +145,18 @@ class VerificationResultSet(Sequence[VerificationResult]):
             found |= fitting
         return found
 
-    def _of(self, results: Sequence[VerificationResult]) -> VerificationResultSet:
+    def _of(
+        self, results: Sequence[VerificationResult], planned: Mapping[str, int] | None = None
+    ) -> VerificationResultSet:
         """Other results of the same run."""
-        return evolve(self, results=results, tally=None, ledger=None, planned=None)
+        return evolve(self, results=results, tally=None, ledger=None, planned=planned)
 
     # Groups
 
     def group_by_question(self) -> dict[str, VerificationResultSet]:
         """`{question id: results}`, in the order in which the questions first occur."""
-        return self._grouped(lambda r: r.metadata.question_id)
+        groups = self._grouped(lambda r: r.metadata.question_id)
+        return {name: evolve(found, planned=_part(self.planned, (name,), None)) for name, found in groups.items()}
 
     def group_by_model(
         self, by: Literal["answering", "parsing", "both"] = "answering"
@@ -162,11 +169,12 @@ class VerificationResultSet(Sequence[VerificationResult]):
         }
         if by not in keys:
             raise ValueError(f"by must be one of {', '.join(keys)}, not {by!r}")
-        return self._grouped(keys[by])
+        return {name: evolve(found, planned=self.planned) for name, found in self._grouped(keys[by]).items()}
 
     def group_by_replicate(self) -> dict[int, VerificationResultSet]:
         """`{replicate: results}`."""
-        return self._grouped(lambda r: r.metadata.replicate)
+        groups = self._grouped(lambda r: r.metadata.replicate)
+        return {number: evolve(found, planned=_part(self.planned, None, number)) for number, found in groups.items()}
 
     def _grouped(self, key: Callable[[VerificationResult], K]) -> dict[K, VerificationResultSet]:
         results = self.results
@@ -252,6 +260,21 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
 def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:
     return None if wanted is None else (wanted,)
+
+
+def _part(
+    planned: Mapping[str, int] | None, question_ids: Iterable[str] | None, replicates: Iterable[int] | int | None
+) -> dict[str, int] | None:
+    """What was planned of these questions and replicates; None: of all."""
+    if planned is None:
+        return None
+    asked = planned if question_ids is None else set(_listed(question_ids))
+    numbers = None if replicates is None else set(_listed(replicates))
+    return {
+        question: often if numbers is None else len(numbers & set(range(1, often + 1)))
+        for question, often in planned.items()
+        if question in asked
+    }
 
 
 def _listed(values: Any) -> Iterable[Any]:

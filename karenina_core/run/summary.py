@@ -184,6 +184,19 @@ class Tally:
         places = {names: place for place, names in enumerate(self.order)}
         return sorted(self.pairs, key=lambda names: places.get(names, len(places)))
 
+    @property
+    def absent(self) -> int:
+        """How many planned items have no result, of the pairs of models that have any."""
+        return sum(found.rates.absent(self.planned) for found in self.pairs.values())
+
+    def _replicate_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for number, (counts, found) in sorted(self.replicates.items()):
+            absent = found.absent(dict.fromkeys(self.planned or (), len(self.pairs)))
+            about = {"replicate": number, "items": counts.total(), "absent": absent}
+            rows.append({**about, **found.rates(absent), "outcomes": dict(counts)})
+        return rows
+
     def document(
         self,
         *,
@@ -206,7 +219,8 @@ class Tally:
         `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
         items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
         was due and no trait has a score.
-        What the set holds is told as `totals` names it; `replicate_stats` has the rates of each replicate.
+        What the set holds is told as `totals` names it; `replicate_stats` has the rates and `absent` items of each
+        replicate.
         """
         return {
             "run_dir": str(run_dir) if run_dir else None,
@@ -221,10 +235,7 @@ class Tally:
             "cost_usd": None if self.cost_unknown else self.cost.total,
             "usage_unavailable": self.usage_unavailable,
             **spent(ledger),
-            "replicate_stats": [
-                {"replicate": number, "items": counts.total(), **found.rates(), "outcomes": dict(counts)}
-                for number, (counts, found) in sorted(self.replicates.items())
-            ],
+            "replicate_stats": self._replicate_rows(),
             **self.totals.told(self.usage, self.seconds, times=times),
         }
 

@@ -298,7 +298,15 @@ def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(w
             absent = oracle.absent(lines)
             expected, row, numbers = rates(lines, absent), rows[names], headline[names]
             check_same(row, expected)
-            check_same(groups[names], rates(lines, 0))  # a view is of the results that are there
+            check_same(groups[names], expected)
+            models = dict(zip(("answering_models", "parsing_models"), names, strict=True))
+            check_same(results.filter(**models).get_summary()["models"][0], expected | {"absent": absent})
+            (told,) = (
+                found
+                for found in results.group_by_model()[names[0]].get_summary()["models"]
+                if found["parsing"] == names[1]
+            )
+            check_same(told, expected | {"absent": absent})
             for name in ("pass_rate", "partial_credit", "answered_accuracy", "coverage"):
                 assert row[name] == getattr(numbers, name).value == comparison[names][name]["value"]
                 if name in ("pass_rate", "partial_credit"):
@@ -336,11 +344,13 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
         oracle, results = Oracle(written(world, folder)), VerificationResultSet.load(folder)
         view = results.get_template_results()
         by_keyword = view.aggregate_pass_rate(by="keywords")
+        absent = sum(map(oracle.absent, oracle.pairs().values()))
+        unknown = {"coverage": None} if absent else {}
         words = {word for line in oracle.lines for word in line["metadata"]["keywords"] or [None]}
         assert by_keyword.keys() == words
         for word in words:
             lines = [line for line in oracle.lines if word in (line["metadata"]["keywords"] or [None])]
-            check_same(by_keyword[word], rates(lines, 0))
+            check_same(by_keyword[word], rates(lines, 0) | unknown)
         overall = headline_numbers(results).overall
         shares = {number.name: number.value for number in overall.by_keyword}
         told = {word: row["pass_rate"] for word, row in by_keyword.items() if word is not None}
@@ -357,7 +367,10 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
         assert view.macro_average("question_id") == expected
         for row in results.get_summary()["replicate_stats"]:
             lines = [line for line in oracle.lines if line["metadata"]["replicate"] == row["replicate"]]
-            check_same(row, rates(lines, 0))
+            missing = len(oracle.manifest["questions"]) * len(oracle.pairs()) - len(lines)
+            check_same(row, rates(lines, missing) | {"absent": missing})
+            check_same(view.aggregate_pass_rate(by="replicate")[row["replicate"]], rates(lines, missing))
+        check_same(view.get_template_summary(), rates(oracle.lines, absent))
         failed = view.get_template_summary()["num_failed"]
         assert (
             failed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Self
 
@@ -12,10 +12,13 @@ from karenina_core.run.rates import DECIDED, is_due, rates_of
 
 from ..columns import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
-from .grouping import Aggregated, By
+from .grouping import ALIASES, Aggregated, By
 from .view import View
 
 __all__ = ["TemplateResults"]
+
+PLANNED = frozenset({"question_id", "answering_model", "parsing_model", "replicate"})
+"""Columns whose values are known of items that are not there."""
 
 
 class TemplateResults(View):
@@ -105,8 +108,37 @@ class TemplateResults(View):
     def aggregate_pass_rate(self, by: By = "question_id") -> dict[Hashable, dict[str, Any]]:
         """`{group: {"items", "pass_rate", "partial_credit", "answered_accuracy", "coverage", "outcomes", ...}}`, with
         the intervals of the first two (`_low`, `_high`); see `karenina_core.run.rates.RateTally.rates`. Errors are in
-        no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords."""
-        return {key: _rates(results) for key, results in self._groups(by).items()}
+        no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords.
+
+        Planned items that have no result are in the coverage of groups by question, models and replicate. Of other
+        groups they are not known: where there are any, the coverage is None.
+        """
+        columns = [ALIASES.get(name, name) for name in ([by] if isinstance(by, str) else by)]
+        found: dict[Hashable, dict[str, Any]] = {}
+        for key, results in self._groups(by).items():
+            values = key if isinstance(key, tuple) else (key,)
+            absent = self._absent(dict(zip(columns, values, strict=True)), results)
+            outcomes = Counter[str](result.metadata.outcome for result in results)
+            rates = rates_of(results, absent or 0) | ({"coverage": None} if absent is None else {})
+            found[key] = {"items": len(results), **rates, "outcomes": dict(outcomes)}
+        return found
+
+    def _absent(self, group: Mapping[str, Any], results: Sequence[VerificationResult]) -> int | None:
+        """How many planned items of a group, by columns, are not there; None where that cannot be known."""
+        tally = self.results.tally
+        if not tally.absent or not group.keys() <= PLANNED:
+            return None if tally.absent else 0
+        fixed = [group.get(name) for name in ("answering_model", "parsing_model")]
+        pairs = sum(all(want in (None, own) for want, own in zip(fixed, pair, strict=True)) for pair in tally.pairs)
+        question, replicate = group.get("question_id"), group.get("replicate")
+        due = {
+            name: often if replicate is None else min(often, 1)
+            for name, often in (tally.planned or {}).items()
+            if question in (None, name)
+        }
+        abouts = [result.metadata for result in results]
+        there = {(about.answering_model, about.parsing_model, about.question_id, about.replicate) for about in abouts}
+        return max(0, pairs * sum(due.values()) - len(there))
 
     def macro_average(self, by: By = "question_id") -> float | None:
         """The mean of the groups' pass rates, each group counting the same; None without a rate. `pass_rate` of the
@@ -137,7 +169,7 @@ class TemplateResults(View):
             "num_passed": outcomes["passed"],
             "num_failed": sum(map(_is_failed, self.results)),
             "num_errors": outcomes["error"],
-            **rates_of(self.results),
+            **rates_of(self.results, self.results.tally.absent),
             "outcomes": dict(outcomes),
             "num_with_embedding": sum(template.embedding_check_performed for template in templates),
             "num_with_regex": sum(template.regex_validations_performed for template in templates),
@@ -149,11 +181,6 @@ class TemplateResults(View):
 def _is_failed(result: VerificationResult) -> bool:
     outcome = result.metadata.outcome
     return is_due(result.metadata) and outcome in DECIDED and outcome != "passed"
-
-
-def _rates(results: list[VerificationResult]) -> dict[str, Any]:
-    outcomes = Counter[str](result.metadata.outcome for result in results)
-    return {"items": len(results), **rates_of(results), "outcomes": dict(outcomes)}
 
 
 def _similarity(result: VerificationResult) -> Iterator[tuple[Any, str]]:
