@@ -45,7 +45,7 @@ NO_SECRETS = {
 ENVIRONMENTS: dict[str, dict[str, str]] = {"clean": {}, "no secrets": NO_SECRETS, "a secret": {"A_SECRET": SECRET}}
 TIMES = {"timestamp", "execution_time", "seconds", "created_at", "export_timestamp"}
 TIMES |= {"start_time", "end_time", "total_duration"}
-TOLD = {"text_flags", "warnings"}
+TOLD = {"text_flags", "warnings", "caveats"}
 TAG = re.compile("untrusted-[0-9a-f]{32}")
 """Around an answer in a prompt: made of the answer."""
 QUICK = RetryPolicy(server=AttemptPolicy(1), timeout=AttemptPolicy(1), connection=AttemptPolicy(1))
