@@ -28,10 +28,12 @@ HTML_TAG = re.compile(r"<[^<>]*>")
 SECONDS = re.compile(r"\s*(\d{1,15}(\.\d{0,15})?|\.\d{1,15})\s*", re.ASCII)
 CONTEXT_OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|context ?window|prompt is too long"
-    r"|(?:maximum|available|model's|the) context (?:length|size|limit)|exceeds? (?:the )?context (?:length|size|limit)",
+    r"|(?:maximum|available|model's|the) context (?:length|size|limit)|exceeds? (?:the )?context (?:length|size|limit)"
+    r"|exceeds the maximum number of tokens|input is too long for|inputs`? tokens \+ `?max_new_tokens",
     re.IGNORECASE,
 )
-"""What OpenAI, llama.cpp, vLLM, Ollama, Anthropic and litellm say of a request that is longer than their context."""
+"""What OpenAI, llama.cpp, vLLM, Ollama, Anthropic, litellm, Gemini, Bedrock and TGI say of a request that is too long
+for their context."""
 CONTENT_FILTER = re.compile(r"content[_ ]?(filter|policy)|responsible[_ ]?ai", re.IGNORECASE)
 KINDS: Mapping[int, ErrorKind] = {401: "auth", 402: "auth", 403: "auth", 408: "timeout", 429: "rate_limited"}
 

@@ -143,6 +143,9 @@ OVERFLOWS = {
     "Ollama": {"message": "the input length exceeds the context length"},
     "Anthropic": {"message": "prompt is too long: 213462 tokens > 200000 maximum"},
     "litellm": {"message": "litellm.ContextWindowExceededError: litellm.BadRequestError: too long"},
+    "Gemini": {"message": "The input token count (40000) exceeds the maximum number of tokens allowed (32768)."},
+    "Bedrock": {"message": "Input is too long for requested model."},
+    "TGI": {"message": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens"},
     "llama.cpp, of old": {"message": "the request exceeds the available context size. try increasing it"},
 }
 

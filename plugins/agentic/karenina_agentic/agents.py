@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from karenina_core.errors import AgentResponseError
+from karenina_core.errors import AgentResponseError, ErrorKind
 from karenina_core.model.message import ToolResultBlock
 from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.agent_loop import TRUNCATED
@@ -17,6 +17,7 @@ from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
 
 __all__ = [
+    "KINDS",
     "WITH_TRACE",
     "WITH_WORKSPACE",
     "Assignment",
@@ -37,6 +38,8 @@ OF_MODEL: dict[Limit, str] = {
     "repeated_calls": "agent_max_repeated_calls",
 }
 """Limits of a model for all its work with tools, and the settings of it that they are."""
+KINDS: dict[Limit, ErrorKind] = {"time": "timeout", "tokens": "budget", "cost": "budget"}
+"""The kinds of error of limits that say what the user grants; the others are `agent`."""
 
 
 @frozen(kw_only=True)

@@ -21,7 +21,17 @@ from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.ports.client import ModelClient
 from karenina_core.prompts import PromptTask
 
-from .agents import WITH_TRACE, WITH_WORKSPACE, Assignment, Investigation, Material, cut_short, investigated, with_own
+from .agents import (
+    KINDS,
+    WITH_TRACE,
+    WITH_WORKSPACE,
+    Assignment,
+    Investigation,
+    Material,
+    cut_short,
+    investigated,
+    with_own,
+)
 from .prompts import (
     EXTRACTION,
     RECORD_EXTRACTION,
@@ -131,7 +141,9 @@ class AgenticTraitEvaluator:
             reason = cut_short(investigation.limit, self.model, **settings)
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("an investigation was cut short", **where, limit=investigation.limit)
-            score = TraitScore(state="error", reason=reason, kind="agent", details=details)
+            score = TraitScore(
+                state="error", reason=reason, kind=KINDS.get(investigation.limit, "agent"), details=details
+            )
             return Finding(score=score, trace=investigation.trace)
         if investigation.unexamined:
             score = TraitScore(state="error", reason=investigation.unexamined, kind="agent", details=details)

@@ -19,17 +19,26 @@ from karenina_core import (
     feature,
     hookimpl,
 )
-from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind, KareninaError, PortError, Problem
+from karenina_core.errors import AgentExecutionError, AgentResponseError, KareninaError, PortError, Problem
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.plugin.model_ports import why_no_investigator
 from karenina_core.ports.structured import json_objects
-from karenina_core.ports.values import Limit
 from karenina_core.prompts import PromptTask
 from karenina_core.templates.handle import FilledTemplate, TemplateHandle
 
-from .agents import WITH_TRACE, WITH_WORKSPACE, Assignment, Investigation, Material, cut_short, investigated, with_own
+from .agents import (
+    KINDS,
+    WITH_TRACE,
+    WITH_WORKSPACE,
+    Assignment,
+    Investigation,
+    Material,
+    cut_short,
+    investigated,
+    with_own,
+)
 from .decision import MALFORMED, decide
 from .folders import WrittenTrace, kept_at, written_trace
 from .prompts import FILLING, filling_text, verification_system
@@ -145,8 +154,7 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
         told = cut_short(
             found.limit, context.parsing, turns="agentic_parsing_max_turns", time="agentic_parsing_timeout"
         )
-        kinds: dict[Limit, ErrorKind] = {"time": "timeout", "tokens": "budget", "cost": "budget"}
-        raise AgentExecutionError(told, limit_reached=found.limit != "time", kind=kinds.get(found.limit, "agent"))
+        raise AgentExecutionError(told, limit_reached=found.limit != "time", kind=KINDS.get(found.limit, "agent"))
     if found.unexamined:
         raise AgentResponseError(found.unexamined)
     return await _filled(context, handle, found)

@@ -208,6 +208,8 @@ def test_whatever_limit_ends_an_investigation_its_state_names_the_setting_to_rai
     )
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
     assert ran.details("right")["limit"] == limit
+    kinds = {"time": "timeout", "tokens": "budget", "cost": "budget"}
+    assert ran.context.get_result_field("trait_states")["right"]["kind"] == kinds.get(limit, "agent")
     shared = "the traits that share it" if strategy == "shared" else "the trait"
     assert f"raise {setting.replace('the trait', shared)}" in ran.reason("right")
     assert "totals.csv" in (ran.traces["right"] or "")

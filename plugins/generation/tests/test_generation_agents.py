@@ -193,6 +193,7 @@ def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> No
     assert "ended by its limit of turns" in trail["GenerateAnswer"].reason
 
 
+@pytest.mark.parametrize("granted", [7, None])
 @pytest.mark.parametrize("said_so_far", ["", "Let me see."])
 @pytest.mark.parametrize(
     ("limit", "setting", "kind"),
@@ -202,12 +203,16 @@ def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> No
         ("cost", "agent_max_cost_usd", "budget"),
     ],
 )
-def test_what_the_user_grants_is_no_fault_of_the_model(limit: Any, setting: str, kind: str, said_so_far: str) -> None:
+def test_what_the_user_grants_is_no_fault_of_the_model(
+    limit: Any, setting: str, kind: str, said_so_far: str, granted: int | None
+) -> None:
     agent = Agent(AgentResult(final_response=said_so_far, limit=limit))
-    about = context(agent, settings={setting: 7})
+    about = context(agent, settings={setting: granted})
     result, trail = run(about)
     assert str(result.outcome) == f"error({kind})"
-    assert str(about.error).endswith(f"ended by its limit of {limit} before it was done; raise {setting} (7)")
+    assert str(about.error).endswith(
+        f"ended by its limit of {limit} before it was done; raise {setting} ({granted or 'not set'})"
+    )
     assert not about.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
     assert trail["RecursionLimitAutoFail"].status == "skipped"
     assert [row["content"] for row in about.get_result_field("trace_messages", [])] == [said_so_far][
