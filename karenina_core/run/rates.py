@@ -30,12 +30,15 @@ def credit(result: VerificationResult) -> float | None:
     """What an item with a verdict earns, from 0 to 1; None without one.
 
     That is `verify_granular_result` of a right or a wrong answer, and the verdict where there is no such result. An
-    answer that a guard or a check has failed earns nothing.
+    answer that a guard, a check or a pattern of its template has failed earns nothing.
     """
     outcome = result.metadata.outcome
     if not is_due(result.metadata) or outcome not in DECIDED:
         return None
-    granular = result.template.verify_granular_result if result.template is not None else None
+    template = result.template
+    if outcome == "failed" and template is not None and template.regex_overall_success is False:
+        return 0.0
+    granular = template.verify_granular_result if template is not None else None
     if granular is None or outcome not in ("passed", "failed"):
         return float(outcome == "passed")
     return min(max(float(granular), 0.0), 1.0)

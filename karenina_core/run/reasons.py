@@ -27,7 +27,8 @@ def why(result: VerificationResult) -> str:
 def failure_kind(result: VerificationResult) -> Literal["wrong", "not_found"] | None:
     """What was wrong with a `failed` answer; None for every other outcome.
 
-    `not_found`: an expected value was not found in the answer, and nothing that was found is wrong. `wrong`: all else.
+    `not_found`: the answer misses something that was expected, and has nothing wrong; an empty list for one with items
+    misses them. `wrong`: all else.
     """
     if result.metadata.outcome != "failed":
         return None
@@ -35,12 +36,23 @@ def failure_kind(result: VerificationResult) -> Literal["wrong", "not_found"] | 
     if template is None or template.regex_overall_success is False:
         return "wrong"
     if template.field_results:
-        wrong = [right for right in template.field_results.values() if right is not True]
+        wrong = [
+            None if right is None or _is_empty(template, name) else right
+            for name, right in template.field_results.items()
+            if right is not True
+        ]
     else:  # a verify() of the author's own says nothing of fields
         extracted = template.parsed_llm_response or {}
         due = template.parsed_gt_response or {}
-        wrong = [None if found is None else False for name, found in extracted.items() if found != due.get(name)]
+        different = {name: found for name, found in extracted.items() if found != due.get(name)}
+        wrong = [None if found is None or _is_empty(template, name) else False for name, found in different.items()]
     return "not_found" if wrong and all(right is None for right in wrong) else "wrong"
+
+
+def _is_empty(template: TemplatePart, name: str) -> bool:
+    """Whether nothing was extracted for a list that should have items."""
+    expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
+    return extracted.get(name) in ([], ()) and bool(expected.get(name))
 
 
 def caveats_of(result: VerificationResult) -> list[str]:

@@ -176,6 +176,9 @@ def test_partial_credit_is_the_mean_of_what_items_earn() -> None:
     found = rates_of(results)
     assert (found["partial_credit"], found["has_parts"]) == (1.75 / 4, True)
     assert (found["partial_credit_low"], found["partial_credit_high"]) == (0.0, 1.0)  # cut at the ends of the scale
+    by_pattern = template(verify_granular_result=1.0, regex_overall_success=False)
+    found = rates_of([by_pattern])
+    assert (found["partial_credit"], found["has_parts"]) == (0.0, False)
     grades = [result("failed", question=f"q{n}", granular=0.5 + n / 100) for n in range(3)]
     half = 4.30265273 * 0.01 / 3**0.5  # Student's t of two degrees of freedom, s = 0.01
     found = rates_of(grades)
@@ -375,6 +378,10 @@ def test_models_are_chosen_by_their_identity_or_by_their_own_name() -> None:
 # What was wrong
 
 
+def _list(found: list[str], fields: dict[str, bool | None] | None) -> dict[str, Any]:
+    return {"field_results": fields, "parsed_gt_response": {"x": ["A", "B"]}, "parsed_llm_response": {"x": found}}
+
+
 def template(**facts: Any) -> VerificationResult:
     return evolve(result("failed"), template=TemplatePart(**facts))
 
@@ -394,6 +401,13 @@ def template(**facts: Any) -> VerificationResult:
         ({"parsed_gt_response": {"x": None}, "parsed_llm_response": {"x": 3}}, "wrong"),
         ({"parsed_gt_response": {"x": 1}, "parsed_llm_response": {"x": 1}}, "wrong"),
         ({}, "wrong"),
+        # An empty list for one with items says nothing.
+        (_list([], {"x": False}), "not_found"),
+        (_list([], {"x": None, "y": True}), "not_found"),
+        (_list([], {"x": False, "y": False}), "wrong"),
+        (_list(["A"], {"x": False}), "wrong"),
+        (_list([], None), "not_found"),
+        ({**_list([], {"x": False}), "parsed_gt_response": {"x": []}}, "wrong"),
     ],
 )
 def test_nothing_found_is_not_something_wrong(facts: dict[str, Any], kind: str) -> None:

@@ -725,7 +725,7 @@ def test_found_nothing_and_found_something_wrong_are_told_apart() -> None:
     comparison = compare(run([1, 0, 1]), nothing)
     assert comparison.numbers_a.overall.failures == {"wrong": 1}
     assert comparison.numbers_b.overall.failures == {"not_found": 2}
-    assert "B: of 2 failed answers, 2 found nothing of what was expected, and nothing wrong" in remarks(comparison)
+    assert "B: of 2 failed answers, 2 miss something that was expected and have nothing wrong" in remarks(comparison)
     assert not any(text.startswith("A: of") for text in remarks(comparison))
 
 

@@ -51,7 +51,7 @@ UNEXPECTED = ("unexpected_error", "system")
 def failure_of(result: VerificationResult) -> tuple[str | None, str | None]:
     """`(category, group)` of what kept an item from passing; None for items that passed, were scored or skipped.
 
-    Groups: `content` (something wrong was found), `not_found` (nothing was found that was expected), `autofail` (a
+    Groups: `content` (something wrong was found), `not_found` (something is missing, nothing is wrong), `autofail` (a
     guard), `abstained` (nothing to judge), `retry` (the model could not be reached) and `system` (everything else that
     broke).
     """
@@ -117,7 +117,7 @@ ENDING = (
         "failure_group",
         "text",
         lambda row: failure_of(row.result)[1],
-        "`content`: something wrong was found. `not_found`: nothing was found of what was expected. `autofail`: a "
+        "`content`: something wrong was found. `not_found`: something is missing, and nothing is wrong. `autofail`: a "
         "guard decided. `abstained`: refused or insufficient. `retry`: the model could not be reached. `system`: "
         "anything else that broke.",
     ),

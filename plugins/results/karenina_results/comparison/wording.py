@@ -196,7 +196,7 @@ def remarks(comparison: Comparison) -> list[str]:
         failures = found.overall.failures
         if failures.get(NOT_FOUND):
             what = f"{many(sum(failures.values()), 'failed answer')}, {failures[NOT_FOUND]}"
-            told.append(f"{name}: of {what} found nothing of what was expected, and nothing wrong")
+            told.append(f"{name}: of {what} miss something that was expected and have nothing wrong")
     told += [f"Only in A: {name}" for name in comparison.unpaired_a]
     told += [f"Only in B: {name}" for name in comparison.unpaired_b]
     told += _questions("only in A", comparison.only_a)

@@ -35,7 +35,7 @@ KINDS: Mapping[str, OutcomeKind] = {
 }
 GROUPS: Mapping[str, str] = {
     "content": "wrong answer",
-    "not_found": "nothing found",
+    "not_found": "something missing, nothing wrong",
     "autofail": "ended by a guard",
     "abstained": "no answer to judge",
     "retry": "model not reached",
