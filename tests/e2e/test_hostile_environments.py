@@ -46,7 +46,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {"clean": {}, "no secrets": NO_SECRETS
 TIMES = {"timestamp", "execution_time", "seconds", "created_at", "export_timestamp"}
 TIMES |= {"start_time", "end_time", "total_duration"}
 TOLD = {"text_flags", "warnings", "caveats"}
-TAG = re.compile("untrusted-[0-9a-f]{32}")
+TAG = re.compile("untrusted-[0-9a-f]{16}")
 """Around an answer in a prompt: made of the answer."""
 QUICK = RetryPolicy(server=AttemptPolicy(1), timeout=AttemptPolicy(1), connection=AttemptPolicy(1))
 NOTE = "the value of A_SECRET"
