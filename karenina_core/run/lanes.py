@@ -255,7 +255,6 @@ class LaneState:
         under_way = self.under_way
         if not taken.inside:
             self.under_way -= 1
-            self.adaptive.spacing.over(taken.begun)
         wait = _retry_after(error)
         self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
@@ -274,7 +273,7 @@ class LaneState:
                 self._tell(now, before, why)
             elif self.storm.kind:
                 self.adaptive.pause(now + PAUSE_OF_FAILING[0])
-        elif wait:  # of a server that is in maintenance, for example
+        elif wait:
             self.adaptive.pause(now + wait)
 
     def _answered(self, taken: Taken, facts: CallFacts, under_way: int, now: float) -> None:
