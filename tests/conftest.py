@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib.util
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,17 @@ class SkipGuard:
                 terminalreporter.line(f"{test}: {reason}")
 
 
+class UnusedApplications:
+    """Ends the threads of applications that tests have left, which else wait for the garbage collection."""
+
+    MOST_THREADS = 50  # each has three file descriptors; 1,024 is a common limit
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self) -> None:
+        if threading.active_count() > self.MOST_THREADS:
+            gc.collect()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="Tests that have a short and a full form run in the full one.")
 
@@ -122,5 +135,6 @@ def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(UnusedApplications(), "karenina-unused-applications")
     if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
         config.pluginmanager.register(SkipGuard(allowed_skips(ALLOWED.read_text("utf-8"))), "karenina-skip-guard")

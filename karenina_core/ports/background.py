@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
+import weakref
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 __all__ = ["BackgroundLoop"]
 
 T = TypeVar("T")
+_live: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
 
 
 class BackgroundLoop:
-    """Runs coroutines for synchronous callers. The thread starts with the first one."""
+    """Runs coroutines for synchronous callers. The thread starts with the first one, and ends with this object or with
+    the program."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,19 +52,17 @@ class BackgroundLoop:
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            _stop(loop)
             thread.join(timeout=5)
-            if not thread.is_alive():
-                loop.close()
-            atexit.unregister(self.close)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="karenina", daemon=True)
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="karenina", daemon=True)
                 self._thread.start()
-                atexit.register(self.close)
+                weakref.finalize(self, _stop, self._loop).atexit = False  # at exit, `_close_all` waits for the threads
+                _live.add(self)
             return self._loop
 
     def _settle(self) -> None:
@@ -72,6 +74,24 @@ class BackgroundLoop:
                 await asyncio.wait(tasks, timeout=5)
 
         asyncio.run_coroutine_threadsafe(others(), self._started()).result()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(loop.stop)
+
+
+@atexit.register
+def _close_all() -> None:
+    for loop in list(_live):
+        loop.close()
 
 
 async def _contained(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:

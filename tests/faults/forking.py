@@ -107,8 +107,9 @@ class Forking:
     def _answer(self, timeout: float) -> dict[str, Any] | None:
         deadline = time.monotonic() + timeout
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            ready = select.poll()  # unlike `select.select`, also where a file descriptor is above 1023
+            ready.register(self._from, select.POLLIN)
+            if not ready.poll(1000 * max(0.0, deadline - time.monotonic())):
                 return None
             more = os.read(self._from.fileno(), 65536)
             assert more, "the process that forks has ended"

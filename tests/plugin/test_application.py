@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -259,6 +260,20 @@ def test_synchronous_callers_are_served_inside_a_running_loop() -> None:
     app.loop.close()
     assert app.run(answer()) == 42
     app.loop.close()
+
+
+def test_an_application_that_is_no_longer_used_takes_its_thread_and_its_files_along() -> None:
+    async def answer() -> None:
+        return
+
+    before = {thread for thread in threading.enumerate() if thread.name == "karenina"}
+    for _ in range(3):
+        Karenina({}).run(answer())
+    gc.collect()
+    left = [t for t in threading.enumerate() if t.name == "karenina" and t not in before]
+    for thread in left:  # asked to end, and may not have come to it yet
+        thread.join(timeout=30)
+    assert not any(thread.is_alive() for thread in left)
 
 
 def test_calling_it_from_its_own_loop_is_an_error_not_a_deadlock() -> None:
