@@ -12,7 +12,7 @@ __all__ = ["VirtualTimeLoop", "run_in_virtual_time"]
 T = TypeVar("T")
 
 
-class _Selector(selectors.SelectSelector):
+class _Selector(selectors.DefaultSelector):
     """Looks what is ready, and instead of waiting for anything moves the clock on."""
 
     def __init__(self) -> None:

@@ -17,7 +17,8 @@ SLOW = "import time\n\ndef test_is_slow():\n    time.sleep(3)\n"
 
 def session(repository: Path, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Pytest with the settings of this repository, but for limits of one second and of two."""
-    shutil.copy(repository / "tests" / "conftest.py", folder)
+    for name in ("conftest.py", "skips.txt"):
+        shutil.copy(repository / "tests" / name, folder)
     (folder / "test_some.py").write_text(tests, "utf-8")
     settings = ["-c", repository / "pyproject.toml", "--rootdir", folder, "-p", "no:cacheprovider"]
     limits = ["-o", "timeout=1", "-o", "faulthandler_timeout=2"]
