@@ -122,7 +122,35 @@ def test_a_change_that_is_known_to_change_nothing_is_not_tried(mutations: Run, t
     (tmp_path / "equivalent.toml").write_text("\n".join(reasons), "utf-8")
     ran = mutations(WEAK)
     assert ran.returncode == 0
-    assert f"0 tried, 0 survived; {len(every)} are known to change nothing" in ran.stdout
+    assert f"0 of {len(every)} tried, 0 survived; {len(every)} are known to change nothing" in ran.stdout
+
+
+NEEDS_ANOTHER = """
+import time
+import room
+
+
+def test_that_is_slow():
+    time.sleep(0.3)
+    room.seen = room.allowed(1)
+
+
+def test_that_is_quick():
+    assert room.seen
+"""
+
+
+def test_a_test_that_needs_another_one_before_it_is_named(mutations: Run) -> None:
+    ran = mutations(NEEDS_ANOTHER)
+    assert ran.returncode == 1
+    assert "depends on those that run before it: {'result': 'test_planted.py::test_that_is_quick'}" in ran.stderr
+
+
+def test_a_default_and_a_constant_are_changed_where_they_are_imported(mutations: Run) -> None:
+    late = f"from room import LIMIT\n{STRONG}\ndef test_the_limit():\n    assert LIMIT == 10\n"
+    printed = mutations(late, "--verbose").stdout
+    (line,) = re.findall(r"\+LIMIT = 11\n    .*", printed)
+    assert "test_planted.py::" in line, line
 
 
 def test_tests_that_fail_as_things_are_say_so(mutations: Run) -> None:

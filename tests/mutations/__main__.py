@@ -29,9 +29,8 @@ def equivalent_of(path: Path) -> dict[str, str]:
     return {entry["id"]: entry["reason"] for entry in tomllib.loads(path.read_text("utf-8"))["mutant"]}
 
 
-def chosen(room: Room, options: Namespace) -> list[Mutant]:
-    """The room's changes, or some of them."""
-    every = room.mutants()
+def chosen(room: Room, every: list[Mutant], options: Namespace) -> list[Mutant]:
+    """Some of the room's changes, or all."""
     if options.only:
         return [mutant for mutant in every if mutant.id in options.only]
     if options.count is None or options.count >= len(every):
@@ -79,7 +78,8 @@ def main() -> int:
     reasons = equivalent_of(options.rooms.with_name("equivalent.toml"))
     alive = 0
     for name in options.room or rooms:
-        mutants = chosen(rooms[name], options)
+        every = rooms[name].mutants()
+        mutants = chosen(rooms[name], every, options)
         if options.list:
             print(*(shown(mutant, options.root.resolve()) for mutant in mutants), sep="\n")
             continue
@@ -87,7 +87,9 @@ def main() -> int:
         survivors = [mutant for mutant, trial in trials if trial.survived]
         skipped = len(mutants) - len(trials)
         print(
-            f"{name}: {len(trials)} tried, {len(survivors)} survived; {skipped} are known to change nothing", flush=True
+            f"{name}: {len(trials)} of {len(every)} tried, {len(survivors)} survived; {skipped} are known to change "
+            f"nothing; {sum(trial.seconds for _, trial in trials) / max(1, len(trials)):.1f} s each",
+            flush=True,
         )
         for mutant in survivors:
             print(shown(mutant, options.root.resolve()))

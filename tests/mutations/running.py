@@ -1,6 +1,9 @@
-"""Tries changes, each in a process of its own that imports the changed file in place of the real one.
+"""Tries changes, each in a process of its own; nothing is written to the repository.
 
-It is forked when all foreign packages are imported already. Nothing is written to the repository.
+A change within a function is tried in a fork of a process that has imported the tests of the room: the function gets
+its changed code there. Other changes have their effect when their file is imported, or what is called then: they are
+tried in a fork of a process that has imported foreign packages only, which imports the changed file in place of the
+real one.
 """
 
 from __future__ import annotations
@@ -13,21 +16,25 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, define, field, frozen
 
 from .operators import Mutant, mutants_of
-from .session import SURVIVED, measure, noticed, silent
+from .session import SURVIVED, Collected, collect, in_place, instead_of, silent
 
 __all__ = ["NOT_RUN", "Room", "Trial", "tried"]
 
 NOT_RUN = "survived: no test runs it"
+LATER = "to be imported"
 PATIENCE = 10.0
 """So many times as long as its tests take unchanged a change may take, and `grace` seconds more, before it counts as
 noticed. On a machine that had eight times as much to do as it could, tests took five times as long."""
+CPU_PATIENCE, CPU_GRACE = 3.0, 5.0
+"""The same for the CPU time, which does not depend on what else the machine does; imports take a second of it."""
 A_MOMENT = 0.02
 OURS = ("karenina", "tests", "test_", "conftest", "__main__", "plugins")
 """Modules that a process imports by itself: any of them may be the changed one, or hold on to what it was."""
@@ -116,76 +123,149 @@ def tried(
     room: Room, mutants: Sequence[Mutant], known: Path | None, jobs: int, grace: float
 ) -> Iterator[tuple[Mutant, Trial]]:
     """Try these changes of a room, so many at a time. Raises RuntimeError where its tests do not pass as they are."""
-    store, left = Known(known), list[Mutant]()
+    store, left = Known(known), dict[str, Mutant]()
     for mutant in mutants:
         if (trial := store.get(mutant, *room.digests(mutant))) is not None:
             yield mutant, trial
         else:
-            left.append(mutant)
+            left[mutant.id] = mutant
     if not left:
         return
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        base = _base(room, Path(folder))
-        for mutant, found, seconds in _forked(room, left, base, Path(folder), jobs, grace):
-            trial = Trial(mutant.id, found, round(seconds, 2), *room.digests(mutant))
+        for name, found, seconds in Trials(room, left, Path(folder), jobs, grace).all():
+            trial = Trial(name, found, round(seconds, 2), *room.digests(left[name]))
             store.add(trial)
-            yield mutant, trial
+            yield left[name], trial
 
 
-def _base(room: Room, folder: Path) -> Mapping[str, Any]:
-    """Which test runs what, as things are. Imports the foreign packages that the tests need."""
-    report = folder / "base.json"
-    process = _fork(report, lambda: measure(room.root, list(map(str, room.test_files)), room.files))
-    os.waitpid(process, 0)
-    found = json.loads(report.read_text("utf-8"))
-    if "error" in found:
-        raise RuntimeError(f"{room.name}: {found['error']}\n{report.with_suffix('.log').read_text('utf-8')[-3000:]}")
-    for name in found["result"]["modules"]:
-        if not name.startswith(OURS + ASKS):
-            with contextlib.suppress(Exception):  # one that was only there under the name of another
-                importlib.import_module(name)
-    tests: Mapping[str, Any] = found["result"]["tests"]
-    return tests
+@define(eq=False)
+class Trials:
+    """Of some changes of a room."""
 
+    room: Room
+    mutants: dict[str, Mutant]
+    folder: Path
+    jobs: int
+    grace: float
+    _tests: dict[str, Any] = field(factory=dict)
+    """How long each test takes, and what it runs."""
 
-def _order(mutant: Mutant, tests: Mapping[str, Any]) -> list[str]:
-    """The tests that run the changed function, the quickest first; then those that run anything of its file."""
-    place = [str(mutant.path), mutant.first_line]
-    runs = {test: facts["runs"] for test, facts in tests.items() if any(run[0] == place[0] for run in facts["runs"])}
-    return sorted(runs, key=lambda test: (place not in runs[test], tests[test]["seconds"]))
+    def all(self) -> Iterator[tuple[str, str, float]]:
+        """As they end: the id of a change, what became of it, and after how many seconds."""
+        reading, writing = os.pipe()
+        report = self.folder / "base.json"
+        base = _fork(report, lambda: self._collected(writing))
+        os.close(writing)
+        later = []
+        with os.fdopen(reading) as lines:
+            for name, found, seconds in map(json.loads, lines):
+                if found == LATER:
+                    later.append(name)
+                else:
+                    yield name, found, seconds
+        os.waitpid(base, 0)
+        ended = json.loads(report.read_text("utf-8"))
+        if problem := ended.get("error") or ended["result"].get("error"):
+            raise RuntimeError(f"{self.room.name}: {problem}\n{report.with_suffix('.log').read_text('utf-8')[-3000:]}")
+        self._tests = ended["result"]["tests"]
+        for name in ended["result"]["modules"] if later else ():
+            if not name.startswith(OURS + ASKS):
+                with contextlib.suppress(Exception):  # one that was only there under the name of another
+                    importlib.import_module(name)
+        yield from self._forked({name: self._order(self.mutants[name], every=True) for name in later}, self._imported)
 
+    def _collected(self, writing: int) -> dict[str, Any]:
+        """Import the tests, see what they run, and try what can be tried without importing them once more."""
+        ended: dict[str, Any] = {"error": "the tests cannot be imported"}
 
-def _forked(
-    room: Room, mutants: Sequence[Mutant], tests: Mapping[str, Any], folder: Path, jobs: int, grace: float
-) -> Iterator[tuple[Mutant, str, float]]:
-    waiting = [(mutant, _order(mutant, tests)) for mutant in reversed(mutants)]
-    under_way: dict[int, tuple[Mutant, float, float]] = {}
-    try:
-        while waiting or under_way:
-            while waiting and len(under_way) < jobs:
-                mutant, order = waiting.pop()
-                if not order:
-                    yield mutant, NOT_RUN, 0.0
-                    continue
-                limit = grace + PATIENCE * sum(tests[test]["seconds"] for test in order)
-                process = _fork(folder / f"{mutant.id}.json", _work(room.root, mutant, order))
-                under_way[process] = mutant, time.monotonic(), limit
-            for process, (mutant, began, limit) in list(under_way.items()):
-                ended, _ = os.waitpid(process, os.WNOHANG)
-                late = time.monotonic() - began > limit
-                if ended or late:
-                    _end(process, waits=not ended)
-                    del under_way[process]
-                    found = "too slow" if late and not ended else _read(folder / f"{mutant.id}.json")
-                    yield mutant, found, time.monotonic() - began
-            time.sleep(A_MOMENT)
-    finally:
-        for process in under_way:
-            _end(process, waits=True)
+        def work(collected: Collected) -> None:
+            ended.update(_done(self.folder / "measured.json", collected.measured))
+            if "result" not in ended:
+                return
+            ended.update(ended.pop("result"), error="")
+            self._tests = ended["tests"]
+            quickest_first = sorted(self._tests, key=lambda test: float(self._tests[test]["seconds"]))
+            found = _done(self.folder / "again.json", lambda: collected.run(quickest_first))
+            if found.get("result") != SURVIVED:
+                ended["error"] = f"whether a test fails depends on those that run before it: {found}"
+                return
+            orders = {}
+            with os.fdopen(writing, "w", buffering=1) as lines:
+                for name, mutant in self.mutants.items():
+                    if not mutant.first_line or (str(mutant.path), mutant.first_line) in collected.imported:
+                        print(json.dumps([name, LATER, 0.0]), file=lines)
+                    else:
+                        orders[name] = self._order(mutant)
 
+                def swapped(mutant: Mutant, order: Sequence[str]) -> str:
+                    return collected.run(order) if in_place(mutant) else LATER
 
-def _work(root: Path, mutant: Mutant, order: Sequence[str]) -> Callable[[], str]:
-    return lambda: noticed(root, mutant, order)
+                for trial in self._forked(orders, swapped):
+                    print(json.dumps(trial), file=lines)
+
+        collect(self.room.root, self._paths, Collected(frozenset(map(str, self.room.files)), work))
+        return ended
+
+    @property
+    def _paths(self) -> list[str]:
+        return list(map(str, self.room.test_files))
+
+    def _imported(self, mutant: Mutant, order: Sequence[str]) -> str:
+        ended = ["not imported"]
+
+        def work(collected: Collected) -> None:
+            ended.append(collected.run(order))
+
+        with instead_of(mutant):
+            collect(
+                self.room.root,
+                list(dict.fromkeys(test.partition("::")[0] for test in order)),
+                Collected(frozenset(), work),
+            )
+        return ended[-1]
+
+    def _order(self, mutant: Mutant, every: bool = False) -> list[str]:
+        """The tests that run the changed function, the quickest first; or all, first those that run it or its file."""
+        place = [str(mutant.path), mutant.first_line]
+        rank = {
+            test: 0 if place in facts["runs"] else 1 if any(run[0] == place[0] for run in facts["runs"]) else 2
+            for test, facts in self._tests.items()
+        }
+        return sorted(
+            (test for test in rank if every or not rank[test]),
+            key=lambda test: (rank[test], self._tests[test]["seconds"]),
+        )
+
+    def _forked(
+        self, orders: dict[str, list[str]], work: Callable[[Mutant, Sequence[str]], str]
+    ) -> Iterator[tuple[str, str, float]]:
+        waiting = list(reversed(orders.items()))
+        under_way: dict[int, tuple[str, float, float]] = {}
+        try:
+            while waiting or under_way:
+                while waiting and len(under_way) < self.jobs:
+                    name, order = waiting.pop()
+                    if not order:
+                        yield name, NOT_RUN, 0.0
+                        continue
+                    seconds = sum(self._tests[test]["seconds"] for test in order)
+                    cpu, limit = CPU_GRACE + CPU_PATIENCE * seconds, self.grace + PATIENCE * seconds
+                    mutant = self.mutants[name]
+                    process = _fork(self.folder / f"{name}.json", partial(work, mutant, order), cpu)
+                    under_way[process] = name, time.monotonic(), limit
+                for process, (name, began, limit) in list(under_way.items()):
+                    ended, status = os.waitpid(process, os.WNOHANG)
+                    late = not ended and time.monotonic() - began > limit
+                    if ended or late:
+                        _end(process, waits=late)
+                        del under_way[process]
+                        slow = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)
+                        found = "too slow" if slow else _read(self.folder / f"{name}.json")
+                        yield name, found, time.monotonic() - began
+                time.sleep(A_MOMENT)
+        finally:
+            for process in under_way:
+                _end(process, waits=True)
 
 
 def _read(report: Path) -> str:
@@ -197,10 +277,16 @@ def _read(report: Path) -> str:
     return str(found.get("result", found.get("error")))
 
 
-def _fork(report: Path, work: Callable[[], Any]) -> int:
+def _done(report: Path, work: Callable[[], Any]) -> dict[str, Any]:
+    """What a process of its own has found; its error."""
+    os.waitpid(_fork(report, work), 0)
+    return dict(json.loads(report.read_text("utf-8")))
+
+
+def _fork(report: Path, work: Callable[[], Any], seconds: float | None = None) -> int:
     process = os.fork()
     if process == 0:
-        silent(report, work)
+        silent(report, work, seconds)
     return process
 
 

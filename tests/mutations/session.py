@@ -1,17 +1,21 @@
-"""One session of pytest within this process: to see which test runs what, or whether one notices a change."""
+"""Tests that are collected once and run in forks of that process: to see which runs what, or whether one notices a
+change."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import gc
 import json
 import os
+import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
@@ -19,10 +23,12 @@ from attrs import define, field
 
 from .operators import Mutant
 
-__all__ = ["SURVIVED", "measure", "noticed", "silent"]
+__all__ = ["SURVIVED", "Collected", "collect", "in_place", "instead_of", "silent"]
 
 SURVIVED = "survived"
-QUIET = ("-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-o", "timeout=0", "-o", "faulthandler_timeout=0")
+QUIET = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "-o", "timeout=0", "-o", "faulthandler_timeout=0")
+CALM = ("-p", "no:unraisableexception", "-p", "no:threadexception")
+"""Of what is left behind by one test, another one does not fail: it would seem to notice a change."""
 WITHOUT_DEADLINE = "mutations"
 
 Runs = set[tuple[str, int]]
@@ -30,27 +36,33 @@ Runs = set[tuple[str, int]]
 
 
 @define(eq=False)
-class Watch:
-    """Which functions of some files each test calls, and how long it takes.
-
-    What is called while a module is imported or fixtures are set up counts for all tests of the file: they may be used
-    by any of them.
-    """
+class Collected:
+    """A plugin of pytest that does `work` with the collected tests instead of running them all."""
 
     files: frozenset[str]
-    tests: dict[str, dict[str, Any]] = field(factory=dict)
+    """The files whose functions are watched."""
+    work: Callable[[Collected], None]
+    imported: Runs = field(factory=set)
+    """What was called while the tests were imported."""
+    _items: dict[str, pytest.Item] = field(factory=dict)
     _shared: dict[str, Runs] = field(factory=dict)
+    """What was called while fixtures were set up, by file: any of its tests may use them."""
     _called: Runs = field(factory=set)
+    _failed: str = ""
 
-    def trace(self, frame: FrameType, event: str, argument: Any) -> None:
+    def watch(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename in self.files:
             self._called.add((code.co_filename, code.co_firstlineno))
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        begun = self._taken()
-        for item in session.items:
-            self._shared[item.nodeid.partition("::")[0]] = set(begun)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        _trace(None)
+        if session.testsfailed:
+            return None
+        self.imported, self._items = self._taken(), {item.nodeid: item for item in session.items}
+        self.work(self)
+        return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
@@ -58,82 +70,43 @@ class Watch:
         try:
             return (yield)
         finally:
-            self._shared[item.nodeid.partition("::")[0]] |= self._taken()
+            self._shared.setdefault(item.nodeid.partition("::")[0], set()).update(self._taken())
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        begun = time.perf_counter()
-        try:
-            return (yield)
-        finally:
-            self.tests[item.nodeid] = {"seconds": time.perf_counter() - begun, "runs": self._taken()}
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self._failed:
+            self._failed = report.nodeid
+
+    def run(self, order: Sequence[str]) -> str:
+        """The first of these tests that fails; `SURVIVED`: none does."""
+        if not set(order) <= set(self._items):
+            return "not collected"
+        for test, following in zip(order, [*order[1:], None], strict=True):
+            item = self._items[test]
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following and self._items[following])
+            if self._failed:
+                return self._failed
+        return SURVIVED
+
+    def measured(self) -> dict[str, Any]:
+        """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails."""
+        tests: dict[str, Any] = {}
+        _trace(self.watch)
+        for test in self._items:
+            begun = time.perf_counter()
+            if (failed := self.run([test])) != SURVIVED:
+                raise RuntimeError(f"the tests do not pass as they are: python -m pytest {failed}")
+            tests[test] = {"seconds": time.perf_counter() - begun, "runs": self._taken()}
+        for test, facts in tests.items():
+            facts["runs"] = sorted(facts["runs"] | self._shared.get(test.partition("::")[0], set()))
+        return {"tests": tests, "modules": sorted(sys.modules)}
 
     def _taken(self) -> Runs:
         taken, self._called = self._called, set()
         return taken
 
-    def found(self) -> dict[str, Any]:
-        for test, facts in self.tests.items():
-            facts["runs"] = sorted(facts["runs"] | self._shared[test.partition("::")[0]])
-        return self.tests
 
-
-@define(eq=False)
-class Chosen:
-    """Runs some tests in their order, and remembers the first that fails."""
-
-    order: Mapping[str, int]
-    failed: str = ""
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda item: self.order[item.nodeid])
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = report.nodeid
-
-
-def measure(root: Path, tests: Sequence[str], files: Sequence[Path]) -> dict[str, Any]:
-    """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails."""
-    watch = Watch(frozenset(map(str, files)))
-    threading.settrace(watch.trace)
-    sys.settrace(watch.trace)
-    try:
-        code = _session(root, tests, watch)
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)
-    if code != pytest.ExitCode.OK:
-        raise RuntimeError(f"the tests do not pass as they are ({code!r}): python -m pytest {' '.join(tests)}")
-    return {"tests": watch.found(), "modules": sorted(sys.modules)}
-
-
-def noticed(root: Path, mutant: Mutant, order: Sequence[str]) -> str:
-    """What notices a change: the test that fails first, or a word for how the session ended; `SURVIVED`: nothing."""
-    code = compile(mutant.tree(), str(mutant.path), "exec", dont_inherit=True)
-    chosen = Chosen({test: place for place, test in enumerate(order)})
-    files = list(dict.fromkeys(test.partition("::")[0] for test in order))
-    with _instead_of(mutant.path, code):
-        ended = _session(root, files, chosen)
-    return SURVIVED if ended == pytest.ExitCode.OK else chosen.failed or "not imported"
-
-
-@contextlib.contextmanager
-def _instead_of(path: Path, code: CodeType) -> Iterator[None]:
-    """Whoever imports the file gets this code."""
-    real: Callable[..., Any] = SourceFileLoader.get_code
-
-    def get_code(loader: SourceFileLoader, name: str) -> Any:
-        return code if loader.path == str(path) else real(loader, name)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        SourceFileLoader.get_code = real  # type: ignore[method-assign]
-
-
-def _session(root: Path, tests: Sequence[str], plugin: object) -> int:
+def collect(root: Path, tests: Sequence[str], collected: Collected) -> int:
+    """Import these tests and do what is to be done with them; the exit code of pytest."""
     import hypothesis
 
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # the first failure is enough, however large
@@ -142,16 +115,71 @@ def _session(root: Path, tests: Sequence[str], plugin: object) -> int:
     )
     hypothesis.settings.load_profile(WITHOUT_DEADLINE)
     os.chdir(root)
-    return int(pytest.main([*QUIET, f"--rootdir={root}", *tests], plugins=[plugin]))
+    if collected.files:
+        _trace(collected.watch)
+    return int(pytest.main([*QUIET, *CALM, f"--rootdir={root}", *tests], plugins=[collected]))
 
 
-def silent(report: Path, work: Callable[[], Any]) -> None:
-    """In a process of its own: do the work, write what it gives to a file as JSON, and end. What is printed goes to
-    `report` with another ending."""
+def _trace(watch: Callable[..., Any] | None) -> None:
+    threading.settrace(watch)
+    sys.settrace(watch)
+
+
+def in_place(mutant: Mutant) -> bool:
+    """Give the changed function, which is imported, its changed code. False: the change is not one of its code."""
+    was, code = (_code(tree, mutant) for tree in (ast.parse(mutant.path.read_bytes()), mutant.tree()))
+    if was == code or was.co_freevars != code.co_freevars:
+        return False
+    for found in gc.get_objects():
+        if isinstance(found, FunctionType) and _place(found.__code__) == _place(code):
+            found.__code__ = code
+    return True
+
+
+def _code(tree: ast.Module, mutant: Mutant) -> CodeType:
+    """Of the outermost function that the change is in."""
+    codes = _codes(compile(tree, str(mutant.path), "exec", dont_inherit=True))
+    return next(code for code in codes if code.co_firstlineno == mutant.first_line and code.co_name[0] != "<")
+
+
+def _place(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_qualname
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+@contextlib.contextmanager
+def instead_of(mutant: Mutant) -> Iterator[None]:
+    """Whoever imports the file gets the changed one."""
+    code = compile(mutant.tree(), str(mutant.path), "exec", dont_inherit=True)
+    real: Callable[..., Any] = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> Any:
+        return code if loader.path == str(mutant.path) else real(loader, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        SourceFileLoader.get_code = real  # type: ignore[method-assign]
+
+
+def silent(report: Path, work: Callable[[], Any], seconds: float | None = None) -> None:
+    """In a process of its own: do the work, write what it gives to a file as JSON, and end; within so many seconds of
+    CPU time. What is printed goes to `report` with another ending."""
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, resource.RLIM_INFINITY))
     log = os.open(report.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(log, stream)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         document: Any = {"result": work()}
     except BaseException as error:
