@@ -380,7 +380,7 @@ def error_to(error: KareninaError) -> dict[str, Any]:
             "usage": usage.to_dict() if isinstance(usage, UsageMetadata) else None,
             "usage_unavailable": error.usage_unavailable,
             "channel": error.channel,
-            **({"cut_off": True} if error.cut_off else {}),
+            "cut_off": error.cut_off,
         }
     return facts
 
@@ -390,9 +390,9 @@ def error_from(data: Mapping[str, Any]) -> PortError:
     if parse := data.get("parse"):
         failure = ParseError(data["message"], raw_response=parse["raw_response"])
         failure.usage = UsageMetadata(**parse["usage"]) if parse["usage"] else None
-        failure.usage_unavailable = parse.get("usage_unavailable", False)
+        failure.usage_unavailable = parse["usage_unavailable"]
         failure.channel = parse["channel"]
-        failure.cut_off = parse.get("cut_off", False)
+        failure.cut_off = parse["cut_off"]
         return failure
     found = PortError(data["message"], kind=data["kind"], status=data["status"], raw=data["raw"], final=True)
     if done := data.get("agent"):

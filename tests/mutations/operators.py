@@ -27,8 +27,10 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 IN_ANY_ORDER = {"min", "max", "isinstance", "issubclass", "math.gcd"}
 """With two arguments changed over they do the same, or nothing that runs."""
-SHAPES = {"init", "repr", "eq", "order", "frozen", "slots", "kw_only", "ensure_ascii", "stacklevel", "strict"}
-"""Arguments that say how a class is made or a text is written."""
+SHAPES = {"init", "repr", "eq", "order", "frozen", "slots", "kw_only", "ensure_ascii", "stacklevel", "strict"} | {
+    "usedforsecurity"
+}
+"""Arguments that say how a class is made or a text is written, or that no result depends on."""
 LEFT_ALONE = {"annotation", "returns", "decorator_list", "type_params", "exc", "cause", "msg"}
 
 

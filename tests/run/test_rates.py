@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.ports.cleaning import removal_note
 from karenina_core.run.estimates import cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_core.run.prepare import LeftOut
 from karenina_core.run.rates import DECIDED, rates_of
@@ -304,6 +305,32 @@ def test_planned_items_without_a_result_are_absent(planned: Any, absent: int) ->
     tally.add(result())
     (row,) = tally.document()["models"]
     assert (row["items"], row["absent"]) == (1, absent)
+
+
+def test_every_replicate_has_its_counts_its_rates_and_what_is_absent() -> None:
+    """Two pairs of models answer two questions, twice each; the second time, one of them answers one only."""
+    tally = Tally(planned={"q": 2, "other": 2})
+    for judge in "ab":
+        for question in ("q", "other"):
+            tally.add(result(question=question, judge=judge, replicate=1))
+    tally.add(result("failed", judge="a", replicate=2))
+    first, second = tally.document()["replicate_stats"]
+    assert (first["replicate"], first["items"], first["absent"], first["pass_rate"]) == (1, 4, 0, 1.0)
+    assert (second["replicate"], second["items"], second["absent"], second["pass_rate"]) == (2, 1, 3, 0.0)
+    assert (first["outcomes"], second["outcomes"]) == ({"passed": 4}, {"failed": 1})
+    assert tally.absent == sum(row["absent"] for row in tally.document()["models"]) == 3
+
+
+def test_a_removed_secret_is_named_with_the_number_of_its_items() -> None:
+    held = result()
+    held = evolve(held, metadata=evolve(held.metadata, warnings=(removal_note(["A_TOKEN", "B_KEY"]),)))
+    notes = summarize([held, result(), held])["notes"]
+    assert [note.partition(" from")[0] for note in notes] == [
+        "the value of A_TOKEN was removed",
+        "the value of B_KEY was removed",
+    ]
+    assert all("for 2 items" in note for note in notes)
+    assert summarize([result()])["notes"] == []
 
 
 def test_what_a_run_paid_for_is_what_its_ledger_says() -> None:

@@ -198,6 +198,7 @@ def test_a_count_that_no_item_stores_is_in_no_metric() -> None:
         ({"evaluation_mode": "template_and_rubric", "outcome": "error"}, ["GenerateAnswer", "VerifyTemplate"], 0),
         ({"evaluation_mode": "template_and_rubric", "outcome": "passed"}, [], 0),
         ({"evaluation_mode": "template_only", "outcome": "error"}, ["GenerateAnswer"], 0),
+        ({"evaluation_mode": "template_only", "outcome": "error"}, [], 0),
     ],
 )
 def test_items_in_which_nothing_could_be_scored_are_counted(
