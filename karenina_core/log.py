@@ -24,7 +24,7 @@ class _Logger:
 
         logger = structlog.wrap_logger(
             logging.getLogger(self._name),
-            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.add_log_level, _render],
+            processors=[structlog.stdlib.filter_by_level, _render],
             wrapper_class=structlog.stdlib.BoundLogger,
         )
         return getattr(logger, method)
@@ -66,7 +66,6 @@ def hide(secrets: Iterable[str]) -> None:
 
 def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     text = str(event.pop("event", ""))
-    event.pop("level", None)
     line: str = redactor({*secrets_in(os.environ), *_hidden})(
         " ".join([text, *(f"{k}={v!r}" for k, v in event.items())])
     )
