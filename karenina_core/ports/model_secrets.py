@@ -35,7 +35,7 @@ def secret_settings(model: ModelConfig) -> list[str]:
 
 def _endpoint_tells(url: str) -> bool:
     user, query = _hidden(url)
-    return bool(user) or any(value and SECRET_NAME.search(name) for name, value in query)
+    return bool(user) or any(SECRET_NAME.search(name) for name, _ in query)
 
 
 def secrets_in_endpoint(url: str) -> Iterator[str]:
