@@ -146,7 +146,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, ast.AST]]:
             yield "constant", node, ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield "constant", node, ast.Constant(value + 1)
-        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) not in ("None", "False"):
             yield "return", node, ast.Return(ast.Constant(None))
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Raise():
             yield "deleted", node, ast.Pass()

@@ -51,9 +51,13 @@ VALUES = [
     "/Ab3d/xYzW12345678+a",
     "a1b2c3d4",
     "пароль-1",
+    "qWeRtYu-ab",
+    "correcthorse",
+    "/Ab3dxYzW12/etc",
 ]
 NO_VALUES = [
     *("postgres", "metadata", "template", "Postgres", "POSTGRES", "lm-studio", "not needed", "true", "none", "sk-1"),
+    "correcthors",
     *("33333333", "00000000", "50000000", "0.33333333", "-1.5e-10", "1_000_000_000", "12,345,678"),
     *("/run/secrets/token", "~/keys/open.txt", "./a/b/c.json", "C:\\Users\\jane\\key.txt", "file:///etc/key.pem"),
 ]
@@ -156,6 +160,26 @@ def test_numbers_and_names_that_a_program_may_have_stay() -> None:
     assert secrets.text(f"```json\n{line}\n```") == f"```json\n{secrets.text(line)}\n```"
     data = {"metadata": [33333333, "metadata"], "sk-0123456789": 1}
     assert secrets.data(data) == {"metadata": [33333333, MASK], MASK: 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"metadata": 33333333', '```json\n{"metadata": 33333333}', '{"metadata": 33333333}```', '"metadata"33333333'],
+)
+def test_what_is_no_json_as_a_whole_is_a_text_in_which_no_number_and_no_name_is_spared(text: str) -> None:
+    secrets = Secrets({"33333333": "endpoint_api_key", "metadata": "endpoint_api_key"})
+    assert secrets.text(text) == text.replace("metadata", MASK).replace("33333333", MASK)
+
+
+def test_names_that_are_no_texts_stay() -> None:
+    assert SECRETS.data({1: ODD, None: 2}) == {1: MASK, None: 2}
+
+
+def test_a_quick_look_sees_the_part_of_a_secret_that_nothing_escapes() -> None:
+    assert SECRETS.may_be_in("an answer", None, "with sk-0123456789 in it")
+    assert SECRETS.may_be_in(ODD)
+    assert not SECRETS.may_be_in("an answer", None, "")
+    assert not Secrets().may_be_in("sk-0123456789")
 
 
 def test_what_holds_no_secret_is_the_very_same() -> None:
