@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", type=Path, help="keep trials there, and do not repeat those it has")
     parser.add_argument("--jobs", metavar="N", type=int, default=2, help="processes at the same time (2)")
     parser.add_argument(
-        "--grace", metavar="S", type=float, default=60.0, help="seconds of a trial beyond its tests (60)"
+        "--grace", metavar="S", type=float, default=30.0, help="seconds that a test may take longer (30)"
     )
     parser.add_argument("--verbose", action="store_true", help="tell every trial")
     parser.add_argument("--rooms", metavar="FILE", type=Path, default=HERE / "rooms.toml", help=argparse.SUPPRESS)

@@ -24,17 +24,15 @@ from typing import Any
 from attrs import asdict, define, field, frozen
 
 from .operators import Mutant, mutants_of
-from .session import SURVIVED, Collected, collect, in_place, instead_of, silent
+from .session import SLOW, SURVIVED, Collected, at_most, collect, in_place, instead_of, silent
 
 __all__ = ["NOT_RUN", "Room", "Trial", "tried"]
 
 NOT_RUN = "survived: no test runs it"
 LATER = "to be imported"
-PATIENCE = 10.0
-"""So many times as long as its tests take unchanged a change may take, and `grace` seconds more, before it counts as
-noticed. On a machine that had eight times as much to do as it could, tests took five times as long."""
-CPU_PATIENCE, CPU_GRACE = 3.0, 5.0
-"""The same for the CPU time, which does not depend on what else the machine does; imports take a second of it."""
+TOO_SLOW = "too slow"
+IMPORTS = 5.0
+"""Seconds that importing the tests of a room takes at most."""
 A_MOMENT = 0.02
 OURS = ("karenina", "tests", "test_", "conftest", "__main__", "plugins")
 """Modules that a process imports by itself: any of them may be the changed one, or hold on to what it was."""
@@ -184,8 +182,11 @@ class Trials:
                 return
             ended.update(ended.pop("result"), error="")
             self._tests = ended["tests"]
-            quickest_first = sorted(self._tests, key=lambda test: float(self._tests[test]["seconds"]))
-            found = _done(self.folder / "again.json", lambda: collected.run(quickest_first))
+            seconds = self._seconds
+            found = _done(
+                self.folder / "again.json",
+                lambda: collected.run(sorted(seconds, key=seconds.__getitem__), seconds, self.grace),
+            )
             if found.get("result") != SURVIVED:
                 ended["error"] = f"whether a test fails depends on those that run before it: {found}"
                 return
@@ -198,13 +199,17 @@ class Trials:
                         orders[name] = self._order(mutant)
 
                 def swapped(mutant: Mutant, order: Sequence[str]) -> str:
-                    return collected.run(order) if in_place(mutant) else LATER
+                    return collected.run(order, seconds, self.grace) if in_place(mutant) else LATER
 
                 for trial in self._forked(orders, swapped):
                     print(json.dumps(trial), file=lines)
 
         collect(self.room.root, self._paths, Collected(frozenset(map(str, self.room.files)), work))
         return ended
+
+    @property
+    def _seconds(self) -> dict[str, float]:
+        return {test: facts["seconds"] for test, facts in self._tests.items()}
 
     @property
     def _paths(self) -> list[str]:
@@ -214,8 +219,9 @@ class Trials:
         ended = ["not imported"]
 
         def work(collected: Collected) -> None:
-            ended.append(collected.run(order))
+            ended.append(collected.run(order, self._seconds, self.grace))
 
+        at_most(IMPORTS, self.grace)
         with instead_of(mutant):
             collect(
                 self.room.root,
@@ -240,7 +246,7 @@ class Trials:
         self, orders: dict[str, list[str]], work: Callable[[Mutant, Sequence[str]], str]
     ) -> Iterator[tuple[str, str, float]]:
         waiting = list(reversed(orders.items()))
-        under_way: dict[int, tuple[str, float, float]] = {}
+        under_way: dict[int, tuple[str, float]] = {}
         try:
             while waiting or under_way:
                 while waiting and len(under_way) < self.jobs:
@@ -248,20 +254,15 @@ class Trials:
                     if not order:
                         yield name, NOT_RUN, 0.0
                         continue
-                    seconds = sum(self._tests[test]["seconds"] for test in order)
-                    cpu, limit = CPU_GRACE + CPU_PATIENCE * seconds, self.grace + PATIENCE * seconds
-                    mutant = self.mutants[name]
-                    process = _fork(self.folder / f"{name}.json", partial(work, mutant, order), cpu)
-                    under_way[process] = name, time.monotonic(), limit
-                for process, (name, began, limit) in list(under_way.items()):
+                    process = _fork(self.folder / f"{name}.json", partial(work, self.mutants[name], order))
+                    under_way[process] = name, time.monotonic()
+                for process, (name, began) in list(under_way.items()):
                     ended, status = os.waitpid(process, os.WNOHANG)
-                    late = not ended and time.monotonic() - began > limit
-                    if ended or late:
-                        _end(process, waits=late)
+                    if ended:
+                        _end(process, waits=False)
                         del under_way[process]
-                        slow = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)
-                        found = "too slow" if slow else _read(self.folder / f"{name}.json")
-                        yield name, found, time.monotonic() - began
+                        slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) in SLOW
+                        yield name, TOO_SLOW if slow else _read(self.folder / f"{name}.json"), time.monotonic() - began
                 time.sleep(A_MOMENT)
         finally:
             for process in under_way:
@@ -283,10 +284,10 @@ def _done(report: Path, work: Callable[[], Any]) -> dict[str, Any]:
     return dict(json.loads(report.read_text("utf-8")))
 
 
-def _fork(report: Path, work: Callable[[], Any], seconds: float | None = None) -> int:
+def _fork(report: Path, work: Callable[[], Any]) -> int:
     process = os.fork()
     if process == 0:
-        silent(report, work, seconds)
+        silent(report, work)
     return process
 
 

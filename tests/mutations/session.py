@@ -7,12 +7,14 @@ import ast
 import contextlib
 import gc
 import json
+import math
 import os
 import resource
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -23,9 +25,16 @@ from attrs import define, field
 
 from .operators import Mutant
 
-__all__ = ["SURVIVED", "Collected", "collect", "in_place", "instead_of", "silent"]
+__all__ = ["SLOW", "SURVIVED", "Collected", "at_most", "collect", "in_place", "instead_of", "silent"]
 
 SURVIVED = "survived"
+SLOW = {signal.SIGXCPU, signal.SIGALRM}
+"""What ends a process in which a test takes too long."""
+PATIENCE = 10.0
+"""So many times as long as it takes unchanged a test may take, and `grace` seconds more. On a machine that had eight
+times as much to do as it could, tests took five times as long."""
+CPU_PATIENCE, CPU_GRACE = 3.0, 5.0
+"""The same for the CPU time, which does not depend on what else the machine does; imports take a second of it."""
 QUIET = ("-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "-o", "timeout=0", "-o", "faulthandler_timeout=0")
 CALM = ("-p", "no:unraisableexception", "-p", "no:threadexception")
 """Of what is left behind by one test, another one does not fail: it would seem to notice a change."""
@@ -76,11 +85,13 @@ class Collected:
         if report.failed and not self._failed:
             self._failed = report.nodeid
 
-    def run(self, order: Sequence[str]) -> str:
-        """The first of these tests that fails; `SURVIVED`: none does."""
+    def run(self, order: Sequence[str], seconds: Mapping[str, float], grace: float) -> str:
+        """The first of these tests that fails; `SURVIVED`: none does. The process ends where one takes far longer than
+        the `seconds` that it takes as things are."""
         if not set(order) <= set(self._items):
             return "not collected"
         for test, following in zip(order, [*order[1:], None], strict=True):
+            at_most(seconds[test], grace)
             item = self._items[test]
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following and self._items[following])
             if self._failed:
@@ -93,7 +104,7 @@ class Collected:
         _trace(self.watch)
         for test in self._items:
             begun = time.perf_counter()
-            if (failed := self.run([test])) != SURVIVED:
+            if (failed := self.run([test], {test: math.inf}, 0.0)) != SURVIVED:
                 raise RuntimeError(f"the tests do not pass as they are: python -m pytest {failed}")
             tests[test] = {"seconds": time.perf_counter() - begun, "runs": self._taken()}
         for test, facts in tests.items():
@@ -169,13 +180,20 @@ def instead_of(mutant: Mutant) -> Iterator[None]:
         SourceFileLoader.get_code = real  # type: ignore[method-assign]
 
 
-def silent(report: Path, work: Callable[[], Any], seconds: float | None = None) -> None:
-    """In a process of its own: do the work, write what it gives to a file as JSON, and end; within so many seconds of
-    CPU time. What is printed goes to `report` with another ending."""
+def at_most(seconds: float, grace: float) -> None:
+    """End this process when far more time has gone by than this, unless it is called again."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    if math.isfinite(seconds):
+        cpu = time.process_time() + CPU_GRACE + CPU_PATIENCE * seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + 1, resource.RLIM_INFINITY))
+        signal.setitimer(signal.ITIMER_REAL, grace + PATIENCE * seconds)
+
+
+def silent(report: Path, work: Callable[[], Any]) -> None:
+    """In a process of its own: do the work, write what it gives to a file as JSON, and end. What is printed goes to
+    `report` with another ending."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if seconds is not None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, resource.RLIM_INFINITY))
     log = os.open(report.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(log, stream)
