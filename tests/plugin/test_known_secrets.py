@@ -90,6 +90,7 @@ def test_a_variable_is_named_before_a_setting(app: Karenina, empty: pytest.Monke
         ({"mcp_urls_dict": {"a": f"https://anne:{KEY}@host/?v=&w=x"}}, ["mcp_urls_dict.a"]),
         ({"extra_kwargs": {"seed": 3, "api_key": KEY}}, ["extra_kwargs.api_key"]),
         ({"extra_kwargs": {"extra_headers": {"X-Auth": KEY, "Accept": "text/plain"}}}, ["extra_kwargs.extra_headers"]),
+        ({"extra_kwargs": {"extra_headers": {"X-Auth": ["text", KEY]}}}, ["extra_kwargs.extra_headers"]),
         ({"extra_kwargs": {"extra_body": {"X-Auth": KEY}}}, []),
         ({"extra_kwargs": {"headers": [{"Cookie": f"id={KEY}"}]}}, ["extra_kwargs.headers"]),
         ({"extra_kwargs": {"tokens": [KEY], "password": [1, KEY]}}, ["extra_kwargs.password"]),
