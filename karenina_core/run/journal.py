@@ -59,8 +59,6 @@ class Journal:
     `take` raise RunDirectoryError from then on, those that wait at that moment included.
     """
 
-    path: Path
-    run_id: str
     ledger: Ledger
     """What the calls took: of all that is committed."""
     notes: tuple[str, ...]
@@ -136,8 +134,6 @@ class Journal:
         redact = redactor(secrets)
         last = {name: found.last.get(name, 0) for name in ("calls", "failures", "results")}
         journal = cls(
-            path,
-            reader.run_id,
             found.ledger,
             found.notes,
             reader,
@@ -167,7 +163,7 @@ class Journal:
     def ask_again(self, results: Collection[str], run_id: str | None = None) -> None:
         """What judges have said so far for these results, of this run or of one of the sources, is asked for once more,
         whoever wants it."""
-        self._again[run_id or self.run_id] = results
+        self._again[run_id or self.reader.run_id] = results
         if run_id is None:
             self._again_upto = self._last["calls"]
 
@@ -199,7 +195,7 @@ class Journal:
         row = self._own(CALLS, {"key": call.key, "nth": call.nth})
         reply = None if row is None else reply_of(row, self.reader.bodies)
         if row is not None and reply is not None and not (afresh and int(row.id) <= self._afresh_upto):
-            if int(row.id) <= self._again_upto and self._is_asked_again(row, reply, self.run_id):
+            if int(row.id) <= self._again_upto and self._is_asked_again(row, reply, self.reader.run_id):
                 return None
             self._refused(call)
             return reply

@@ -106,8 +106,8 @@ class Keeper:
         stored = self.stored(item) or self._before(item)
         if stored is None or (answer := answer_of(stored)) is None:
             raise RunDirectoryError(
-                f"the answer of {self.task(item)} is gone from {self.journal.path}, so it cannot be judged again; take "
-                f"the repair back, type: {undo_line(self.folder)}"
+                f"the answer of {self.task(item)} is gone from {self.journal.reader.path}, so it cannot be judged "
+                f"again; take the repair back, type: {undo_line(self.folder)}"
             )
         calls = {task: {**row, "cached": bool(row.get("cached"))} for task, row in answer.usage_metadata.items()}
         return evolve(answer, usage_metadata=calls)

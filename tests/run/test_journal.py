@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
 from karenina_core.model.message import Message, UsageMetadata
@@ -23,7 +24,7 @@ from karenina_core.run.journal_check import check
 from karenina_core.run.journal_export import recording_lines, write_recording
 from karenina_core.run.journal_ledger import Ledger, Sums
 from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES, META
+from karenina_core.run.journal_rows import CALLS, FAILURES, META, RESULTS
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
@@ -194,6 +195,47 @@ def test_results_come_in_the_order_of_the_plan_and_replace_each_other(tmp_path: 
         await journal.aclose()
         assert check(tmp_path).problems == ()
         assert check(tmp_path).rows["results"] == 4
+
+    run(work())
+
+
+def test_a_result_counts_those_that_it_replaced(tmp_path: Path) -> None:
+    async def work() -> None:
+        for names in (["error"], ["failed", "error"], ["passed"]):
+            journal = Journal.open(tmp_path)
+            await asyncio.gather(*(journal.put_result(Done("t", 0, "r", name), "1") for name in names))
+            await journal.put_result(Done("other", 1, "r2", "passed"), "2")
+            await journal.aclose()
+
+    run(work())
+    with JournalReader.open(tmp_path) as reader:
+        assert {row["task"]: row["revision"] for row in reader.rows(RESULTS)} == {"t": 3, "other": 2}
+
+
+def test_the_number_of_the_last_reply_counts_on_when_it_is_opened_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        for before in (0, 2):
+            journal = Journal.open(tmp_path)
+            assert journal.last_call == before
+            await journal.put(call("a", nth=before), ANSWER, FACTS)
+            await journal.put(call("b", nth=before), ANSWER, FACTS)
+            assert journal.last_call == before + 2
+            await journal.aclose()
+
+    run(work())
+
+
+def test_a_call_made_within_another_one_does_not_wait_for_who_asks_the_same(tmp_path: Path) -> None:
+    """It might wait for itself: the one who asks waits for the call that it is made in."""
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        assert await journal.take(evolve(call(), inside=True)) is None
+        await journal.put(call(), ANSWER, FACTS)
+        found = await journal.take(evolve(call(), inside=True))
+        assert found is not None
+        await journal.aclose()
 
     run(work())
 
@@ -504,6 +546,10 @@ def test_a_closed_journal_says_so(tmp_path: Path) -> None:
             await journal.take(call())
         with pytest.raises(RunDirectoryError, match="is closed"):
             await journal.put(call(), ANSWER, FACTS)
+        with pytest.raises(RunDirectoryError, match="is closed"):
+            await journal.put_result(Done("t", 0, "r", "passed"), "1")
+        with pytest.raises(RunDirectoryError, match="is closed"):
+            await journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent"))
 
     run(work())
 
