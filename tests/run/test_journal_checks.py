@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
+from karenina_core.run.journal_log import Frame, frames, log_damage
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
@@ -58,3 +63,92 @@ def test_a_journal_that_left_something_behind_is_gone(path: Path, left: str) -> 
     (path.parent / left).unlink()
     with pytest.raises(ConfigError, match="there is no journal"):
         check(path)
+
+
+# The write-ahead log, as SQLite writes it: a header of 32 bytes, then frames of 24 bytes and a page
+
+SIZE = 512
+WHOLE = 24 + SIZE
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
+    """A database whose log has three transactions, and the log."""
+    path = tmp_path / "log" / "journal.sqlite"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for line in (f"PRAGMA page_size={SIZE}", "PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0"):
+            connection.execute(line)
+        connection.execute("CREATE TABLE t(x)")
+        for _ in range(2):
+            connection.execute("INSERT INTO t VALUES (zeroblob(1500))")
+        yield connection, path.with_name("journal.sqlite-wal")
+
+
+def test_a_log_as_it_was_written_is_sound(written: tuple[sqlite3.Connection, Path]) -> None:
+    log = written[1]
+    found = list(frames(log.read_bytes()))
+    assert all(frame.sound and len(frame.data) == SIZE for frame in found)
+    assert [frame.commits for frame in found].count(True) == 3
+    assert found[-1].commits
+    assert {frame.page for frame in found} == set(range(1, max(frame.page for frame in found) + 1))
+    assert log_damage(log.with_name("journal.sqlite")) is None
+
+
+@pytest.mark.parametrize("place", [0, 4, 8, 15, 16, 23, 24, WHOLE - 1])
+def test_a_changed_byte_of_a_frame_is_noticed_there(written: tuple[sqlite3.Connection, Path], place: int) -> None:
+    log = written[1]
+    before = list(frames(log.read_bytes()))
+    changed(log, 32 + WHOLE + place)
+    found = list(frames(log.read_bytes()))
+    follows = place in (16, 23)  # the checksum, which the next one goes on from
+    assert [number for number, frame in enumerate(found) if not frame.sound] == [1, 2][: 1 + follows]
+    assert [frame for frame in found if frame.sound] == before[:1] + before[2 + follows :]
+    if place in (8, 15):  # the salts: it seems to be of another round
+        assert found[1] == Frame(0, False, False, b"")
+    elif place >= 16:
+        assert found[1][:2] == before[1][:2]
+        assert (found[1].data == before[1].data) == (place < 24)
+    damage = log_damage(log.with_name("journal.sqlite"))
+    assert damage == "frame 1 of its write-ahead log is not what was written, and other transactions follow its own"
+
+
+def test_of_the_last_transaction_a_crash_explains_what_is_missing(written: tuple[sqlite3.Connection, Path]) -> None:
+    log = written[1]
+    data = log.read_bytes()
+    *_, last = (number for number, frame in enumerate(list(frames(data))[:-1]) if frame.commits)
+    changed(log, 32 + (last + 1) * WHOLE + 100)
+    assert log_damage(log.with_name("journal.sqlite")) is None
+    log.write_bytes(data[:-1])
+    assert len(list(frames(log.read_bytes()))) == len(list(frames(data))) - 1
+    assert log_damage(log.with_name("journal.sqlite")) is None
+
+
+def test_frames_of_the_round_before_say_nothing(written: tuple[sqlite3.Connection, Path]) -> None:
+    connection, log = written
+    before = len(list(frames(log.read_bytes())))
+    connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    found = list(frames(log.read_bytes()))
+    assert len(found) == before
+    new = [frame.sound for frame in found].index(False)
+    assert 0 < new < before
+    assert all(frame.sound for frame in found[:new])
+    assert set(found[new:]) == {Frame(0, False, False, b"")}
+    assert log_damage(log.with_name("journal.sqlite")) is None
+
+
+@pytest.mark.parametrize("place", [0, 3, 8, 9, 16, 23, 24, 31])
+def test_a_changed_header_of_a_log_is_noticed(written: tuple[sqlite3.Connection, Path], place: int) -> None:
+    log = written[1]
+    changed(log, place)
+    assert list(frames(log.read_bytes())) == []
+    assert log_damage(log.with_name("journal.sqlite")) == "the beginning of its write-ahead log is not what was written"
+    log.write_bytes(log.read_bytes()[:32])
+    assert log_damage(log.with_name("journal.sqlite")) is None, "nothing was in it"
+
+
+def test_without_a_log_nothing_is_wrong_with_it(written: tuple[sqlite3.Connection, Path], tmp_path: Path) -> None:
+    shutil.copy(written[1].with_name("journal.sqlite"), tmp_path / "journal.sqlite")
+    assert log_damage(tmp_path / "journal.sqlite") is None
+    assert list(frames(b"")) == list(frames(b"short")) == []
