@@ -80,9 +80,8 @@ def frames(data: bytes) -> Iterator[Frame]:
         page, pages, *numbers = struct.unpack_from(">6I", data, begin)
         body = data[begin + FRAME : begin + FRAME + size]
         said = (numbers[2], numbers[3])
-        sound = (numbers[0], numbers[1]) == salts and _checksum(data[begin : begin + 8] + body, before, swap) == said
-        if (numbers[0], numbers[1]) == salts or sound:
-            yield Frame(page, pages > 0, sound, body)
+        if (numbers[0], numbers[1]) == salts:
+            yield Frame(page, pages > 0, _checksum(data[begin : begin + 8] + body, before, swap) == said, body)
         else:  # of the round before, or a damaged frame: the next ones tell
             yield Frame(0, False, False, b"")
         before = said

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from karenina_core.errors import ConfigError
+from karenina_core import __version__
+from karenina_core.errors import ConfigError, RunDirectoryError
 from karenina_core.model.message import Message
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import Frame, frames, log_damage
+from karenina_core.run.journal_reader import JournalReader
+from karenina_core.run.journal_rows import PAGE
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
@@ -50,6 +54,23 @@ def test_every_byte_of_the_header_that_never_changes_is_looked_at(path: Path, pl
     assert not check(path).sound
 
 
+def test_all_that_a_check_found_is_in_its_document(path: Path) -> None:
+    sound = check(path)
+    assert (sound.run_id, sound.rows["calls"], sound.problems) == ("mine", 3, ())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE calls SET body = substr(body, 2) WHERE id = 2")
+    harmed = check(path)
+    assert not harmed.sound
+    for health in (sound, harmed):
+        assert health.to_dict() == {
+            "journal": str(path),
+            "run_id": "mine",
+            "sound": health is sound,
+            "rows": health.rows,
+            "problems": list(health.problems),
+        }
+
+
 @pytest.mark.parametrize("left", ["run.lock", "journal.sqlite-wal"])
 def test_a_journal_that_left_something_behind_is_gone(path: Path, left: str) -> None:
     (path.parent / "journal.sqlite-wal").write_bytes(b"")
@@ -63,6 +84,83 @@ def test_a_journal_that_left_something_behind_is_gone(path: Path, left: str) -> 
     (path.parent / left).unlink()
     with pytest.raises(ConfigError, match="there is no journal"):
         check(path)
+
+
+# What is found when it is opened
+
+
+def test_a_new_journal_says_who_made_it_and_when(tmp_path: Path) -> None:
+    before = time.time()
+    Journal.open(tmp_path, run_id="mine").close()
+    with JournalReader.open(tmp_path) as reader:
+        meta = reader.meta
+        ((size,),) = reader.query("PRAGMA page_size")
+    assert (meta["run_id"], meta["made_by"]) == ("mine", f"karenina-core {__version__}")
+    assert before - 0.001 <= float(meta["made_at"]) <= time.time() + 0.001
+    assert size == PAGE
+    assert (tmp_path / "journal.sqlite").read_bytes()[18:20] == b"\2\2", "of a database with a write-ahead log"
+
+
+def test_what_a_killed_process_left_of_a_new_journal_is_cleared_away(tmp_path: Path) -> None:
+    left = [f".journal.sqlite.new{ending}" for ending in ("", "-wal", "-journal", "-shm")]
+    for name in left:
+        (tmp_path / name).write_bytes(b"something else")
+    (tmp_path / "journal.sqlite-wal").write_bytes(b"")
+    Journal.open(tmp_path).close()
+    assert not [name for name in left if (tmp_path / name).exists()]
+    assert check(tmp_path).sound
+
+
+def test_a_row_that_is_gone_is_never_taken_for_one_that_was_not_written(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM calls WHERE id = 2")
+    before = path.read_bytes()
+    with pytest.raises(RunDirectoryError, match="1 row of the table calls cannot be found"):
+        Journal.open(path.parent)
+    assert path.read_bytes() == before
+    assert check(path).problems
+
+
+def test_a_row_that_cannot_be_read_counts_as_missing_and_is_told(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE calls SET task = 'other' WHERE id IN (1, 3)")
+    journal = Journal.open(path.parent)
+    (note,) = journal.notes
+    assert note == (
+        f"2 rows of the table calls in {path} cannot be read and count as missing: see karenina doctor {path.parent}"
+    )
+    assert journal.last_call == 3
+    assert journal.ledger.total.calls == 1
+    journal.close()
+
+
+def test_a_database_that_is_not_sound_is_not_opened(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size - PAGE)
+        file.write(bytes(PAGE))
+    before = path.read_bytes()
+    with pytest.raises(RunDirectoryError, match="karenina doctor"):
+        Journal.open(path.parent)
+    assert path.read_bytes() == before
+
+
+def test_what_a_crash_left_in_the_log_is_empty_when_it_is_opened(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        with connection:
+            for task in ("other", "generation"):  # SQLite writes nothing where nothing changes
+                connection.execute("UPDATE calls SET task = ?", (task,))
+        for name in ("journal.sqlite", "journal.sqlite-wal"):
+            shutil.copy(path.with_name(name), path.with_name(f"killed-{name}"))
+    for name in ("journal.sqlite", "journal.sqlite-wal"):
+        path.with_name(f"killed-{name}").replace(path.with_name(name))
+    log = path.with_name("journal.sqlite-wal")
+    assert log.stat().st_size > 0
+    journal = Journal.open(path.parent)
+    assert log.stat().st_size == 0
+    assert journal.notes == ()
+    journal.close()
 
 
 # The write-ahead log, as SQLite writes it: a header of 32 bytes, then frames of 24 bytes and a page
