@@ -1,0 +1,150 @@
+"""Rows are found on the pages of a file by karenina's own reader as SQLite finds them, and saved from there."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karenina_core.errors import RunDirectoryError
+from karenina_core.run.journal import Journal
+from karenina_core.run.journal_check import check
+from karenina_core.run.journal_pages import rows_on_pages
+from karenina_core.run.journal_reader import Done, JournalReader, run_number
+from karenina_core.run.journal_rows import CALLS, META, PAGE, RESULTS, Table, sealed
+from karenina_core.run.journal_salvage import salvage
+
+RUN = run_number("mine")
+IDS = st.sampled_from([0, 1, 127, 128, 1 << 14, (1 << 31) + 5, 1 << 55, (1 << 63) - 1, -1, -(1 << 62)]) | st.integers(
+    2, 99
+)
+NUMBERS = st.none() | st.sampled_from([0, 1, 2, -1, 127, -128, 1 << 15, -(1 << 23), 1 << 31, -(1 << 47), 1 << 60])
+REALS = st.none() | st.sampled_from([0.0, 1.0, -2.5, 1e300, 0.1, 3.0])
+SIZES = st.integers(0, 200) | st.integers(PAGE - 250, PAGE + 20) | st.integers(2 * PAGE - 300, 4 * PAGE)
+VALUES = {"INTEGER": NUMBERS, "REAL": REALS, "TEXT": st.none() | st.sampled_from(["", "a", "é🔑", "x" * 70, "y" * 200])}
+
+
+def facts_of(table: Table) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(*(VALUES[kind] for kind in table.facts.values()))
+
+
+@given(st.dictionaries(IDS, st.tuples(facts_of(CALLS), SIZES), min_size=1, max_size=9), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_every_row_is_found_as_it_was_written(rows: dict[int, tuple[tuple[Any, ...], int]], in_log: bool) -> None:
+    chance = random.Random(0)
+    bodies = {id_: chance.randbytes(size) for id_, (_, size) in rows.items()}
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "journal.sqlite")
+        Journal.open(Path(folder), run_id="mine").close()
+        with closing(sqlite3.connect(path)) as connection:
+            for id_, (facts, _) in rows.items():
+                values = sealed(CALLS, id_, RUN, facts, bodies[id_])
+                connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
+            connection.commit()
+            if not in_log:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            found = [(table.name, row) for table, row in rows_on_pages(path)]
+    seen = {row.id: row for name, row in found if name == "calls"}
+    assert {id_: (*row.facts.values(),) for id_, row in seen.items()} == {
+        id_: facts for id_, (facts, _) in rows.items()
+    }
+    assert {id_: row.body for id_, row in seen.items()} == bodies
+    assert all(type(value) is not int for row in seen.values() for value in (row.facts["cost_usd"], row.facts["at"]))
+    assert {row.id for name, row in found if name == "meta"} >= {"run_id", "made_by"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Of a journal with results, of which one was replaced twice; the file is closed."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+
+    async def work() -> None:
+        journal = Journal.open(folder, run_id="mine")
+        for number, task in enumerate(["a", "b", "b", "b", "c"]):
+            await journal.put_result(Done(task, number, f"r{number}", "passed"), f'"{number}"')
+        await journal.aclose()
+
+    asyncio.run(work())
+    return folder / "journal.sqlite"
+
+
+def change(path: Path, *lines: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for line in lines:
+            connection.execute(line)
+
+
+def results_of(path: Path) -> dict[str, str]:
+    with JournalReader.open(path) as reader:
+        return {result.task: result.line for result in reader.results()}
+
+
+def test_all_rows_of_a_sound_journal_are_saved(path: Path, tmp_path: Path) -> None:
+    before = path.read_bytes()
+    found = salvage(path, tmp_path / "saved.sqlite")
+    assert path.read_bytes() == before
+    assert found.path == tmp_path / "saved.sqlite"
+    assert (found.rows["results"], found.rows["calls"], found.last) == (3, 0, {"calls": 0, "failures": 0, "results": 5})
+    assert results_of(found.path) == results_of(path) == {"a": '"0"', "b": '"3"', "c": '"4"'}
+    health = check(found.path)
+    assert (health.run_id, health.problems) == ("mine", ())
+    assert not [each for each in tmp_path.iterdir() if each.name.endswith(".new")]
+    with pytest.raises(RunDirectoryError, match="exists; move it away first"):
+        salvage(path, tmp_path / "saved.sqlite")
+
+
+def test_what_is_gone_is_written_down_and_told_no_more(path: Path, tmp_path: Path) -> None:
+    change(path, "DELETE FROM results WHERE task = 'a'", "UPDATE results SET detail = 'x' WHERE task = 'c'")
+    found = salvage(path, tmp_path / "journal-saved.sqlite")
+    assert (found.rows["results"], found.last["results"]) == (1, 5)
+    assert results_of(found.path) == {"b": '"3"'}
+    assert check(found.path).problems == ()
+    with JournalReader.open(found.path) as reader:
+        assert reader.meta["results_saved"] == "5 2"
+        assert {row["task"]: row.id for row in reader.rows(RESULTS)} == {"b": 4}, "rows keep their numbers"
+    again = salvage(found.path, tmp_path / "again.sqlite")
+    assert (again.rows["results"], again.last["results"]) == (1, 5)
+
+
+@pytest.mark.parametrize(("given_id", "run_id"), [("mine", "mine"), (None, f"salvaged-{RUN:08x}")])
+def test_a_journal_that_does_not_say_whose_it_is_gets_its_run(
+    path: Path, tmp_path: Path, given_id: str | None, run_id: str
+) -> None:
+    change(path, "DELETE FROM meta WHERE id = 'run_id'", "DELETE FROM copies WHERE id = 'run_id'", "VACUUM")
+    found = salvage(path, tmp_path / "saved.sqlite", given_id)
+    health = check(found.path)
+    assert (health.run_id, health.problems) == (run_id, ())
+    assert results_of(found.path) == {"a": '"0"', "b": '"3"', "c": '"4"'}
+
+
+def test_either_of_two_copies_says_whose_journal_it_is(path: Path, tmp_path: Path) -> None:
+    change(path, "DELETE FROM meta WHERE id = 'run_id'")
+    assert check(salvage(path, tmp_path / "saved.sqlite").path).run_id == "mine"
+
+
+def test_rows_of_another_run_are_left_out_and_of_a_task_the_last_row_stays(path: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        other = sealed(META, "of_others", RUN + 1, ("1",))
+        connection.execute("INSERT INTO meta VALUES (?, ?, ?, ?)", other)
+    found = salvage(path, tmp_path / "saved.sqlite")
+    with JournalReader.open(found.path) as reader:
+        assert "of_others" not in reader.meta
+    assert check(found.path).problems == ()
+
+
+def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").write_bytes(bytes(3 * PAGE))
+    with pytest.raises(RunDirectoryError, match=r"nothing in .* can be read"):
+        salvage(tmp_path / "journal.sqlite", tmp_path / "saved.sqlite")
+    with pytest.raises(RunDirectoryError, match="cannot be written"):
+        salvage(tmp_path / "journal.sqlite", tmp_path / "no-folder" / "saved.sqlite")
+    assert [each.name for each in tmp_path.iterdir()] == ["journal.sqlite"]
