@@ -336,6 +336,7 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
         "questions": [question.id for question in prepared.questions],
         "left_out": [asdict(left) for left in prepared.left_out],
         "items": len(prepared),
+        "pairs": [list(pair) for pair in prepared.planned.pairs],
         "models": _models(prepared, (*config.answering_models, *config.parsing_models)),
         "stages": sorted({stage.name for plan in prepared.plans.values() for stage in plan.stages}),
         "plugins": [asdict(plugin) for plugin in prepared.app.plugins],

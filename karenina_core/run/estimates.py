@@ -7,16 +7,16 @@ succeed or fail together. A cluster is such a group of items; where every cluste
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from statistics import NormalDist
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 __all__ = [
     "NO_SPREAD",
     "NO_VALUES",
+    "Clusters",
     "Estimate",
     "Interval",
     "cluster_rate",
@@ -65,19 +65,60 @@ class Estimate:
     note: str = field(default="")
 
 
-def rate_of(clusters: Iterable[tuple[int, int]], level: float = 0.95) -> Estimate:
-    """The rate of all items, given as `(passed, items)` of each cluster: Wilson's interval where every cluster has one
-    item, `cluster_rate` else. Clusters without items do not count."""
-    counts = _counted(clusters)
-    if any(items > 1 for _, items in counts):
-        return cluster_rate(counts.elements(), level)
-    passed, n = sum(often for (one, _), often in counts.items() if one), counts.total()
+@define
+class Clusters:
+    """What is needed of clusters for a mean and its error, added up: the same little memory for any number of them.
+
+    All sums are of whole numbers, so that no order of adding makes a difference.
+    """
+
+    count: int = 0
+    """Of clusters with items."""
+    items: int = 0
+    total: int = 0
+    """Of all values."""
+    squares: int = 0
+    """Of the clusters' totals."""
+    products: int = 0
+    """Of each cluster's total and its items."""
+    sizes: int = 0
+    """Squares of the clusters' items."""
+
+    @classmethod
+    def of(cls, clusters: Iterable[tuple[int, int]]) -> Clusters:
+        """Of `(total, items)` of each cluster."""
+        found = cls()
+        for total, items in clusters:
+            found.add(total, items)
+        return found
+
+    def add(self, total: int, items: int) -> None:
+        """Add a cluster. One without items does not count."""
+        self.count += items > 0
+        self.items += items
+        self.total += total
+        self.squares += total * total
+        self.products += total * items
+        self.sizes += items * items
+
+    @property
+    def several(self) -> bool:
+        """Whether some cluster has more than one item."""
+        return self.sizes > self.items
+
+
+def rate_of(clusters: Clusters, unit: int = 1, level: float = 0.95) -> Estimate:
+    """The rate of all items, `clusters` counting the passed ones in 1/`unit`: Wilson's interval where every cluster has
+    one item, `cluster_rate` else."""
+    if clusters.several:
+        return cluster_rate(clusters, unit, level)
+    passed, n = clusters.total // unit, clusters.items
     if not n:
         return Estimate(value=None, n=0, method="wilson", note=NO_VALUES)
     return Estimate(value=passed / n, n=n, method="wilson", interval=wilson(passed / n, n, level))
 
 
-def cluster_rate(clusters: Iterable[tuple[int, int]], level: float = 0.95) -> Estimate:
+def cluster_rate(clusters: Clusters, unit: int = 1, level: float = 0.95) -> Estimate:
     """The rate of all items with Wilson's interval for as many items as they are worth.
 
     With p the rate, SE its cluster-robust error (see `mean_of`) and G clusters, n items are worth
@@ -90,7 +131,7 @@ def cluster_rate(clusters: Iterable[tuple[int, int]], level: float = 0.95) -> Es
 
     One cluster has no interval: `note` says so.
     """
-    found = _clustered(_counted(clusters), 1, "cluster wilson")
+    found = _clustered(clusters, unit, "cluster wilson")
     groups, error = found.clusters or 0, found.standard_error
     if found.value is None or error is None:
         return found
@@ -102,9 +143,9 @@ def cluster_rate(clusters: Iterable[tuple[int, int]], level: float = 0.95) -> Es
     return evolve(found, interval=wilson(found.value, worth, level, found.method), note="")
 
 
-def mean_of(clusters: Iterable[tuple[int, int]], unit: int = 1, level: float = 0.95) -> Estimate:
-    """The mean of all values, given as `(sum, values)` of each cluster, with Student's t interval of G-1 degrees of
-    freedom. The sums are whole numbers of 1/`unit`, so that no order of adding them makes a difference.
+def mean_of(clusters: Clusters, unit: int = 1, level: float = 0.95) -> Estimate:
+    """The mean of all values, which `clusters` has in whole numbers of 1/`unit`, with Student's t interval of G-1
+    degrees of freedom.
 
     With e = x - x̄ and G clusters c: SE = sqrt(G/(G-1)) · sqrt(sum_c (sum_{i in c} e_i)²) / n, which is s/sqrt(n) where
     every cluster has one value. K.-Y. Liang, S. L. Zeger, "Longitudinal data analysis using generalized linear models",
@@ -113,10 +154,8 @@ def mean_of(clusters: Iterable[tuple[int, int]], unit: int = 1, level: float = 0
 
     One cluster has no error, and values that do not vary have no interval: `note` says so.
     """
-    counts = _counted(clusters)
-    several = any(values > 1 for _, values in counts)
-    found = _clustered(counts, unit, "cluster-robust" if several else "student-t")
-    if not several:
+    found = _clustered(clusters, unit, "cluster-robust" if clusters.several else "student-t")
+    if not clusters.several:
         found = evolve(found, clusters=None)
     if found.value is None or not found.standard_error or found.df is None:
         return found
@@ -194,21 +233,14 @@ def _continued_fraction(x: float, a: float, b: float) -> float:
     return found
 
 
-def _counted(clusters: Iterable[tuple[int, int]]) -> Counter[tuple[int, int]]:
-    """How often clusters are alike: of a hundred thousand questions there are few different ones."""
-    return Counter(cluster for cluster in clusters if cluster[1])
-
-
-def _clustered(counts: Counter[tuple[int, int]], unit: int, method: str) -> Estimate:
-    """The mean with its cluster-robust error, in whole numbers up to the last division: no order changes it."""
-    groups = counts.total()
-    total = sum(one * often for (one, _), often in counts.items())
-    n = sum(items * often for (_, items), often in counts.items())
+def _clustered(clusters: Clusters, unit: int, method: str) -> Estimate:
+    """The mean with its cluster-robust error, in whole numbers up to the last division."""
+    groups, total, n = clusters.count, clusters.total, clusters.items
     if groups < 2:
         of_what = "cluster" if method.startswith("cluster") else "value"
         note = f"one {of_what} says nothing about the error" if n else NO_VALUES
         return Estimate(value=total / (n * unit) if n else None, n=n, method=method, clusters=groups, note=note)
-    squares = sum(often * (one * n - items * total) ** 2 for (one, items), often in counts.items())
+    squares = n * n * clusters.squares - 2 * n * total * clusters.products + total * total * clusters.sizes
     error = math.sqrt(groups / (groups - 1)) * math.sqrt(squares) / n / n / unit
     return Estimate(
         value=total / (n * unit),

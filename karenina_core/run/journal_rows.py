@@ -219,7 +219,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         clean(call.stage_version),
         clean(call.trait),
         clean(call.question_id),
-        clean(call.result_id),
+        call.result_id,  # a digest, and another one for every item: it holds no secret, and no cache has it twice
         whole(usage.input_tokens) or 0,
         whole(usage.output_tokens) or 0,
         whole(usage.total_tokens) or 0,

@@ -27,6 +27,7 @@ from .budget import check_limits
 from .identities import check_identities
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
+from .rates import Planned
 from .replaying import NO_ANSWER, check_answers, unanswered
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
@@ -122,9 +123,12 @@ class Prepared:
         return [model for _, model in overrides(self.rubrics.values())]
 
     @property
-    def planned(self) -> dict[str, int]:
-        """How often every pair of models is to answer each question, by its id."""
-        return dict.fromkeys((question.id for question in self.questions), self.config.replicate_count)
+    def planned(self) -> Planned:
+        """The items, without a list of them."""
+        config = self.config
+        pairs = product(config.answering_models, config.parsing_models)
+        names = tuple((str(answering.identity), str(parsing.identity)) for answering, parsing in pairs)
+        return Planned(self.rubrics, range(1, config.replicate_count + 1), names)
 
     def __len__(self) -> int:
         models = len(self.config.answering_models) * len(self.config.parsing_models)
@@ -215,8 +219,9 @@ def _answered(prepared: Prepared) -> Prepared:
     _check_identities(prepared)
     without = unanswered(prepared)
     kept = tuple(question for question in prepared.questions if question.id not in without)
+    rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
     left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
-    prepared = evolve(prepared, questions=kept, left_out=(*prepared.left_out, *left))
+    prepared = evolve(prepared, questions=kept, rubrics=rubrics, left_out=(*prepared.left_out, *left))
     return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
+from functools import lru_cache
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from ..model.result import MetadataPart, VerificationResult
-from .estimates import Estimate, mean_of, rate_of
+from .estimates import Clusters, Estimate, mean_of, rate_of
 
-__all__ = ["CREDIT_UNIT", "DECIDED", "RateTally", "credit", "credit_of", "is_due", "planned_of", "rates_of"]
+__all__ = ["CREDIT_UNIT", "DECIDED", "Planned", "RateTally", "credit", "credit_of", "is_due", "rates_of"]
 
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
 """Outcomes that are the verdict of an item where one is due."""
 CREDIT_UNIT = 1 << 52
 """Credits are added as whole numbers of this share, so that their order makes no difference: a float has no more
 digits."""
+NOTHING = (0, 0, 0, 0)
+
+
+@lru_cache(maxsize=4096)  # of a hundred thousand questions few have different ones, unless credits are odd numbers
+def _shared(items: int, decided: int, passed: int, credits: int) -> tuple[int, int, int, int]:
+    """The same object for the same counts."""
+    return items, decided, passed, credits
 
 
 def is_due(about: MetadataPart) -> bool:
@@ -44,24 +51,58 @@ def credit(result: VerificationResult) -> float | None:
     return min(max(float(granular), 0.0), 1.0)
 
 
-def planned_of(manifest: Mapping[str, Any]) -> dict[str, int] | None:
-    """How often a run was to ask each question of every pair of models, as its manifest says; None where it does not
-    say."""
-    try:
-        replicates = int(manifest["config"].get("replicate_count") or 1)
-        return {str(question): replicates for question in manifest["questions"]}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
+@frozen
+class Planned:
+    """The items of a run: every pair of models was to answer every question in every replicate."""
+
+    questions: Collection[str] = field(repr=False)
+    """Ids; a mapping or a set where there are many."""
+    replicates: Collection[int] = (1,)
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Answering models and judges; empty where they are not known."""
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Planned | None:
+        """What a run's manifest says; None where it does not."""
+        try:
+            replicates = int(manifest["config"].get("replicate_count") or 1)
+            pairs = tuple((str(answering), str(parsing)) for answering, parsing in manifest.get("pairs", ()))
+            return cls(dict.fromkeys(map(str, manifest["questions"])), range(1, replicates + 1), pairs)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    @property
+    def items(self) -> int:
+        """How many they are."""
+        return len(self.questions) * len(self.replicates) * len(self.pairs)
+
+    def part(
+        self,
+        questions: Collection[str] | None = None,
+        replicates: Collection[int] | None = None,
+        answering: Collection[str] | None = None,
+        parsing: Collection[str] | None = None,
+    ) -> Planned:
+        """Of these questions, replicates and models only; None: of all."""
+        return Planned(
+            self.questions if questions is None else tuple(q for q in questions if q in self.questions),
+            self.replicates if replicates is None else tuple(n for n in self.replicates if n in replicates),
+            tuple(
+                pair
+                for pair in self.pairs
+                if (answering is None or pair[0] in answering) and (parsing is None or pair[1] in parsing)
+            ),
+        )
 
 
-def credit_of(clusters: Iterable[tuple[int, int]], *, whole: bool, level: float = 0.95) -> Estimate:
-    """The mean credit of all items, given as `(credits, items)` of each cluster, credits in 1/CREDIT_UNIT.
+def credit_of(clusters: Clusters, *, whole: bool, level: float = 0.95) -> Estimate:
+    """The mean credit of all items, which `clusters` has in 1/CREDIT_UNIT.
 
     Where every item earns all or nothing (`whole`) it is a rate and has the interval of one; else Student's t, whose
     limits are kept within 0 and 1.
     """
     if whole:
-        return rate_of(((earned // CREDIT_UNIT, items) for earned, items in clusters), level)
+        return rate_of(clusters, CREDIT_UNIT, level)
     found = mean_of(clusters, CREDIT_UNIT, level)
     if found.interval is None:
         return found
@@ -79,52 +120,73 @@ def rates_of(results: Iterable[VerificationResult], absent: int = 0) -> dict[str
 
 @define(eq=False)
 class RateTally:
-    """Verdicts by question, result by result. It keeps some 50 bytes for each question, and nothing for an item."""
+    """Verdicts by question, result by result. A question all of whose items are there takes no memory any more."""
 
-    places: dict[str, int] = field(factory=dict)
-    """Of questions, counted from 0. Tallies may share it."""
-    outcomes: Counter[str] = field(factory=Counter)
-    """Of items whose verdict is due."""
+    each: int = 0
+    """Items that every question is to have; 0 where that is not known."""
+    planned: Collection[str] = ()
+    """Ids of the questions that are to have them."""
+    items: int = 0
+    due: int = 0
+    """Items whose verdict is due, and those of them that have passed or failed."""
+    passed: int = 0
+    failed: int = 0
     has_parts: bool = False
     """Whether some item earns a part of its credit, or another one than its verdict says."""
     _whole: bool = True
     """Whether every item earns all or nothing."""
-    _items: array[int] = field(factory=lambda: array("I"))
-    _passed: array[int] = field(factory=lambda: array("I"))
-    _decided: array[int] = field(factory=lambda: array("I"))
-    _credits: list[int] = field(factory=list)
+    _complete: int = 0
+    """Questions that have all their items."""
+    _verdicts: Clusters = field(factory=Clusters)
+    """Of these questions: items that have passed, of those with a verdict."""
+    _credits: Clusters = field(factory=Clusters)
+    _open: dict[str, tuple[int, int, int, int]] = field(factory=dict)
+    """Of the other questions: items, those with a verdict, those that have passed, and credits."""
 
     def add(self, result: VerificationResult) -> None:
         about = result.metadata
-        place = self.places.setdefault(about.question_id, len(self.places))
-        if (more := place + 1 - len(self._items)) > 0:
-            for counts in (self._items, self._passed, self._decided, self._credits):
-                counts.extend([0] * more)
-        self._items[place] += 1
-        if not is_due(about):
-            return
-        self.outcomes[about.outcome] += 1
-        earned = credit(result)
-        if earned is not None:
-            passed = about.outcome == "passed"
-            self._decided[place] += 1
-            self._passed[place] += passed
-            self._credits[place] += int(earned * CREDIT_UNIT)
-            self.has_parts = self.has_parts or earned != passed
-            self._whole = self._whole and earned in (0, 1)
+        items, decided, passed, credits = self._open.pop(about.question_id, NOTHING)
+        items += 1
+        self.items += 1
+        if is_due(about):
+            self.due += 1
+            self.passed += about.outcome == "passed"
+            self.failed += about.outcome == "failed"
+            earned = credit(result)
+            if earned is not None:
+                decided += 1
+                passed += about.outcome == "passed"
+                credits += int(earned * CREDIT_UNIT)
+                self.has_parts = self.has_parts or earned != (about.outcome == "passed")
+                self._whole = self._whole and earned in (0, 1)
+        if items == self.each and about.question_id in self.planned:
+            self._complete += 1
+            self._verdicts.add(passed, decided)
+            self._credits.add(credits, decided)
+        else:
+            self._open[about.question_id] = _shared(items, decided, passed, credits)
 
-    def absent(self, planned: Mapping[str, int] | None) -> int:
-        """How many of the planned items (question id -> how often) are not there."""
-        there = ((often, self.places.get(question, len(self._items))) for question, often in (planned or {}).items())
-        return sum(max(0, often - (self._items[at] if at < len(self._items) else 0)) for often, at in there)
+    @property
+    def absent(self) -> int:
+        """How many of the planned items are not there."""
+        if not self.each:
+            return 0
+        there = sum(min(of[0], self.each) for question, of in self._open.items() if question in self.planned)
+        return (len(self.planned) - self._complete) * self.each - there
 
     @property
     def pass_rate(self) -> Estimate:
-        return rate_of(zip(self._passed, self._decided, strict=True))
+        found = copy(self._verdicts)
+        for _, decided, passed, _ in self._open.values():
+            found.add(passed, decided)
+        return rate_of(found)
 
     @property
     def partial_credit(self) -> Estimate:
-        return credit_of(zip(self._credits, self._decided, strict=True), whole=self._whole)
+        found = copy(self._credits)
+        for _, decided, _, credits in self._open.values():
+            found.add(credits, decided)
+        return credit_of(found, whole=self._whole)
 
     def rates(self, absent: int = 0) -> dict[str, Any]:
         """Rates as fractions over the items whose verdict is due; None where nothing is in the denominator.
@@ -135,14 +197,13 @@ class RateTally:
         passed / (passed + failed); `coverage` = (passed + failed) / all items, errors and `absent` ones included, which
         were planned and are not there.
         """
-        passed, answered = self.outcomes["passed"], self.outcomes["passed"] + self.outcomes["failed"]
-        items = self.outcomes.total()
+        answered = self.passed + self.failed
         return {
             **_with_limits("pass_rate", self.pass_rate),
             **_with_limits("partial_credit", self.partial_credit),
             "has_parts": self.has_parts,
-            "answered_accuracy": passed / answered if answered else None,
-            "coverage": answered / (items + absent) if items else None,
+            "answered_accuracy": self.passed / answered if answered else None,
+            "coverage": answered / (self.due + absent) if self.due else None,
         }
 
 

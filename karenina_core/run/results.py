@@ -15,7 +15,7 @@ from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
 from .directory import RESULTS
 from .prepare import LeftOut
-from .rates import planned_of
+from .rates import Planned
 from .stored import stored_results
 from .stored_sequence import StoredSequence
 from .summary import Tally
@@ -52,9 +52,9 @@ class VerificationResultSet(Sequence[VerificationResult]):
     ledger: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
     """What the run's calls took, in total and by stage, trait, task and model: that of its manifest. None where nothing
     kept them, and for a part of a run's results."""
-    planned: Mapping[str, int] | None = field(default=None, eq=False, repr=False)
-    """How often every pair of models was to answer each question (by id); None where that is not known, and where
-    results were chosen by what became of them."""
+    planned: Planned | None = field(default=None, eq=False, repr=False)
+    """The items that the results are of, each of them once; None where that is not known, and where results were chosen
+    by what became of them."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
@@ -66,7 +66,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         stored = stored_results(path, app)
         ledger = stored.manifest.get("ledger")
         about = (stored.directory, _left_out(stored.manifest), stored.notes)
-        planned = planned_of(stored.manifest) if stored.file == stored.directory / RESULTS else None
+        planned = Planned.of(stored.manifest) if stored.file == stored.directory / RESULTS else None
         return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None, planned=planned)
 
     @overload
@@ -107,26 +107,26 @@ class VerificationResultSet(Sequence[VerificationResult]):
             outcomes = tuple(_listed(outcomes))
             for name in outcomes:
                 Outcome(cast("OutcomeName", name))
-        question_ids, replicates = (None if v is None else tuple(_listed(v)) for v in (question_ids, replicates))
+        question_ids, replicates = (None if v is None else set(_listed(v)) for v in (question_ids, replicates))
         wanted: list[tuple[Callable[[VerificationResult], Any], Any]] = [
             (lambda r: r.metadata.question_id, question_ids),
+            (lambda r: r.metadata.replicate, replicates),
             (lambda r: r.metadata.answering_model, self._models("answering", answering_models)),
             (lambda r: r.metadata.parsing_model, self._models("parsing", parsing_models)),
-            (lambda r: r.metadata.replicate, replicates),
             (lambda r: r.metadata.outcome, outcomes),
-            (lambda r: r.metadata.completed_without_errors, (True,) if completed_only else None),
+            (lambda r: r.metadata.completed_without_errors, _exactly(completed_only or None)),
             (lambda r: r.template is not None, _exactly(has_template)),
             (lambda r: r.rubric is not None, _exactly(has_rubric)),
             (lambda r: (r.deep_judgment or r.deep_judgment_rubric) is not None, _exactly(has_judgment)),
         ]
-        asked = [(get, set(_listed(values))) for get, values in wanted if values is not None]
+        asked = [(get, values) for get, values in wanted if values is not None]
 
         def is_kept(r: VerificationResult) -> bool:
             return all(get(r) in values for get, values in asked) and (where is None or bool(where(r)))
 
         # The first four are planned; the others are of what became of an item.
         by_plan = where is None and all(values is None for _, values in wanted[4:])
-        planned = _part(self.planned, question_ids, replicates) if by_plan else None
+        planned = self.planned.part(*(values for _, values in wanted[:4])) if by_plan and self.planned else None
         if isinstance(self.results, StoredSequence):
             return self._of(self.results.where(is_kept), planned)
         return self._of(tuple(filter(is_kept, self.results)), planned)
@@ -145,9 +145,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
             found |= fitting
         return found
 
-    def _of(
-        self, results: Sequence[VerificationResult], planned: Mapping[str, int] | None = None
-    ) -> VerificationResultSet:
+    def _of(self, results: Sequence[VerificationResult], planned: Planned | None = None) -> VerificationResultSet:
         """Other results of the same run."""
         return evolve(self, results=results, tally=None, ledger=None, planned=planned)
 
@@ -155,35 +153,41 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
     def group_by_question(self) -> dict[str, VerificationResultSet]:
         """`{question id: results}`, in the order in which the questions first occur."""
-        groups = self._grouped(lambda r: r.metadata.question_id)
-        return {name: evolve(found, planned=_part(self.planned, (name,), None)) for name, found in groups.items()}
+        return self._grouped(lambda r: r.metadata.question_id, {"questions": lambda r: r.metadata.question_id})
 
     def group_by_model(
         self, by: Literal["answering", "parsing", "both"] = "answering"
     ) -> dict[str, VerificationResultSet]:
         """`{model: results}`, named as in the metadata; `both`: `answering model | parsing model`."""
-        keys: dict[str, Callable[[VerificationResult], str]] = {
+        sides: dict[str, Callable[[VerificationResult], str]] = {
             "answering": lambda r: r.metadata.answering_model,
             "parsing": lambda r: r.metadata.parsing_model,
-            "both": lambda r: f"{r.metadata.answering_model} | {r.metadata.parsing_model}",
         }
-        if by not in keys:
-            raise ValueError(f"by must be one of {', '.join(keys)}, not {by!r}")
-        return {name: evolve(found, planned=self.planned) for name, found in self._grouped(keys[by]).items()}
+        if by not in (*sides, "both"):
+            raise ValueError(f"by must be one of {', '.join(sides)}, both, not {by!r}")
+        chosen = {side: get for side, get in sides.items() if by in (side, "both")}
+        return self._grouped(lambda r: " | ".join(get(r) for get in chosen.values()), chosen)
 
     def group_by_replicate(self) -> dict[int, VerificationResultSet]:
         """`{replicate: results}`."""
-        groups = self._grouped(lambda r: r.metadata.replicate)
-        return {number: evolve(found, planned=_part(self.planned, None, number)) for number, found in groups.items()}
+        return self._grouped(lambda r: r.metadata.replicate, {"replicates": lambda r: r.metadata.replicate})
 
-    def _grouped(self, key: Callable[[VerificationResult], K]) -> dict[K, VerificationResultSet]:
+    def _grouped(
+        self, key: Callable[[VerificationResult], K], of_plan: Mapping[str, Callable[[VerificationResult], Any]]
+    ) -> dict[K, VerificationResultSet]:
+        """`of_plan` says what all results of a group have in common, as `Planned.part` names it."""
         results = self.results
         groups: dict[K, array[int]] = {}
+        planned: dict[K, Planned | None] = {}
         for place, result in enumerate(results):
-            groups.setdefault(key(result), array("q")).append(place)
+            if (name := key(result)) not in groups:
+                groups[name] = array("q")
+                common = {part: (get(result),) for part, get in of_plan.items()}
+                planned[name] = self.planned.part(**common) if self.planned else None
+            groups[name].append(place)
         if isinstance(results, StoredSequence):
-            return {name: self._of(results.some(places)) for name, places in groups.items()}
-        return {name: self._of([results[place] for place in places]) for name, places in groups.items()}
+            return {name: self._of(results.some(places), planned[name]) for name, places in groups.items()}
+        return {name: self._of([results[place] for place in places], planned[name]) for name, places in groups.items()}
 
     def get_question_ids(self) -> list[str]:
         """The different questions, in the order in which they first occur."""
@@ -260,21 +264,6 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
 def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:
     return None if wanted is None else (wanted,)
-
-
-def _part(
-    planned: Mapping[str, int] | None, question_ids: Iterable[str] | None, replicates: Iterable[int] | int | None
-) -> dict[str, int] | None:
-    """What was planned of these questions and replicates; None: of all."""
-    if planned is None:
-        return None
-    asked = planned if question_ids is None else set(_listed(question_ids))
-    numbers = None if replicates is None else set(_listed(replicates))
-    return {
-        question: often if numbers is None else len(numbers & set(range(1, often + 1)))
-        for question, often in planned.items()
-        if question in asked
-    }
 
 
 def _listed(values: Any) -> Iterable[Any]:

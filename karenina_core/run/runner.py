@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from itertools import product, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,7 @@ class _Running:
     tally: Tally = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        config = self.prepared.config
-        models = product(config.answering_models, config.parsing_models)
-        pairs = [(str(answering.identity), str(parsing.identity)) for answering, parsing in models]
-        self.tally = Tally(pairs, self.prepared.planned)
+        self.tally = Tally(self.prepared.planned)
 
     stale: set[str] = field(factory=set)
     """Tasks whose results of before are to be replaced, and are not yet."""

@@ -17,7 +17,7 @@ from ..model.usage_rows import is_cost_unknown, replies_of
 from ..ports.cleaning import SECRET_REMOVED, sources_noted
 from .exact import ExactSum
 from .prepare import LeftOut
-from .rates import RateTally
+from .rates import Planned, RateTally
 from .reasons import caveats_of, failure_kind
 from .totals import TotalsTally, tokens
 from .trait_summary import TraitTally
@@ -66,8 +66,8 @@ class _Pair:
         self.completed += about.completed_without_errors
         self.without_scores += _is_unscored(result, traits)
 
-    def row(self, names: tuple[str, str], planned: Mapping[str, int] | None, *, times: bool) -> dict[str, Any]:
-        absent = self.rates.absent(planned)
+    def row(self, names: tuple[str, str], *, times: bool) -> dict[str, Any]:
+        absent = self.rates.absent
         return {
             "answering": names[0],
             "parsing": names[1],
@@ -90,19 +90,20 @@ class _Pair:
 class Tally:
     """Everything that is counted over results, while they come: none of them is kept."""
 
-    order: Sequence[tuple[str, str]] = ()
-    """Pairs as they are to be told, whichever item ends first; others follow as they come."""
-    planned: Mapping[str, int] | None = None
-    """How often every pair was to answer each question; None where that is not known."""
+    planned: Planned | None = None
+    """None where it is not known. No item of it is to be added twice."""
     outcomes: Counter[str] = field(factory=Counter)
-    pairs: dict[tuple[str, str], _Pair] = field(factory=dict)
-    """By the names of the answering model and the judge."""
-    replicates: dict[int, tuple[Counter[str], RateTally]] = field(factory=dict)
-    places: dict[str, int] = field(factory=dict)
-    """Of questions, for all rates."""
+    pairs: dict[tuple[str, str], _Pair] = field(init=False)
+    """By the names of the answering model and the judge: first those that are planned, also without any result."""
+    replicates: dict[int, tuple[Counter[str], RateTally]] = field(init=False)
+    """Outcomes and rates by the number of the replicate, those that are planned too."""
     models: Mapping[str, dict[str, str]] = field(factory=lambda: {"answering": {}, "parsing": {}})
     """Answering and parsing models: the models' own names by those of the metadata."""
     totals: TotalsTally = field(factory=TotalsTally)
+    complete: int = 0
+    """Questions that have all their planned items."""
+    _begun: dict[str, int] = field(factory=dict)
+    """Items of each of the other questions."""
     calls: int = 0
     failed_attempts: int = 0
     unknown_cost_attempts: int = 0
@@ -113,19 +114,36 @@ class Tally:
     removed: Counter[str] = field(factory=Counter)
     """Results that something was removed from, by the variable or the setting that it was the value of."""
 
+    def __attrs_post_init__(self) -> None:
+        planned = self.planned
+        self.pairs = {pair: self._pair() for pair in planned.pairs} if planned else {}
+        self.replicates = {number: self._replicate() for number in planned.replicates} if planned else {}
+
+    def _pair(self) -> _Pair:
+        planned = self.planned
+        return _Pair(RateTally(len(planned.replicates), planned.questions) if planned else RateTally())
+
+    def _replicate(self) -> tuple[Counter[str], RateTally]:
+        planned = self.planned
+        return Counter(), RateTally(len(planned.pairs), planned.questions) if planned else RateTally()
+
     def add(self, result: VerificationResult, position: int | None = None) -> None:
         """`position` is the result's place among all; by default they come in their order."""
         about = result.metadata
+        self._begun[about.question_id] = there = self._begun.get(about.question_id, 0) + 1
+        if self.planned is not None and there == len(self.planned.replicates) * len(self.planned.pairs):
+            del self._begun[about.question_id]
+            self.complete += 1
         self.outcomes[about.outcome] += 1
         if (replicate := self.replicates.get(about.replicate)) is None:
-            replicate = self.replicates[about.replicate] = (Counter(), RateTally(self.places))
+            replicate = self.replicates[about.replicate] = self._replicate()
         replicate[0][about.outcome] += 1
         replicate[1].add(result)
         pair = (about.answering_model, about.parsing_model)
         self.models["answering"][pair[0]] = about.answering.model_name
         self.models["parsing"][pair[1]] = about.parsing.model_name
         if (found := self.pairs.get(pair)) is None:
-            found = self.pairs[pair] = _Pair(RateTally(self.places))
+            found = self.pairs[pair] = self._pair()
         traits = read_traits(result.rubric) if result.rubric is not None else []
         found.add(result, traits, position)
         self.totals.add(result, traits)
@@ -167,8 +185,8 @@ class Tally:
         """Notes on types of traits of which a pair of models has no score at all, although scores were due."""
         return [
             f"every score of the {type_} traits failed ({plural(failed, 'score')}): {names[0]}, judged by {names[1]}"
-            for names in self._in_order()
-            for type_, failed in self.pairs[names].traits.failed_types().items()
+            for names, found in self.pairs.items()
+            for type_, failed in found.traits.failed_types().items()
         ]
 
     @property
@@ -180,22 +198,22 @@ class Tally:
             for source, count in sorted(self.removed.items())
         ]
 
-    def _in_order(self) -> list[tuple[str, str]]:
-        places = {names: place for place, names in enumerate(self.order)}
-        return sorted(self.pairs, key=lambda names: places.get(names, len(places)))
-
     @property
     def absent(self) -> int:
-        """How many planned items have no result, of the pairs of models that have any."""
-        return sum(found.rates.absent(self.planned) for found in self.pairs.values())
+        """How many planned items have no result."""
+        return sum(found.rates.absent for found in self.pairs.values())
 
     def _replicate_rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for number, (counts, found) in sorted(self.replicates.items()):
-            absent = found.absent(dict.fromkeys(self.planned or (), len(self.pairs)))
-            about = {"replicate": number, "items": counts.total(), "absent": absent}
-            rows.append({**about, **found.rates(absent), "outcomes": dict(counts)})
-        return rows
+        return [
+            {
+                "replicate": number,
+                "items": found.items,
+                "absent": found.absent,
+                **found.rates(found.absent),
+                "outcomes": dict(outcomes),
+            }
+            for number, (outcomes, found) in sorted(self.replicates.items())
+        ]
 
     def document(
         self,
@@ -219,14 +237,15 @@ class Tally:
         `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
         items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
         was due and no trait has a score.
-        What the set holds is told as `totals` names it; `replicate_stats` has the rates and `absent` items of each
-        replicate.
+        What the set holds is told as `totals` names it; `num_questions` and its like count the different ones that have
+        results. `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and replicates
+        that are planned are there without any result too.
         """
         return {
             "run_dir": str(run_dir) if run_dir else None,
             "outcomes": dict(self.outcomes),
             "caveats": dict(sum((found.caveats for found in self.pairs.values()), Counter[str]())),
-            "models": [self.pairs[names].row(names, self.planned, times=times) for names in self._in_order()],
+            "models": [found.row(names, times=times) for names, found in self.pairs.items()],
             "left_out": [asdict(left) for left in left_out],
             "notes": [*notes, *self.failed_scores, *self.removals],
             "calls": self.calls,
@@ -237,6 +256,10 @@ class Tally:
             **spent(ledger),
             "replicate_stats": self._replicate_rows(),
             **self.totals.told(self.usage, self.seconds, times=times),
+            "num_questions": self.complete + len(self._begun),
+            "num_models": len(self.models["answering"]),
+            "num_parsing_models": len(self.models["parsing"]),
+            "num_replicates": sum(found.items > 0 for _, found in self.replicates.values()),
         }
 
 

@@ -45,10 +45,9 @@ class _Agents:
 
 @define(eq=False)
 class TotalsTally:
-    """Counts, result by result. What it keeps follows the number of questions, and not that of results."""
+    """Counts, result by result. What it keeps follows neither the number of questions nor that of results."""
 
     counts: Counter[str] = field(factory=Counter)
-    different: dict[str, set[Any]] = field(factory=dict)
     traits: dict[str, set[str]] = field(factory=dict)
     agents: _Agents = field(factory=_Agents)
     lengths: Counter[int] = field(factory=Counter)
@@ -62,13 +61,6 @@ class TotalsTally:
         counts["template"] += result.template is not None
         counts["rubric"] += result.rubric is not None
         counts["judgment"] += (result.deep_judgment or result.deep_judgment_rubric) is not None
-        for name, value in (
-            ("questions", about.question_id),
-            ("models", about.answering_model),
-            ("parsing_models", about.parsing_model),
-            ("replicates", about.replicate),
-        ):
-            self.different.setdefault(name, set()).add(value)
         for trait in traits:
             self.traits.setdefault(trait.type or "null", set()).add(trait.name)
         if result.generation.agent_metrics:
@@ -78,10 +70,9 @@ class TotalsTally:
     def told(self, used: UsageTally, seconds: ExactSum, *, times: bool) -> dict[str, Any]:
         """Keys of the summary of a set of results. `used` and `seconds` are what all of them took.
 
-        `num_...` count results, or different questions, models and replicates; `num_with_...` count results with the
-        part. `tokens` as in `tokens`; `usage` as in `usage_by_task`. `rubric_traits` lists the names of traits by type
-        (`null`: not told). `tool_usage_stats` is None where no answer was made with tools. `times` adds
-        `total_execution_time` and the `seconds` of each task.
+        `num_...` count results, `num_with_...` those with the part. `tokens` as in `tokens`; `usage` as in
+        `usage_by_task`. `rubric_traits` lists the names of traits by type (`null`: not told). `tool_usage_stats` is
+        None where no answer was made with tools. `times` adds `total_execution_time` and the `seconds` of each task.
         """
         usage = used.by_task()
         if not times:
@@ -92,10 +83,6 @@ class TotalsTally:
             "num_results": counts["results"],
             "num_completed": counts["completed"],
             **{f"num_with_{part}": counts[part] for part in ("template", "rubric", "judgment")},
-            **{
-                f"num_{what}": len(self.different.get(what, ()))
-                for what in ("questions", "models", "parsing_models", "replicates")
-            },
             **({"total_execution_time": seconds.total} if times else {}),
             "tokens": tokens(used),
             "usage": usage,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ from hypothesis import strategies as st
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
 from karenina_core.ports.cleaning import removal_note
-from karenina_core.run.estimates import cluster_rate, mean_of, rate_of, t_quantile, wilson
+from karenina_core.run.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_core.run.prepare import LeftOut
-from karenina_core.run.rates import DECIDED, rates_of
+from karenina_core.run.rates import DECIDED, Planned, rates_of
 from karenina_core.run.reasons import failure_kind
 from karenina_core.run.results import VerificationResultSet
 from karenina_core.run.summary import Tally, spent, summarize
@@ -39,7 +41,7 @@ NAMES = ("passed", "failed", "scored", "auto_failed", "abstained", "insufficient
     ],
 )
 def test_known_intervals(successes: int, trials: int, low: float, high: float) -> None:
-    found = rate_of([(1, 1)] * successes + [(0, 1)] * (trials - successes)).interval
+    found = rate_of(Clusters.of([(1, 1)] * successes + [(0, 1)] * (trials - successes))).interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
 
@@ -56,7 +58,7 @@ def test_an_interval_holds_its_proportion(case: tuple[int, int]) -> None:
 
 
 def test_without_trials_there_is_no_interval() -> None:
-    assert rate_of([]).interval is rate_of([(0, 0)]).value is None
+    assert rate_of(Clusters()).interval is rate_of(Clusters.of([(0, 0)])).value is None
 
 
 COUNTS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9)).map(Counter)
@@ -112,7 +114,7 @@ def test_judges_of_one_answer_are_not_independent_either() -> None:
     judged = [result("passed" if n < 5 else "failed", question=f"q{n}", judge=j) for n in range(10) for j in "abcd"]
     summary = summarize(judged)
     (replicate,) = summary["replicate_stats"]
-    assert replicate["pass_rate_low"] == rate_of([(4, 4)] * 5 + [(0, 4)] * 5).interval.low  # type: ignore[union-attr]
+    assert replicate["pass_rate_low"] == rate_of(Clusters.of([(4, 4)] * 5 + [(0, 4)] * 5)).interval.low  # type: ignore[union-attr]
     assert replicate["pass_rate_low"] < summary["models"][0]["pass_rate_low"]
 
 
@@ -123,13 +125,14 @@ CLUSTERS = st.lists(st.integers(1, 5).flatmap(lambda n: st.tuples(st.integers(0,
 def test_the_order_of_questions_changes_no_digit(clusters: list[tuple[int, int]], rng: Any) -> None:
     mixed = list(clusters)
     rng.shuffle(mixed)
-    assert rate_of(mixed) == rate_of(clusters)
-    assert mean_of(mixed, 7) == mean_of(clusters, 7)
+    assert rate_of(Clusters.of(mixed)) == rate_of(Clusters.of(clusters))
+    assert mean_of(Clusters.of(mixed), 7) == mean_of(Clusters.of(clusters), 7)
 
 
 @given(CLUSTERS)
 def test_more_of_the_same_answers_make_nothing_surer(clusters: list[tuple[int, int]]) -> None:
-    once, thrice = cluster_rate(clusters), cluster_rate([(3 * k, 3 * n) for k, n in clusters])
+    once = cluster_rate(Clusters.of(clusters))
+    thrice = cluster_rate(Clusters.of((3 * k, 3 * n) for k, n in clusters))
     assert once.value == thrice.value
     spread = (once.value or 0) * (1 - (once.value or 0))
     if once.interval and thrice.interval and once.standard_error and spread / once.standard_error**2 <= once.n:
@@ -293,14 +296,16 @@ def test_tokens_of_each_model_add_up_to_those_of_all() -> None:
 
 
 def test_models_come_in_the_order_that_is_asked_for_and_others_after_them() -> None:
-    tally = Tally(order=[("x:b", "x:judge"), ("x:a", "x:judge")])
+    tally = Tally(Planned(["q"], pairs=(("x:b", "x:judge"), ("x:a", "x:judge"))))
     for model in "dcab":
         tally.add(result(model=model))
     assert [row["answering"] for row in tally.document()["models"]] == ["x:b", "x:a", "x:d", "x:c"]
 
 
-@pytest.mark.parametrize(("planned", "absent"), [(None, 0), ({"q": 1}, 0), ({"q": 3, "other": 1}, 3)])
-def test_planned_items_without_a_result_are_absent(planned: Any, absent: int) -> None:
+@pytest.mark.parametrize(
+    ("planned", "absent"), [(None, 0), (Planned(["q"]), 0), (Planned(["q", "other"], range(1, 4)), 5)]
+)
+def test_planned_items_without_a_result_are_absent(planned: Planned | None, absent: int) -> None:
     tally = Tally(planned=planned)
     tally.add(result())
     (row,) = tally.document()["models"]
@@ -309,7 +314,8 @@ def test_planned_items_without_a_result_are_absent(planned: Any, absent: int) ->
 
 def test_every_replicate_has_its_counts_its_rates_and_what_is_absent() -> None:
     """Two pairs of models answer two questions, twice each; the second time, one of them answers one only."""
-    tally = Tally(planned={"q": 2, "other": 2})
+    pairs = (("x:m", "x:a"), ("x:m", "x:b"))
+    tally = Tally(Planned(["q", "other"], range(1, 3), pairs))
     for judge in "ab":
         for question in ("q", "other"):
             tally.add(result(question=question, judge=judge, replicate=1))
@@ -331,6 +337,20 @@ def test_a_removed_secret_is_named_with_the_number_of_its_items() -> None:
     ]
     assert all("for 2 items" in note for note in notes)
     assert summarize([result()])["notes"] == []
+
+
+def test_planned_models_and_replicates_without_any_result_are_absent_too() -> None:
+    pairs = (("x:m", "x:judge"), ("x:n", "x:judge"))
+    tally = Tally(Planned(["q", "other"], range(1, 4), pairs))
+    tally.add(result(replicate=2))
+    found = tally.document()
+    assert [(row["answering"], row["items"], row["absent"]) for row in found["models"]] == [
+        ("x:m", 1, 5),
+        ("x:n", 0, 6),
+    ]
+    told = [(row["replicate"], row["items"], row["absent"]) for row in found["replicate_stats"]]
+    assert told == [(1, 0, 4), (2, 1, 3), (3, 0, 4)]
+    assert (tally.absent, found["num_models"], found["num_replicates"]) == (11, 1, 1)
 
 
 def test_what_a_run_paid_for_is_what_its_ledger_says() -> None:
@@ -490,3 +510,69 @@ def test_a_type_of_trait_without_any_score_is_told(results: list[VerificationRes
 def test_items_without_scores_are_those_whose_traits_all_failed_too() -> None:
     results = [scored(a="error", b="invalid"), scored(a="error", b="ok"), scored(a="skipped"), scored(a="missing")]
     assert summarize(results)["models"][0]["items_without_scores"] == 2
+
+
+# Memory
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_a_question_with_all_its_items_takes_no_memory_any_more(each: int) -> None:
+    """A hundred thousand questions must not make a run larger. A dictionary alone has fifty bytes for each of them."""
+    number = 4000
+    names = [f"q{n}" for n in range(number)]
+    made = [result(question="", outcome="passed" if n % 3 else "failed", replicate=n + 1) for n in range(each)]
+    tally = Tally(Planned(dict.fromkeys(names), range(1, each + 1), (("x:m", "x:judge"),)))
+    for found in made:  # what is kept of replicates, models and outcomes is there before it is measured
+        tally.add(evolve(found, metadata=evolve(found.metadata, question_id=names[0])))
+    tracemalloc.start()
+    for name in names[1:]:
+        for found in made:
+            tally.add(evolve(found, metadata=evolve(found.metadata, question_id=name)))
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken / number < 5
+    summary = tally.document()
+    assert (summary["num_questions"], summary["num_results"], tally.absent) == (number, number * each, 0)
+
+
+PLANS = st.integers(1, 4).flatmap(
+    lambda questions: st.tuples(
+        st.just(questions), st.integers(1, 3), st.integers(1, 2), st.randoms(use_true_random=False)
+    )
+)
+
+
+@given(PLANS)
+def test_what_is_folded_away_gives_the_same_numbers(plan: tuple[int, int, int, Any]) -> None:
+    """The same results in any order, some of them missing: with the plan and without it."""
+    questions, replicates, models, rng = plan
+    listed = [
+        result(
+            rng.choice(DECIDED), question=f"q{q}", replicate=r + 1, model=f"m{m}", granular=rng.choice([None, 0.5, 0.3])
+        )
+        for q in range(questions)
+        for r in range(replicates)
+        for m in range(models)
+    ]
+    rng.shuffle(listed)
+    kept = listed[: rng.randint(1, len(listed))]
+    pairs = tuple((f"x:m{m}", "x:judge") for m in range(models))
+    planned, free = Tally(Planned([f"q{q}" for q in range(questions)], range(1, replicates + 1), pairs)), Tally()
+    for found in kept:
+        planned.add(found)
+        free.add(found)
+    named = {(row["answering"], row["parsing"]): row for row in planned.document()["models"] if row["items"]}
+    for row in free.document()["models"]:
+        own = named.pop((row["answering"], row["parsing"]))
+        assert {name: own[name] for name in row if name not in ("absent", "coverage")} == {
+            name: value for name, value in row.items() if name not in ("absent", "coverage")
+        }
+        assert own["absent"] == questions * replicates - own["items"]
+    assert not named
+    stats = {row["replicate"]: row for row in planned.document()["replicate_stats"]}
+    for row in free.document()["replicate_stats"]:
+        names = ("pass_rate", "pass_rate_low", "partial_credit", "partial_credit_low", "outcomes", "items")
+        assert [stats[row["replicate"]][name] for name in names] == [row[name] for name in names]
+    assert planned.document()["num_questions"] == free.document()["num_questions"]
+    assert planned.absent == len(listed) - len(kept)

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.directory import MANIFEST
-from karenina_core.run.estimates import Estimate, rate_of
+from karenina_core.run.estimates import Clusters, Estimate, rate_of
 from karenina_core.run.rates import CREDIT_UNIT, credit_of, is_due
 from karenina_core.run.reasons import failure_kind
 
@@ -67,7 +67,10 @@ def headline_numbers(
 
 def planned_of(results: Iterable[VerificationResult], planned: Planned | None = None) -> Planned | None:
     """What was planned: as given, or as a set of results of a whole run says."""
-    return getattr(results, "planned", None) if planned is None else planned
+    own = getattr(results, "planned", None)
+    if planned is not None or own is None:
+        return planned
+    return dict.fromkeys(own.questions, len(own.replicates))
 
 
 def headline_of(
@@ -134,7 +137,7 @@ def estimate(
     """The mean of values with its interval, `questions` being whose each value is. Limits stay on the scale."""
     clusters = [group_of(question, groups) for question in questions]
     if measure.is_rate:
-        return rate_of(_sums(values, clusters), level)
+        return rate_of(_sums(values, clusters), level=level)
     if measure is PARTIAL_CREDIT:
         whole = all(value in (0, 1) for value in values)
         return credit_of(_sums(values, clusters, CREDIT_UNIT), whole=whole, level=level)
@@ -142,13 +145,13 @@ def estimate(
     return _on_scale(mean_interval(values, level) if alone else cluster_mean(values, clusters, level), measure)
 
 
-def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) -> Iterable[tuple[int, int]]:
-    """`(sum in whole numbers of 1/unit, values)` of each cluster."""
+def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) -> Clusters:
+    """Sums in whole numbers of 1/`unit`."""
     sums: dict[Hashable, tuple[int, int]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         total, number = sums.get(cluster, (0, 0))
         sums[cluster] = (total + int(value * unit), number + 1)
-    return sums.values()
+    return Clusters.of(sums.values())
 
 
 def _on_scale(found: Estimate, measure: Measure) -> Estimate:

@@ -322,7 +322,6 @@ def test_one_run_compares_its_models(compared: Any) -> None:
 
 
 def test_what_a_run_has_not_finished_is_told(compared: Any, tmp_path: Path) -> None:
-    """A model that was planned and never asked has no row that could say so."""
     (tmp_path / "a").mkdir()
     planned = {"items": 60, "questions": [f"q{i:03}" for i in range(30)], "config": {"replicate_count": 1}}
     (tmp_path / "a" / "manifest.json").write_text(json.dumps(planned), "utf-8")

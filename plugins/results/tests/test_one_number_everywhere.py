@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from html import unescape
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_results.comparison import Limits, compare, gates
 from karenina_results.comparison.document import document
+from karenina_results.comparison.wording import line as wording
 from karenina_results.numbers import headline_numbers
 from karenina_results.report import write_report
 from scipy.stats import norm
@@ -93,7 +95,19 @@ def worlds(draw: st.DrawFn) -> tuple[list[VerificationResult], dict[str, Any]]:
     replicates = REPLICATES[: draw(st.integers(1, 3))]
     tasks = [(q, m, j, r) for q in questions for m in models for j in judges for r in replicates]
     made = [draw(items(task, mode)) for task in tasks if draw(st.integers(0, 9))]
-    manifest = {"questions": list(questions), "items": len(tasks), "config": {"replicate_count": len(replicates)}}
+    manifest = {
+        "questions": list(questions),
+        "items": len(tasks),
+        "pairs": [[f"x:{model}", f"x:{judge}"] for model in models for judge in judges],
+        "config": {"replicate_count": len(replicates)},
+    }
+    lost = draw(
+        st.sampled_from(
+            [None, None, *(("answering", model) for model in models), *(("replicate", r) for r in replicates)]
+        )
+    )
+    made = [result for result in made if lost is None or (lost != ("replicate", result.metadata.replicate)
+            and lost != ("answering", result.metadata.answering.model_name))]  # fmt: skip
     return draw(st.permutations(made)), manifest
 
 
@@ -293,7 +307,11 @@ def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(w
         headline = {(found.answering, found.parsing): found for found in headline_numbers(results).pairs}
         compared = document(compare(results, results))["numbers_b"]["pairs"]
         comparison = {(found["answering"], found["parsing"]): found for found in compared}
-        assert rows.keys() == groups.keys() == headline.keys() == comparison.keys() == oracle.pairs().keys()
+        assert groups.keys() == headline.keys() == comparison.keys() == oracle.pairs().keys()
+        assert list(rows) == [tuple(pair) for pair in oracle.manifest["pairs"]]
+        for names in rows.keys() - oracle.pairs().keys():
+            assert (rows[names]["items"], rows[names]["absent"]) == (0, oracle.absent([]))
+            assert shown[f"{names[0]}, judged by {names[1]}"]["absent"] == str(oracle.absent([]))
         for names, lines in oracle.pairs().items():
             absent = oracle.absent(lines)
             expected, row, numbers = rates(lines, absent), rows[names], headline[names]
@@ -344,7 +362,7 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
         oracle, results = Oracle(written(world, folder)), VerificationResultSet.load(folder)
         view = results.get_template_results()
         by_keyword = view.aggregate_pass_rate(by="keywords")
-        absent = sum(map(oracle.absent, oracle.pairs().values()))
+        absent = oracle.manifest["items"] - len(oracle.lines)
         unknown = {"coverage": None} if absent else {}
         words = {word for line in oracle.lines for word in line["metadata"]["keywords"] or [None]}
         assert by_keyword.keys() == words
@@ -365,11 +383,14 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
             limits = (found.low, found.high) if found else (None, None)
             assert limits == pytest.approx(rate_limits(verdicts(oracle.lines)))
         assert view.macro_average("question_id") == expected
-        for row in results.get_summary()["replicate_stats"]:
+        stats = results.get_summary()["replicate_stats"]
+        assert [row["replicate"] for row in stats] == [*range(1, oracle.manifest["config"]["replicate_count"] + 1)]
+        for row in stats:
             lines = [line for line in oracle.lines if line["metadata"]["replicate"] == row["replicate"]]
-            missing = len(oracle.manifest["questions"]) * len(oracle.pairs()) - len(lines)
-            check_same(row, rates(lines, missing) | {"absent": missing})
-            check_same(view.aggregate_pass_rate(by="replicate")[row["replicate"]], rates(lines, missing))
+            missing = len(oracle.manifest["questions"]) * len(oracle.manifest["pairs"]) - len(lines)
+            check_same(row, rates(lines, missing) | {"absent": missing, "items": len(lines)})
+            if lines:
+                check_same(view.aggregate_pass_rate(by="replicate")[row["replicate"]], rates(lines, missing))
         check_same(view.get_template_summary(), rates(oracle.lines, absent))
         failed = view.get_template_summary()["num_failed"]
         assert (
@@ -408,7 +429,7 @@ def test_traits_say_what_the_lines_say(world: Any) -> None:
         notes = []
         for row in summary["models"]:
             names = (row["answering"], row["parsing"])
-            lines = oracle.pairs()[names]
+            lines = oracle.pairs().get(names, [])
             states: dict[str, Counter[str]] = {}
             values: dict[str, list[bool]] = {}
             unscored = 0
@@ -424,7 +445,7 @@ def test_traits_say_what_the_lines_say(world: Any) -> None:
             assert row["items_without_scores"] == unscored
             told_lines = {found["trait"]: found for found in row["traits"]}
             assert told_lines.keys() == states.keys()
-            numbers = {number.name: number for number in headline[names].traits}
+            numbers = {number.name: number for number in headline[names].traits} if lines else {}
             for name, counted in states.items():
                 failed = counted["error"] + counted["invalid"]
                 found = told_lines[name]
@@ -441,6 +462,28 @@ def test_traits_say_what_the_lines_say(world: Any) -> None:
             note for names in notes for note in summary["notes"] if note.endswith(f": {names[0]}, judged by {names[1]}")
         ]
         assert len(notes) == sum("every score" in note for note in summary["notes"])
+
+
+@settings(LAW, max_examples=40)
+@given(worlds(), worlds())
+def test_better_and_worse_questions_are_those_whose_means_differ(one: Any, other: Any) -> None:
+    """In the row, among the changed questions, in the headings and in the table, with any number of replicates."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second, APP:
+        sides = [Oracle(written(world, folder)) for world, folder in ((one, first), (other, second))]
+        comparison = compare(VerificationResultSet.load(first), VerificationResultSet.load(second))
+        told = document(comparison)
+        for row, found in zip(comparison.rows, told["rows"], strict=True):
+            if row.metric != "pass_rate":
+                continue
+            names = (row.pair.answering, row.pair.parsing)
+            a, b = (verdicts(side.pairs()[names]) for side in sides)
+            differences = [Fraction(sum(b[q]), len(b[q])) - Fraction(sum(a[q]), len(a[q])) for q in a.keys() & b.keys()]
+            expected = (sum(change > 0 for change in differences), sum(change < 0 for change in differences))
+            changed = [flip for flip in told["flipped"] if (flip["answering"], flip["parsing"]) == names]
+            changes = Counter(flip["change"] for flip in changed if flip["metric"] == row.metric)
+            assert (row.better, row.worse) == (found["better"], found["worse"]) == expected
+            assert (changes["better"], changes["worse"]) == expected
+            assert wording(row).counts == f"{expected[0]} / {expected[1]}"
 
 
 @settings(LAW, max_examples=60)

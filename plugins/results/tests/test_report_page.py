@@ -46,6 +46,7 @@ from karenina_core.model.result import (
     TrailEntry,
 )
 from karenina_core.run.prepare import LeftOut
+from karenina_core.run.rates import Planned
 from karenina_core.run.workspace_capture import WORKSPACES, CaptureRow, append_row
 from karenina_core.testing import strategies
 
@@ -319,7 +320,8 @@ def test_every_item_that_did_not_pass_has_one_reason() -> None:
 
 
 def test_absent_items_and_what_they_could_change_are_told(tmp_path: Path) -> None:
-    results = VerificationResultSet([result("a")], run_dir=tmp_path, planned={"a": 1, "b": 1})
+    planned = Planned(("a", "b"), pairs=(("x:m", "x:judge"),))
+    results = VerificationResultSet([result("a")], run_dir=tmp_path, planned=planned)
     page = page_of(results, tmp_path, manifest={"questions": ["a", "b"], "items": 2})
     assert "absent" in page
     assert "50.0 to 100.0 %" in page  # worst to best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -12,7 +11,7 @@ from karenina_core.errors import shortened
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.reasons import why
 
-from .rows import Facing
+from .rows import Facing, direction
 from .values import Answers, Flip
 
 __all__ = ["flipped"]
@@ -22,13 +21,11 @@ EXCERPT = 300
 
 
 def flipped(facing: Facing) -> Iterator[Flip]:
-    """The questions that changed, in the order of their ids.
-
-    Rates: passed by more than half of one side's answers and by at most half of the other's. Scores: another mean.
-    """
+    """The questions whose mean is not the same on both sides, in the order of their ids: those that the row counts as
+    better and worse."""
     for question, (one, other) in facing.compared().items():
         a, b = one.mean or 0.0, other.mean or 0.0
-        if (a > 0.5) == (b > 0.5) if facing.measure.is_rate else math.isclose(a, b, abs_tol=1e-9):
+        if not direction(a, b):
             continue
         yield Flip(
             pair=facing.pair,

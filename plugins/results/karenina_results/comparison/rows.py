@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
@@ -178,11 +179,16 @@ def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> _Lo
     return _Losses(more.count(-1), more.count(1), found.difference or 0.0, found.p_value)
 
 
+def direction(a: float, b: float) -> int:
+    """1 where the mean of a question is higher on side B, -1 where it is lower, 0 where both are the same."""
+    return 0 if math.isclose(a, b, abs_tol=1e-9) else 1 if b > a else -1  # means of equal values differ by roundings
+
+
 def _directions(measure: Measure, a: Sequence[float], b: Sequence[float]) -> tuple[int | None, int | None]:
     """How many values of B are better, and worse, than those of A."""
     if measure.higher_is_better is None:
         return None, None
-    signs = [(y > x) - (x > y) for x, y in zip(a, b, strict=True)]
+    signs = [direction(x, y) for x, y in zip(a, b, strict=True)]
     better = 1 if measure.higher_is_better else -1
     return signs.count(better), signs.count(-better)
 

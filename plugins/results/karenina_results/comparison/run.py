@@ -15,7 +15,7 @@ from karenina_core.errors import BenchmarkError, ConfigError
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.results import VerificationResultSet
 
-from ..numbers import planned_items, unfinished
+from ..numbers import unfinished
 from ..question_groups import Cluster, grouping, groups_of
 from .document import document
 from .gates import Gate, Limits, gates
@@ -70,18 +70,16 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
     }
     if b is None or second is None:
         made = compare_models(first, name=str(a), **shared)
-        return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(a, first))
+        return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(first))
     made = compare(first, second, judges=options["judges"], names=(str(a), str(b)), **shared)
     missing = [f"{name}: {text}" for name, path, own in (("A", a, first), ("B", b, second))
                for text in unfinished(path, len(own))]  # fmt: skip
-    return evolve(made, notes=(*made.notes, *missing), unasked_b=_unasked(b, second))
+    return evolve(made, notes=(*made.notes, *missing), unasked_b=_unasked(second))
 
 
-def _unasked(path: Path, results: VerificationResultSet) -> int:
+def _unasked(results: VerificationResultSet) -> int:
     """Items that a run planned of pairs of models that have no result."""
-    if results.planned is None:
-        return 0
-    return max(0, planned_items(path) - len(results.tally.pairs) * sum(results.planned.values()))
+    return sum(found.rates.absent for found in results.tally.pairs.values() if not found.rates.items)
 
 
 def _cluster(told: str | None, results: Sequence[VerificationResult]) -> Cluster | None:

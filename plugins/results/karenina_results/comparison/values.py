@@ -164,8 +164,7 @@ class Comparison:
     name_b: str
     rows: tuple[Row, ...]
     flipped: tuple[Flip, ...]
-    """Of rates: questions that most answers of one side pass and most of the other do not; of scores: questions with
-    other scores. The worst for B first."""
+    """Questions whose mean is not the same on both sides; the worst for B first."""
     within: bool = False
     """Whether it is of the models of one run."""
     ties: tuple[Tie, ...] = ()

@@ -23,4 +23,4 @@ def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0
         raise StatisticsError("the values are not all 0 or 1; for scores use cluster_mean")
     totals, sizes = cluster_totals(array, clusters)
     counts = zip(map(int, totals), map(int, sizes), strict=True)
-    return estimates.cluster_rate(counts, fraction(level, "level"))
+    return estimates.cluster_rate(estimates.Clusters.of(counts), level=fraction(level, "level"))

@@ -17,8 +17,13 @@ from .view import View
 
 __all__ = ["TemplateResults"]
 
-PLANNED = frozenset({"question_id", "answering_model", "parsing_model", "replicate"})
-"""Columns whose values are known of items that are not there."""
+PLANNED = {
+    "question_id": "questions",
+    "replicate": "replicates",
+    "answering_model": "answering",
+    "parsing_model": "parsing",
+}
+"""Columns whose values are known of items that are not there, and what `Planned.part` calls them."""
 
 
 class TemplateResults(View):
@@ -125,20 +130,13 @@ class TemplateResults(View):
 
     def _absent(self, group: Mapping[str, Any], results: Sequence[VerificationResult]) -> int | None:
         """How many planned items of a group, by columns, are not there; None where that cannot be known."""
-        tally = self.results.tally
-        if not tally.absent or not group.keys() <= PLANNED:
-            return None if tally.absent else 0
-        fixed = [group.get(name) for name in ("answering_model", "parsing_model")]
-        pairs = sum(all(want in (None, own) for want, own in zip(fixed, pair, strict=True)) for pair in tally.pairs)
-        question, replicate = group.get("question_id"), group.get("replicate")
-        due = {
-            name: often if replicate is None else min(often, 1)
-            for name, often in (tally.planned or {}).items()
-            if question in (None, name)
-        }
+        planned, missing = self.results.planned, self.results.tally.absent
+        if planned is None or not missing or not group.keys() <= PLANNED.keys():
+            return None if missing else 0
+        due = planned.part(**{PLANNED[name]: (value,) for name, value in group.items()})
         abouts = [result.metadata for result in results]
         there = {(about.answering_model, about.parsing_model, about.question_id, about.replicate) for about in abouts}
-        return max(0, pairs * sum(due.values()) - len(there))
+        return max(0, due.items - len(there))
 
     def macro_average(self, by: By = "question_id") -> float | None:
         """The mean of the groups' pass rates, each group counting the same; None without a rate. `pass_rate` of the
