@@ -157,7 +157,7 @@ def _checksum(table: Table, said: Sequence[Value], body: bytes) -> int:
 def cleaner(redact: Callable[[str], str]) -> Callable[[str], str]:
     """A function that makes a label fit to be written: without secrets, and without what is no text."""
 
-    @lru_cache(maxsize=1024)
+    @lru_cache(maxsize=256)  # labels of a run are few but for those of questions and items, which soon come no more
     def clean(text: str) -> str:
         text = redact(text)
         return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -219,7 +219,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         clean(call.stage_version),
         clean(call.trait),
         clean(call.question_id),
-        call.result_id,  # a digest, and another one for every item: it holds no secret, and no cache has it twice
+        clean(call.result_id),
         whole(usage.input_tokens) or 0,
         whole(usage.output_tokens) or 0,
         whole(usage.total_tokens) or 0,

@@ -18,8 +18,8 @@ THREADS = 5
 """The caller's, the loop's, the one that writes the journal, the one that tells of stalls, and one that loads the
 template, of which the run that is counted has one: however many items there are, none of them has one of its own."""
 KEPT = 400
-"""Bytes per item that a run with a directory may hold at its end; a result has ten thousand. Measured are 310 to 340;
-most of them are caches that stop growing at 1,024 items, and a hundred the counts of each replicate."""
+"""Bytes per item that a run with a directory may hold at its end; a result has ten thousand. Measured are 250 to 320: a
+hundred are the row that each replicate has in the summary, others the buffers of rows that are just being packed."""
 COMMITS = 1.2
 """Commits of a run with a directory, of those that there were if what is under way were always committed together."""
 AMPLIFICATION = 1.1

@@ -101,11 +101,18 @@ def test_answer_usage_and_checks_are_under_the_template_too(tmp_path: Path, mode
     assert not set(UNDER_TEMPLATE) & set(line["template"]), "a run directory has every answer once"
 
 
-def test_a_result_without_a_template_has_none(tmp_path: Path) -> None:
+def test_where_only_a_rubric_is_evaluated_the_answer_is_there_and_no_verification_is_claimed(tmp_path: Path) -> None:
     document, results = exported(tmp_path, "rubric_only")
     (told,) = document["results"]
-    assert told["template"] is None
-    assert told["generation"]["raw_llm_response"] == "It is BCL2 [1]."
+    own = {
+        name: value for name, value in told["template"].items() if name not in {**told["generation"], **told["checks"]}
+    }
+    assert own.pop("template_verification_performed") is False
+    assert own == dict.fromkeys(own)
+    assert own.keys() == {"parsed_gt_response", "parsed_llm_response", "verify_result", "verify_granular_result"}
+    assert set(UNDER_TEMPLATE) <= set(told["template"])
+    assert told["template"]["raw_llm_response"] == "It is BCL2 [1]."
+    assert results[0].template is None
     assert list(JsonFile().read(tmp_path / "results.json")) == results
 
 

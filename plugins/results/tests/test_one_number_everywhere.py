@@ -414,6 +414,14 @@ def test_tables_and_files_count_what_the_lines_say(world: Any) -> None:
         expected = Counter(map(outcome, oracle.lines))
         assert Counter(row["outcome"] for row in table) == Counter(of_items.get("outcome", ())) == expected
         found = Counter(row["failure_group"] for row in table if row["outcome"] == "failed")
+        export_results(stored, json_file := Path(folder) / "out.json", ready_format(APP, json_file), stored.manifest)
+        told = json.loads(json_file.read_text("utf-8"))["results"]
+        assert Counter(map(outcome, told)) == expected
+        answers = [line["generation"]["raw_llm_response"] for line in oracle.lines]
+        assert [row["template"]["raw_llm_response"] for row in told] == answers  # also where only a rubric is evaluated
+        judged = [row["template"]["verify_result"] is True for row in told]
+        assert judged == [outcome(line) == "passed" for line in oracle.lines]
+        assert VerificationResultSet.load(json_file).get_summary()["outcomes"] == dict(expected)
         groups = {"wrong": "content", "not_found": "not_found"}
         assert found == {groups[name]: number for name, number in failures(oracle.lines).items()}
 
@@ -509,6 +517,10 @@ def test_the_report_says_what_the_lines_say(world: Any) -> None:
     order = list(oracle.pairs().values())
     expected = [rates(lines, oracle.absent(lines)) for lines in order]
     assert big == [percent(found["pass_rate"]) for found in expected]
+    shown = unescape(re.sub("<[^>]*>", "", page))
+    for names in oracle.manifest["pairs"]:
+        note = f"{names[0]}, judged by {names[1]}: none of {oracle.absent([])} planned item"
+        assert (note in shown) is (tuple(names) not in oracle.pairs())
     table = page[page.index('<table class="rates">') :].partition("</table>")[0] if order else ""
     for found in expected:
         assert percent(found["coverage"]) in table

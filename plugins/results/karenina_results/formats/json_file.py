@@ -14,7 +14,7 @@ from karenina_core.log import get_logger
 from ..records import portable_record
 from .about import about_run
 from .json_stream import elements
-from .other_tools import result_from
+from .other_tools import NO_TEMPLATE, result_from
 
 __all__ = ["JsonFile"]
 
@@ -26,7 +26,8 @@ class JsonFile:
     """`{"format_version", "metadata", "shared_data", "results"}`, one result a line.
 
     In version 2.2 the answer, its usage and the checks before parsing are fields of a result's `template`; they are
-    written there, and in parts of their own (`generation`, `checks`). Also reads the versions 2.0 and 2.1, and files of
+    written there, and in parts of their own (`generation`, `checks`). A result without a template has nothing else
+    there but that no verification was performed. Also reads the versions 2.0 and 2.1, and files of
     other tools: see `other_tools`.
     """
 
@@ -69,9 +70,8 @@ class JsonFile:
 def _line(result: VerificationResult) -> str:
     line = portable_record(result)
     data = json.loads(line)
-    if data["template"] is None:
-        return line
-    data["template"] = {**data["generation"], **data["checks"], **data["template"]}
+    own = NO_TEMPLATE if data["template"] is None else data["template"]
+    data["template"] = {**data["generation"], **data["checks"], **own}
     return json.dumps(data, separators=(",", ":"), ensure_ascii=line.isascii())  # escapes stay escapes
 
 

@@ -27,7 +27,16 @@ from karenina_core.model.result import (
 
 from ..columns.shared import ERRORS, GUARDS
 
-__all__ = ["UNREAD", "result_from"]
+__all__ = ["NO_TEMPLATE", "UNREAD", "result_from"]
+
+NO_TEMPLATE = {
+    "template_verification_performed": False,
+    "parsed_gt_response": None,
+    "parsed_llm_response": None,
+    "verify_result": None,
+    "verify_granular_result": None,
+}
+"""All that the part `template` says of its own where there is no template: one that is there has all of its fields."""
 
 UNREAD = "unread"
 UNKNOWN = "unknown"
@@ -61,7 +70,7 @@ def _without_copies(data: Any) -> Any:
     template, there = parts[0], {**parts[1], **parts[2]}
     kept = {name: value for name, value in template.items() if name not in there}
     same = all(there[name] == value for name, value in template.items() if name in there)
-    return {**data, "template": kept} if same else data
+    return {**data, "template": None if kept == NO_TEMPLATE else kept} if same else data
 
 
 def _translated(data: Mapping[str, Any]) -> dict[str, Any]:

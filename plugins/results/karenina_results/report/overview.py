@@ -10,6 +10,7 @@ from attrs import frozen
 from markupsafe import Markup
 
 from karenina_core import VerificationResult, VerificationResultSet
+from karenina_core.errors import plural
 from karenina_core.run.usage import usage_by_task
 
 from ..comparison import compare_models
@@ -121,7 +122,7 @@ def overview_of(
     plain = without_secrets(manifest)
     return Overview(
         pairs=pairs,
-        notes=(*headline.notes, *results.tally.failed_scores),
+        notes=(*headline.notes, *results.tally.failed_scores, *_unasked(results)),
         kinds=kinds,
         failures=_failures(pairs),
         caveats=_caveats(pairs),
@@ -137,6 +138,14 @@ def overview_of(
         configuration=_flat(plain.get("config") or {}),
         plugins=_plugins(plain.get("plugins")),
     )
+
+
+def _unasked(results: VerificationResultSet) -> list[str]:
+    return [
+        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
+        for (answering, parsing), found in results.tally.pairs.items()
+        if not found.rates.items
+    ]
 
 
 def _most_models(results: Sequence[VerificationResult]) -> int:
