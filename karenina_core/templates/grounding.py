@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from .handle import TemplateField
+from .number_words import spelt_numbers
 
-__all__ = ["ungrounded"]
+__all__ = ["standing", "ungrounded"]
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
@@ -18,7 +19,6 @@ CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence",
 WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
 GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
-SCALED = re.compile(r"([\d.,]*\d)\s*(hundred|thousand|k|million|mio|mn|m|billion|bn|trillion|percent|per cent|%)(?!\w)")
 SCALES = {
     **dict.fromkeys(("hundred",), 1e2),
     **dict.fromkeys(("thousand", "k"), 1e3),
@@ -26,15 +26,11 @@ SCALES = {
     **dict.fromkeys(("billion", "bn"), 1e9),
     **dict.fromkeys(("trillion",), 1e12),
     **dict.fromkeys(("percent", "per cent", "%"), 1e-2),
+    **dict.fromkeys(("dozen",), 12.0),
 }
-ONES = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-TENS = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred")
-SPELT = {word: float(value) for value, word in enumerate(ONES)} | {
-    word: float(value) for value, word in zip(range(30, 110, 10), TENS, strict=True)
-}
+SCALED = re.compile(rf"([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
+VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
+"""Before `½`, so that `2½` is two and a half."""
 DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
 LARGEST = 1e300
 """Numbers from here on are looked for as they are written alone."""
@@ -47,9 +43,9 @@ def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text:
     """The fields some value of which stands nowhere in the text, in the order of the template.
 
     A text is found whatever its case, accents, spaces and punctuation, also where all its words stand apart; a number
-    however it is written (`1,000`, `2 million`, `5 %`, `seven`), also in a unit of another power of ten; a date by its
-    year and day. Truth values and choices are judgements rather than quotations, and are not looked for; nor are nulls
-    and values of other types.
+    however it is written (`1,000`, `2 million`, `5 %`, `3/4`, in English words up to trillions), also in a unit of
+    another power of ten; a date by its year and day. Truth values and choices are judgements rather than quotations,
+    and are not looked for; nor are nulls and values of other types.
     """
     source = _Source(text)
     found = []
@@ -60,6 +56,15 @@ def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text:
         if not (isinstance(value, str) and len(value) >= LEAST and value in text):  # the usual case
             found += [] if all(map(source.holds, _scalars(value))) else [field.name]
     return tuple(found)
+
+
+def standing(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The fields whose value, or every member of it, stands in the text: of whatever type, but no truth values."""
+    source = _Source(text)
+    found = ((field.name, _scalars(values.get(field.name))) for field in fields)
+    return tuple(
+        name for name, parts in found if parts and all(str(one).strip() and source.holds(one) for one in parts)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -106,7 +111,10 @@ class _Source:
     def _holds_number(self, value: float) -> bool:
         value = abs(value)
         digits = _digits(value)
-        return value in self._numbers or (len(digits) > 1 and digits in self._significant)
+        if value in self._numbers or (len(digits) > 1 and digits in self._significant):
+            return True
+        decimals = len(repr(value).partition(".")[2])
+        return decimals > 1 and any(round(number, decimals) == value for number in self._spelt_and_fractions)
 
     @cached_property
     def _words(self) -> list[str]:
@@ -130,7 +138,11 @@ class _Source:
             for written, scale in SCALED.findall(text)
             for reading in _readings(written)
         }
-        return frozenset(found | {SPELT[word] for word in SPELT.keys() & self._as_words})
+        return frozenset(found | self._spelt_and_fractions)
+
+    @cached_property
+    def _spelt_and_fractions(self) -> frozenset[float]:
+        return frozenset(spelt_numbers(_folded(VULGAR.sub(" ", self.text))))
 
     @cached_property
     def _significant(self) -> frozenset[str]:

@@ -26,6 +26,28 @@ def missing(declared: str, value: Any, text: str) -> bool:
         ("str", "B-cell lymphoma 2", "It is **B cell lymphoma-2**."),
         ("str", "proton pump inhibitor", "It belongs to the inhibitors of the proton pump."),
         ("str", "Muller", "Said by Müller."),
+        ("float", 500, "five hundred"),
+        ("float", 0.25, "1/4 of them"),
+        ("float", 0.5, "about half of it"),
+        ("float", 3_200_000, "3.2 million"),
+        ("float", 3_200_000, "a 3.2-million grant"),
+        ("int", 12, "a dozen"),
+        ("int", 24, "Two dozen, no more."),
+        ("int", 36, "3 dozen"),
+        ("float", 0.667, "two thirds of the patients"),
+        ("float", 0.33, "One third."),
+        ("float", 0.75, "three-quarters"),
+        ("float", 1.5, "one and a half"),
+        ("float", 2.75, "two and three quarters"),
+        ("float", 2.5, "2 1/2 cups"),
+        ("float", 2.5, "2½ cups"),
+        ("float", 0.75, "¾"),
+        ("int", 1_500_000, "one and a half million"),
+        ("int", 500_000, "half a million"),
+        ("int", 250_000, "a quarter of a million"),
+        ("int", 1999, "in nineteen ninety-nine"),
+        ("int", 3, "The third one."),
+        ("str", "500", "five hundred"),
         ("str", "№ 7", "No 7 it is"),
         ("str", "…", "what …"),
         ("str", "1000", "It weighs 1,000 g."),
@@ -71,6 +93,16 @@ def test_what_the_answer_holds_in_other_spelling_is_found(declared: str, value: 
         ("list[str]", ["warfarin", "protein ZZ"], "Heparin and warfarin."),
         ("list[list[int]]", [[1], [7]], "only 1 there"),
         ("str", "x", ""),
+        ("int", 501, "five hundred"),
+        ("int", 100, "five hundred"),
+        ("int", 5, "five hundred"),
+        ("int", 25, "twenty, five"),
+        ("int", 25, "twenty and five"),
+        ("float", 0.2, "1/4"),
+        ("float", 0.67, "a third"),
+        ("float", 0.25, "1/41"),
+        ("int", 12, "dozens of hundreds"),
+        ("int", 10, "often"),
         ("int", 10**400, "9" * 500),
     ],
 )
@@ -96,6 +128,40 @@ def test_a_value_that_the_text_quotes_is_always_found(before: str, value: str, a
 )
 def test_a_number_is_found_however_it_is_written(value: float, form: str) -> None:
     assert not missing("float", value, form.format(value))
+
+
+ONES = [
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+]
+TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+
+def spelt(number: int, joint: str, hyphen: str) -> str:
+    """A number below a thousand million in English."""
+    for scale, word in ((1_000_000, "million"), (1000, "thousand"), (100, "hundred")):
+        if number >= scale:
+            over, under = divmod(number, scale)
+            glue = joint if under < 100 else " "
+            return f"{spelt(over, joint, hyphen)} {word}" + (f"{glue}{spelt(under, joint, hyphen)}" if under else "")
+    if number < 20:
+        return ONES[number]
+    ten, one = divmod(number, 10)
+    return TENS[ten - 2] + (f"{hyphen}{ONES[one]}" if one else "")
+
+
+@given(
+    st.integers(0, 999_999_999) | st.integers(0, 1100),
+    st.sampled_from([" ", " and "]),
+    st.sampled_from([" ", "-", "\n"]),
+    st.integers(1, 9),
+)
+def test_a_number_in_english_words_is_found_and_another_is_not(number: int, joint: str, hyphen: str, off: int) -> None:
+    text = f"There were {spelt(number, joint, hyphen)}."
+    assert not missing("int", number, text)
+    assert not missing("int", number, text.upper())
+    if number % 10 + off < 10:
+        assert missing("int", number + off, text)
 
 
 @given(st.text(st.characters(codec="utf-8", categories=("L",)), min_size=1, max_size=8), st.text(max_size=30))
