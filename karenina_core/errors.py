@@ -6,6 +6,7 @@ KareninaError
 ├── TemplateError          an answer template cannot be loaded, filled or verified
 │   ├── TemplateRefused    its code may not run under the policy of this run
 │   └── FillError          data does not fit the template (a judge is asked again)
+│       └── ContradictionError  data fits and contradicts itself (a judge is asked about it once)
 ├── PluginError            a plugin cannot be imported or breaks the rules of registration
 │   ├── DuplicateName      two plugins provide one name
 │   └── UnknownName        nobody provides this name
@@ -37,6 +38,7 @@ __all__ = [
     "BenchmarkError",
     "ConfigError",
     "ContractError",
+    "ContradictionError",
     "DuplicateName",
     "ErrorKind",
     "FillError",
@@ -121,6 +123,10 @@ class TemplateRefused(TemplateError):
 
 class FillError(TemplateError):
     """The data does not fit the template; the message says what to correct."""
+
+
+class ContradictionError(FillError):
+    """The data fits and cannot be true as a whole. The one question about it is no retry, and uses none."""
 
 
 class PluginError(KareninaError):

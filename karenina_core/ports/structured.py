@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from attrs import evolve
 
-from ..errors import FillError, ParseError, PortError, plural, shortened
+from ..errors import ContradictionError, FillError, ParseError, PortError, plural, shortened
 from ..model.message import Message, UsageMetadata
 from .models_of_data import ParsesModels
 from .openai_errors import is_context_overflow
@@ -265,14 +266,16 @@ async def parse_with_repair(
     """Parse, and on a useless reply show the judge what is wrong and ask again, at most `max_repairs` times.
 
     `validate` may refuse data for reasons beyond the schema (FillError); what it returns is the result's `parsed`.
-    A judge that gives the same reply again, shown what is wrong with it, is not asked once more. Raises ParseError
-    where no reply could be used. The usage is that of all calls together.
+    Its first ContradictionError allows one question more than that. A judge that gives the same reply again, shown what
+    is wrong with it, is not asked once more. Raises ParseError where no reply could be used. The usage is that of all
+    calls together.
     """
     asked = list(messages)
     usage: UsageMetadata | None = None
     untold = False
     before: str | None = None
-    for repairs in range(max_repairs + 1):
+    most = max_repairs
+    for repairs in count():
         try:
             result = await parser.aparse(asked, schema, call=call)
             usage = result.usage if usage is None else usage + result.usage
@@ -286,6 +289,7 @@ async def parse_with_repair(
         except FillError as error:
             reply, problem, failure = result.raw, str(error), ParseError(f"the judge's reply does not fit: {error}")
             failure.channel = result.channel
+            most = max_repairs + 1 if isinstance(error, ContradictionError) else most
         except PortError as error:
             error.repairs = repairs  # the earlier replies were paid for all the same
             if repairs and is_context_overflow(error):
@@ -300,6 +304,8 @@ async def parse_with_repair(
         corrected = [*messages, *_correction(reply, problem, cut_off=failure.cut_off)]
         if reply == before or corrected == asked:
             failure.args = (f"{failure}; shown the mistake, the judge gave the same reply again",)
+            break
+        if repairs >= most:
             break
         asked, before = corrected, reply
     failure.usage, failure.usage_unavailable, failure.repairs = usage, untold, repairs

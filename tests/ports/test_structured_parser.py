@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_core.errors import FillError, ParseError, PortError, TemplateError
+from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, TemplateError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.openai_errors import error_from_wire
 from karenina_core.ports.structured import StructuredParser, json_objects, parse_with_repair
@@ -279,6 +279,22 @@ def test_repairs_are_bounded_and_every_reply_is_paid_for(replies: list[Any], max
     assert isinstance(usage, UsageMetadata)
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (10 * asked, 5 * asked, 15 * asked)
     assert usage.cost_usd == pytest.approx(0.01 * asked)
+
+
+@pytest.mark.parametrize("max_repairs", [0, 1, 2])
+@pytest.mark.parametrize("useless", [True, False])
+def test_the_question_about_a_contradiction_uses_no_repair_and_is_one(max_repairs: int, useless: bool) -> None:
+    async def contradictory(data: Mapping[str, Any]) -> None:
+        raise ContradictionError(f"{data['target']} cannot be")
+
+    llm = ScriptedLLM(lambda call: "Hm." if useless and len(llm.calls) > 1 else {"target": f"A{len(llm.calls)}"})
+    asking = parse_with_repair(StructuredParser(llm), ASKED, SCHEMA, validate=contradictory, max_repairs=max_repairs)
+    with pytest.raises(ParseError) as caught:
+        asyncio.run(asking)
+    # The same useless reply twice ends it sooner.
+    assert len(llm.calls) == (min(max_repairs + 2, 3) if useless else max_repairs + 2)
+    assert caught.value.repairs == len(llm.calls) - 1
+    assert "A1 cannot be" in llm.calls[1].text
 
 
 def test_only_the_last_mistake_is_shown() -> None:

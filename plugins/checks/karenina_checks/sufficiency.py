@@ -19,7 +19,7 @@ from karenina_core import (
     feature,
     hookimpl,
 )
-from karenina_core.errors import FillError, KareninaError, PortError, Problem, one_line
+from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput
@@ -121,8 +121,8 @@ class SufficiencyCheck(Stage):
             return
         judged: _Judged = asked.parsed
         if judged.contradiction:
-            told = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
-            context.warn(f"{told}: {judged.contradiction}")
+            said = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
+            context.warn(f"{said}: {judged.contradiction}")
             context.extend_result_field("caveats", [CONTRADICTORY_SUFFICIENCY])
             keep(self, context, Finding(performed=True, detected=None, reasoning=judged.reasoning))
             return
@@ -201,7 +201,7 @@ class _Reader:
         contradiction = _contradiction(found, missing, sufficient=data["sufficient"])
         if contradiction and not self.contradicted:
             self.contradicted = True
-            raise FillError(contradiction)
+            raise ContradictionError(contradiction)
         return _Judged(missing, data["reasoning"], contradiction)
 
 

@@ -91,13 +91,13 @@ def test_no_reply_turns_sufficient_into_a_failure_or_insufficient_into_a_pass(
 
 
 @settings(database=None, deadline=None, derandomize=True, max_examples=30)
-@given(st.text(max_size=10), st.booleans(), st.booleans())
+@given(st.text(max_size=10), st.booleans(), st.booleans(), st.integers(0, 2))
 def test_evidence_for_a_field_that_is_not_found_is_shown_to_the_judge_once_and_decides_nothing(
-    verify: Verify, evidence: str, sufficient: bool, corrected: bool
+    verify: Verify, evidence: str, sufficient: bool, corrected: bool, retries: int
 ) -> None:
     odd = {**judged(sufficient, target=False), "fields": {"target": {"evidence": evidence, "found": False}}}
     said = [odd, judged(True, target=True)] if corrected else [odd]
-    done = verify(replies=judging(*said), features=("sufficiency",))
+    done = verify(replies=judging(*said), features=("sufficiency",), model={"max_retries": retries})
     asked = done.llm.asked("sufficiency_detection")
     if not sufficient and not evidence.strip():
         assert (done.outcome, len(asked)) == ("insufficient", 1)

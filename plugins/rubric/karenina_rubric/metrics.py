@@ -18,7 +18,7 @@ from karenina_core import (
     VerificationConfig,
     hookimpl,
 )
-from karenina_core.errors import FillError, ParseError, Problem
+from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
 from karenina_core.pipeline.asking import ask_judge, check_reply, presented
 from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
 from karenina_core.prompts import PromptTask
@@ -140,7 +140,7 @@ class _Reader:
         else:
             self._look_up(self.findings)
         if is_first and (problems := contradictions(self.findings, self.is_there)):
-            raise FillError("\n".join(problems))
+            raise ContradictionError("\n".join(problems))
         return self.findings
 
     def is_there(self, quotation: str) -> bool:
@@ -172,8 +172,8 @@ def _score(trait: MetricRubricTrait, findings: Sequence[Finding], found: Found) 
     full = trait.evaluation_mode == "full_matrix"
     shown = [_shown(finding, found, full) for finding in findings]
     unfounded = [finding for finding in findings if finding.is_unfounded(found)]
-    invented = any(not found(attempt) for finding in findings for attempt in finding.wrong_attempts)
-    caveats = (INVENTED_QUOTATIONS,) if invented or any(finding.excerpts for finding in unfounded) else ()
+    quoted = (text for finding in findings for text in (*finding.excerpts, *finding.wrong_attempts))
+    caveats = () if all(map(found, quoted)) else (INVENTED_QUOTATIONS,)
     if unfounded:
         keys = ", ".join(finding.instruction.key for finding in unfounded)
         reason = f"the judge says that the answer has it and quotes nothing of it that is there: {keys}"

@@ -53,9 +53,14 @@ def there(*excerpts: str, key: str = "present") -> dict[str, Any]:
 
 
 def evaluate(
-    llm: ScriptedLLM, *traits: MetricRubricTrait, text: str = TEXT, full_trace: bool = False, places: int = 6
+    llm: ScriptedLLM,
+    *traits: MetricRubricTrait,
+    text: str = TEXT,
+    full_trace: bool = False,
+    places: int = 6,
+    **facts: Any,
 ) -> Mapping[str, TraitScore]:
-    config = ModelConfig(model_name="j", interface="scripted", retry_policy=ONCE)
+    config = ModelConfig(model_name="j", interface="scripted", retry_policy=ONCE, **facts)
     context = VerificationContext(
         question=Question(question="What does {aspirin} do?"),
         parsing=ModelClient(Model(config=config, llm=llm), []),
@@ -325,7 +330,7 @@ def test_a_quotation_that_is_nowhere_in_the_text_is_asked_about_once_and_never_c
     assert (score.state, score.value["tp"]) == ("ok", 1)
     quotations = score.details["instructions"][0]["excerpts"]
     assert quotations == [{"text": "COX-1", "found": True}, {"text": "inhibits  cox-3", "found": False}]
-    assert score.caveats == (), "another quotation proves the verdict"
+    assert score.caveats == ("invented_quotations",), "another quotation proves the verdict, but not the judge"
     invented = {"tp_1": covered("it blocks an enzyme")}
     score = one(asked, invented, invented)
     assert (score.state, score.value, score.caveats) == ("invalid", None, ("invented_quotations",))
@@ -388,9 +393,44 @@ def test_unwanted_content_needs_a_quotation_too() -> None:
     assert score.reason.endswith("that is there: tn_1")
 
 
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        (trait(), {"tp_1": covered("inhibits COX-1", "inhibits COX-9"), "tp_2": covered()}),
+        (trait(), {"tp_1": covered("inhibits COX-1"), "tp_2": covered("in 1899", verdict=False)}),
+        (
+            full(),
+            {"tp_1": there("COX-1", key="covered"), "tp_2": there(key="covered"), "tn_1": there("COX-2", "a cure")},
+        ),
+    ],
+)
+def test_an_invented_quotation_beside_a_true_one_is_a_caveat_and_changes_no_number(asked: Any, reply: Any) -> None:
+    llm = ScriptedLLM(reply, reply)
+    score = evaluate(llm, asked)["coverage"]
+    assert (len(llm.calls), score.state, score.caveats) == (2, "ok", ("invented_quotations",))
+    without = {
+        key: {
+            name: [one for one in value if one in TEXT] if name == "excerpts" else value
+            for name, value in found.items()
+        }
+        for key, found in reply.items()
+    }
+    true_alone = one(asked, without, without)
+    assert (true_alone.value, true_alone.caveats) == (score.value, ())
+
+
+def test_a_contradiction_is_shown_once_also_where_nothing_is_tried_again() -> None:
+    doubtful = {"tp_1": covered("inhibits COX-9")}
+    llm = ScriptedLLM(doubtful, {"tp_1": covered("inhibits COX-1")})
+    assert evaluate(llm, trait(tp_instructions=["the target"]), max_retries=0)["coverage"].value["tp"] == 1
+    llm = ScriptedLLM(doubtful, "Hm.", {"tp_1": covered("inhibits COX-1")})
+    assert evaluate(llm, trait(tp_instructions=["the target"]), max_retries=0)["coverage"].state == "invalid"
+    assert len(llm.calls) == 2
+
+
 def test_a_contradiction_followed_by_useless_replies_still_counts() -> None:
     first = {"tp_1": covered("COX-1", verdict=False)}
-    score = one(trait(tp_instructions=["the target"]), first, "I said so.", "Really.")
+    score = one(trait(tp_instructions=["the target"]), first, "I said so.", "Really.", "Truly.")
     assert (score.state, score.value["fn"]) == ("ok", 1)
 
 
