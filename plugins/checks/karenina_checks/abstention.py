@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import define
@@ -18,12 +20,13 @@ from karenina_core import (
     feature,
     hookimpl,
 )
-from karenina_core.errors import FillError, ParseError, PortError, Problem, one_line
+from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.trace import EvaluationInput, final_message, said_by_model
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
 
+from .answered import stated
 from .judge import Finding, examined, keep
 from .quotation import occurs
 
@@ -86,6 +89,13 @@ CONTRADICTION = (
     "does not abstain. Look again. If that passage is an answer, reply with abstention_detected false; if it is none, "
     "with answer null."
 )
+BESIDE_VALUES = (
+    "abstention_detected is true, but asked for the values that the question is about, you took these from the "
+    "response: {values}. A response that gives them as its answer does not decline, and the passage that gives them is "
+    "no disclaimer. Look again: reply with disclaimer null and abstention_detected false where they are its answer."
+)
+MOST_SHOWN = 500
+"""Characters of values in a message."""
 UNQUOTED_ABSTENTION = "unquoted_abstention"
 """The caveat of a result whose judge takes the answer for a refusal that it cannot quote."""
 CONTRADICTORY_ABSTENTION = "contradictory_abstention"
@@ -102,13 +112,13 @@ class AbstentionCheck(Stage):
     A detection counts only with a quotation of what the answering model itself wrote in the judged text. A judge that
     gives none, imagined the words or took them from the output of a tool is shown the mistake, and at last asked
     without a quotation: a claim that it still makes decides nothing. So does one beside a passage that the judge itself
-    calls an answer, made twice. `abstention_detected` is None then, and a warning and a caveat say why. A judge that
-    fails decides nothing either.
+    calls an answer, or beside values of the template that it takes from the answer, made twice. `abstention_detected`
+    is None then, and a warning and a caveat say why. A judge that fails decides nothing either.
     """
 
     category = Category.PRE_PARSE_CHECK
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
-    reads = (ArtifactKeys.RECURSION_LIMIT_REACHED,)
+    reads = (ArtifactKeys.RECURSION_LIMIT_REACHED, ArtifactKeys.ANSWER)
     produces = (
         ArtifactKeys.ABSTENTION_CHECK_PERFORMED,
         ArtifactKeys.ABSTENTION_DETECTED,
@@ -138,10 +148,11 @@ class AbstentionCheck(Stage):
             context.warn(f"the abstention check was not performed: {given.error}")
             keep(self, context, Finding(performed=False, detected=None))
             return
-        reader = _Reader(_own_words(context, given))
         user = presented(context.question_text, given)
         if given.used_full_trace:
             user = f"{user}\n\n{OWN_WORDS}"
+        texts = _own_words(context, given)
+        reader = _Reader(texts, partial(stated, context, user, texts[0]))
         try:
             asked = await ask_judge(context, TASK, (SYSTEM, user), SCHEMA, validate=reader.read, temperature=0.0)
             reply: Any = asked.parsed
@@ -153,8 +164,8 @@ class AbstentionCheck(Stage):
             reply = await self._unquoted(context, user, reader.unfounded)
             doubt = UNQUOTED_ABSTENTION
         else:
-            doubt = CONTRADICTORY_ABSTENTION if reader.finds_answer(reply) else ""
-        detected = _decided(context, reply, doubt)
+            doubt = CONTRADICTORY_ABSTENTION if reader.answer_in(reply) else ""
+        detected = _decided(context, reply, doubt, reader)
         reasoning = reply["reasoning"]
         keep(
             self,
@@ -177,12 +188,12 @@ class AbstentionCheck(Stage):
         return {**claim, "reasoning": said["reasoning"]} if said["abstention_detected"] else said
 
 
-def _decided(context: VerificationContext, reply: Mapping[str, Any], doubt: str) -> bool | None:
+def _decided(context: VerificationContext, reply: Mapping[str, Any], doubt: str, reader: _Reader) -> bool | None:
     """What the judge says; None, with a warning and a caveat, for a claim that cannot be believed."""
     if not reply["abstention_detected"] or not doubt:
         return bool(reply["abstention_detected"])
     why = (
-        f"and quotes a passage that answers ({reply['answer']!r:.200})"
+        f"and {reader.answer_in(reply)}"
         if doubt == CONTRADICTORY_ABSTENTION
         else "but the answering model's own text does not hold the words that it quotes "
         f"({reply['disclaimer']!r:.200}), or they are too few to show anything"
@@ -197,6 +208,9 @@ class _Reader:
     """Reads the judge's replies about an answer, and remembers claims that cannot be believed."""
 
     texts: tuple[str, ...]
+    look: Callable[[], Awaitable[Mapping[str, Any]]]
+    """Finds the values by which the answer answers. It asks the judge, so it is called for a claim alone, and once."""
+    values: Mapping[str, Any] | None = None
     unfounded: Mapping[str, Any] | None = None
     """The last claim that no text bears out."""
     contradicted: bool = False
@@ -206,18 +220,29 @@ class _Reader:
         """Whether the passage that the judge calls the answer, of whatever length, stands in the text."""
         return any(occurs(data["answer"] or "", text, least=0) for text in self.texts)
 
+    def answer_in(self, data: Mapping[str, Any]) -> str:
+        """What shows that the response answers, in words; empty where nothing does."""
+        if self.finds_answer(data):
+            return f"quotes a passage that answers ({data['answer']!r:.200})"
+        return f"takes values from it that answer the question ({self._shown()})" if self.values else ""
+
+    def _shown(self) -> str:
+        return shortened(json.dumps(self.values, ensure_ascii=False), MOST_SHOWN)
+
     async def read(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """The reply itself. Raises FillError, in words for the judge, where it cannot be used."""
         check_reply(data, SCHEMA)
         if not data["abstention_detected"]:
             return data
-        if self.finds_answer(data):
-            if not self.contradicted:
-                self.contradicted = True
-                raise FillError(CONTRADICTION)
-        elif not any(occurs(data["disclaimer"] or "", text) for text in self.texts):
+        answers = self.finds_answer(data)
+        if not answers and not any(occurs(data["disclaimer"] or "", text) for text in self.texts):
             self.unfounded = data
             raise FillError(UNFOUNDED)
+        if self.values is None and not answers:
+            self.values = await self.look()
+        if (answers or self.values) and not self.contradicted:
+            self.contradicted = True
+            raise ContradictionError(CONTRADICTION if answers else BESIDE_VALUES.format(values=self._shown()))
         return data
 
 

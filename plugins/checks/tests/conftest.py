@@ -32,6 +32,7 @@ REPLIES: Mapping[str, Any] = {
         "reasoning": "it names a protein",
         "abstention_detected": False,
     },
+    "stated": {"target": None},
     "sufficiency_detection": {"fields": {"target": FOUND}, "reasoning": "all is there", "sufficient": True},
     "parsing": {"target": "BCL2"},
 }
@@ -89,14 +90,18 @@ class Verified:
 
 
 def script(replies: Mapping[str, Any]) -> Callable[[ScriptedCall], Any]:
-    """Replies by task; a list is given one by one, its last entry again and again."""
+    """Replies by task; a list is given one by one, its last entry again and again. `stated` is what AbstentionCheck is
+    told about the values of the template."""
     said: dict[str, int] = {}
 
     def reply(call: ScriptedCall) -> Any:
-        found = {**REPLIES, **replies}[call.task]
+        task = call.task
+        if task == "abstention_detection" and "abstention_detected" not in call.output.schema["properties"]:
+            task = "stated"
+        found = {**REPLIES, **replies}[task]
         if not isinstance(found, list):
             return found
-        number = said[call.task] = said.get(call.task, 0) + 1
+        number = said[task] = said.get(task, 0) + 1
         return found[min(number, len(found)) - 1]
 
     return reply
@@ -110,6 +115,7 @@ def item(
     model: Mapping[str, Any] | None = None,
     installed: Any = PLUGINS,
     features: tuple[str, ...] = ("abstention", "sufficiency"),
+    question: str = "Which protein?",
     **facts: Any,
 ) -> Verified:
     llm = ScriptedLLM(script(replies or {}))
@@ -118,7 +124,7 @@ def item(
     language = "python" if "class Answer" in text else "karenina-template"
     result = asyncio.run(
         arun_single_model_verification(
-            Question(id="q", question="Which protein?", answer_template=text, template_language=language),
+            Question(id="q", question=question, answer_template=text, template_language=language),
             ModelConfig(**told),
             ModelConfig(**told),
             config=VerificationConfig(code_policy="trusted", **(config or {})),

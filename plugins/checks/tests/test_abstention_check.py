@@ -41,7 +41,7 @@ def test_an_answer_that_declines_is_abstained_and_nothing_is_parsed(verify: Veri
     assert done.finding("abstention") == (True, True, True, "no answer is given")
     assert done.result.template.verify_result is False
     assert done.result.metadata.completed_without_errors
-    assert [call.task for call in done.llm.calls] == ["generation", "abstention_detection"]
+    assert [call.task for call in done.llm.calls] == ["generation", *["abstention_detection"] * 2], "nothing is parsed"
     (entry,) = done.result.ledger
     assert (entry.stage, entry.effect) == ("AbstentionCheck", {"verdict": False, "outcome": "abstained"})
     assert "venetoclax is not something that I can discuss" in entry.reason
@@ -112,11 +112,12 @@ ANSWERED = "The answer to this problem is BCL2."
 
 @pytest.mark.parametrize("answer", ["The answer to this problem is BCL2", "is BCL2", "BCL2"])
 @pytest.mark.parametrize("disclaimer", [ANSWERED, "to this problem", None, "I refuse"])
+@pytest.mark.parametrize("retries", [0, 2])
 def test_a_refusal_beside_an_answer_is_shown_to_the_judge_once_and_decides_nothing(
-    verify: Verify, answer: str, disclaimer: str | None
+    verify: Verify, answer: str, disclaimer: str | None, retries: int
 ) -> None:
-    contradictory = claim(disclaimer, answer=answer)
-    done = verify(replies={"generation": ANSWERED, "abstention_detection": contradictory})
+    replies = {"generation": ANSWERED, "abstention_detection": claim(disclaimer, answer=answer)}
+    done = verify(replies=replies, model={"max_retries": retries})
     assert done.outcome == "passed", "it is parsed and compared"
     assert done.finding("abstention") == (True, None, False, "no answer is given")
     assert done.result.metadata.caveats[0] == "contradictory_abstention"
