@@ -244,6 +244,13 @@ class ModelConfig:
         object.__setattr__(self, "id", self.id or self.model_name)
 
     @property
+    def token_limit(self) -> str:
+        """What ends a reply that is too long, in words for the user."""
+        if self.max_tokens is None:
+            return "the server's own limit, no max_tokens is set"
+        return f"max_tokens of the model, {self.max_tokens}"
+
+    @property
     def name(self) -> str:
         return self.model_name or ""
 

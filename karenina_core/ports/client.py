@@ -69,7 +69,7 @@ class Model:
 
     def __attrs_post_init__(self) -> None:
         if self.parser is None and self.llm is not None:
-            self.parser = StructuredParser(self.llm)
+            self.parser = StructuredParser(self.llm, self.config.token_limit)
 
     @property
     def identity(self) -> ModelIdentity:

@@ -51,14 +51,15 @@ class StructuredParser(ParsesModels):
     is given up for the next one. Where that works, it is remembered for this schema, and for no other: the channel of a
     call depends on what is refused, and not on what was asked before it. Where every channel is refused, the refusal of
     the weakest is told: it is the one that is always asked. A request that is longer than the model's context is an
-    error of that call: it says nothing about the channel.
+    error of that call: it says nothing about the channel. `token_limit` is what ends a long reply, in words.
 
     A refusal after which a weaker channel works is no attempt at the call: whether a call meets it depends on what is
     known by then. The ledger counts it.
     """
 
-    def __init__(self, llm: LLMPort) -> None:
+    def __init__(self, llm: LLMPort, token_limit: str = "the server's own limit") -> None:
         self._llm = llm
+        self._token_limit = token_limit
         self._channels: tuple[Channel, ...] = tuple(llm.capabilities.output_channels) or ("text",)
         self._refusals = Refusals()
 
@@ -92,7 +93,7 @@ class StructuredParser(ParsesModels):
                 continue
             if refusal is not None and not getattr(self._llm, "knows_refusals", False):
                 self._refusals.learn(Refusals.key({}, schema), refused)
-            return _result(response, channel)
+            return _result(response, channel, self._token_limit)
         if (attempts := this_call.get()) is not None:
             for _ in refused[1:]:  # now they are what the call took
                 attempts.begin()
@@ -128,14 +129,14 @@ def _told(schema: str, *, enforced: bool) -> str:
     return f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{schema}"
 
 
-def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
+def _result(response: LLMResponse, channel: Channel, token_limit: str) -> ParsePortResult:
     raw = response.structured if response.structured is not None else response.content
     if channel == "tool_call" and response.structured is None and not response.tool_calls:
         channel = "text"  # the server took the tool and ignored it
     try:
         data = _sound(raw)
     except ParseError as found:
-        error = _cut_off(raw, response) if response.is_partial else found
+        error = _cut_off(raw, response, token_limit) if response.is_partial else found
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
         error.usage_unavailable = response.usage_unavailable
         raise error from None
@@ -143,10 +144,10 @@ def _result(response: LLMResponse, channel: Channel) -> ParsePortResult:
     return ParsePortResult(data=data, usage=response.usage, usage_unavailable=untold, channel=channel, raw=raw)
 
 
-def _cut_off(raw: str, response: LLMResponse) -> ParseError:
+def _cut_off(raw: str, response: LLMResponse, token_limit: str) -> ParseError:
     tokens = response.usage.output_tokens
     after = f" after {plural(tokens, 'token')}" if tokens and not response.usage_unavailable else ""
-    why = "max_tokens" if response.finish_reason in (None, "length") else response.finish_reason
+    why = token_limit if response.finish_reason in (None, "length") else response.finish_reason
     said = f"the reply was cut off{after} ({why}) before its JSON object was complete; reply with a shorter one"
     error = ParseError(said, raw_response=raw)
     error.cut_off = True

@@ -113,6 +113,16 @@ def test_useless_replies_are_paid_for_also_when_it_fails() -> None:
     assert record.usage == UsageMetadata(20, 10, 30)
 
 
+@pytest.mark.parametrize(
+    ("most", "limit"), [(9, "max_tokens of the model, 9"), (None, "the server's own limit, no max_tokens is set")]
+)
+def test_a_reply_that_was_cut_off_names_the_limit_that_was_sent(most: int | None, limit: str) -> None:
+    config = ModelConfig(model_name="m", interface="scripted", max_tokens=most, max_retries=0)
+    llm = ScriptedLLM(LLMResponse(content='{"a": "b', finish_reason="length", is_partial=True))
+    with pytest.raises(ParseError, match=rf"cut off.* \({limit}\) before its JSON object"):
+        asyncio.run(ModelClient(Model(config=config, llm=llm), []).parse("parsing", ASKED, SCHEMA))
+
+
 def test_a_useless_reply_is_paid_for_when_the_provider_fails_afterwards() -> None:
     model = client(ScriptedLLM("no", PortError("who", kind="auth")))
     with pytest.raises(PortError, match="who"):

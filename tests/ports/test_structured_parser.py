@@ -333,8 +333,8 @@ def test_no_request_is_sent_twice_where_long_replies_differ_beyond_what_is_shown
 @pytest.mark.parametrize(
     ("usage", "finish", "told"),
     [
-        (UsageMetadata(10, 512, 522), "length", r"cut off after 512 tokens \(max_tokens\)"),
-        (UsageMetadata(), "length", r"cut off \(max_tokens\)"),
+        (UsageMetadata(10, 512, 522), "length", r"cut off after 512 tokens \(the server's own limit\)"),
+        (UsageMetadata(), "length", r"cut off \(the server's own limit\)"),
         (UsageMetadata(10, 9, 19), "content_filter", r"cut off after 9 tokens \(content_filter\)"),
     ],
 )

@@ -126,7 +126,7 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
 
 def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool) -> str:
     if TRUNCATED in result.flags:
-        return f"the report was cut off: it is longer than max_tokens of the model ({model.config.max_tokens})"
+        return f"the report was cut off ({model.config.token_limit})"
     blocks = (block for message in result.trace_messages for block in message.content)
     looked = any(isinstance(block, ToolResultBlock) and not block.is_error for block in blocks)
     if has_to_look and result.trace_messages and not looked:  # an agent without messages tells of no tools at all

@@ -600,11 +600,16 @@ def test_an_agent_that_is_shown_the_trace_itself_has_examined_it(evaluated: Any,
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_report_that_was_cut_off_is_no_score(strategy: str, evaluated: Any, told: Any) -> None:
+@pytest.mark.parametrize(
+    ("most", "said"), [(200, "max_tokens of the model, 200"), (None, "the server's own limit, no max_tokens is set")]
+)
+def test_a_report_that_was_cut_off_is_no_score(
+    strategy: str, most: int | None, said: str, evaluated: Any, told: Any
+) -> None:
     model_ = told(Reply("The totals are", finish_reason="length"), {"result": True})
-    ran = evaluated([trait()], model_, judge={"max_tokens": 200}, agentic_rubric_strategy=strategy)
+    ran = evaluated([trait()], model_, judge={"max_tokens": most}, agentic_rubric_strategy=strategy)
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
-    assert "cut off: it is longer than max_tokens of the model (200)" in ran.reason("right")
+    assert f"the report was cut off ({said})" in ran.reason("right")
     assert "The totals are" in (ran.traces["right"] or "")
 
 

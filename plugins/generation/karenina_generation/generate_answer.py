@@ -103,8 +103,9 @@ def _keep(context: VerificationContext, answer: CachedAnswer) -> None:
     """An empty answer is one, and wrong whatever was asked. Of one that a limit cut off, the guard says why."""
     if not answer.raw_llm_response.strip():
         answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
-        why = "; all its tokens were used before it, max_tokens" if "truncated" in answer.text_flags else ""
-        context.note(f"the answer is empty{why}")
+        why = "; all its tokens were used before it" if "truncated" in answer.text_flags else ""
+        limit = f" ({context.answering_model.token_limit})" if why and context.cached_answer_data is None else ""
+        context.note(f"the answer is empty{why}{limit}")
         if context.evaluates_template and not answer.recursion_limit_reached:
             context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
     context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)

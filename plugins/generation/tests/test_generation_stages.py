@@ -38,7 +38,8 @@ RAW = ArtifactKeys.RAW_LLM_RESPONSE
 
 def context(llm: ScriptedLLM | None = None, **facts: Any) -> VerificationContext:
     calls: list[Any] = []
-    config = ModelConfig(model_name="m", interface="scripted", system_prompt=facts.pop("system_prompt", None))
+    set_ = {name: facts.pop(name, None) for name in ("system_prompt", "max_tokens")}
+    config = ModelConfig(model_name="m", interface="scripted", **set_)
     client = ModelClient(Model(config=config, llm=llm or ScriptedLLM()), calls)
     return VerificationContext(
         question=facts.pop("question", Question(question="Why?")), answering=client, calls=calls, **facts
@@ -138,6 +139,17 @@ def test_an_empty_answer_is_asked_for_once_more_and_is_then_wrong(
     assert about.get_artifact(RAW) == reply.content
     assert about.get_result_field("text_flags") == flags
     assert len(about.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("most", "limit"), [(64, "max_tokens of the model, 64"), (None, "the server's own limit, no max_tokens is set")]
+)
+def test_an_answer_whose_tokens_were_used_before_it_names_the_limit_that_was_sent(
+    most: int | None, limit: str
+) -> None:
+    reply = LLMResponse(content="", finish_reason="length")
+    about = context(ScriptedLLM(reply, reply), max_tokens=most)
+    assert run(GenerateAnswer(), about).reason == f"the answer is empty; all its tokens were used before it ({limit})"
 
 
 def test_a_second_reply_takes_the_place_of_an_empty_one() -> None:
