@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import frozen
 
 from karenina_core.errors import AgentResponseError, ErrorKind
-from karenina_core.model.message import ToolResultBlock
+from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
 from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.client import ModelClient
@@ -38,6 +39,10 @@ OF_MODEL: dict[Limit, str] = {
     "repeated_calls": "agent_max_repeated_calls",
 }
 """Limits of a model for all its work with tools, and the settings of it that they are."""
+LISTING = frozenset({"list_files", "Glob", "LS"})
+"""Tools that show names of files and nothing that is in them: karenina's own, and those of agents that bring tools."""
+NO_LINE = "no line with this text"
+"""How `search_files` begins where it has found nothing."""
 KINDS: dict[Limit, ErrorKind] = {"time": "timeout", "tokens": "budget", "cost": "budget"}
 """The kinds of error of limits that say what the user grants; the others are `agent`."""
 
@@ -91,7 +96,7 @@ class Investigation:
 
 async def investigated(model: ModelClient, assignment: Assignment, material: Material) -> Investigation:
     """Let an agent do its work on a copy of the workspace. Where it is given files in place of the trace itself, a tool
-    has to have shown it something: else its report is about nothing that it has read.
+    has to have shown it some of their contents: else its report is about nothing that it has read.
 
     Raises PortError where the model cannot be reached or says nothing, OSError and WorkspaceError where the workspace
     cannot be copied.
@@ -108,6 +113,7 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
             workspace=None if workspace is None else _shown(model, folder, Path()),
             note=assignment.note,
         )
+        has_files = folder is not None and any(path.is_file() for path in folder.rglob("*"))
         config = model.agent_config(max_turns=assignment.max_turns, timeout=assignment.timeout, workspace_path=folder)
         messages = model.prompt(assignment.task, with_own(model, assignment.system), user)
         result = await model.run_agent(assignment.task, messages, _tools(model, folder, shown), config=config)
@@ -120,18 +126,38 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
         report=result.final_response,
         turns=result.turns,
         limit=result.limit,
-        unexamined=_unexamined(result, model, has_to_look=has_to_look),
+        unexamined=_unexamined(
+            result, model, has_to_look=has_to_look, absence_counts=file is None, has_files=has_files
+        ),
     )
 
 
-def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool) -> str:
+def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool, **known: bool) -> str:
     if TRUNCATED in result.flags:
         return f"the report was cut off ({model.config.token_limit})"
-    blocks = (block for message in result.trace_messages for block in message.content)
-    looked = any(isinstance(block, ToolResultBlock) and not block.is_error for block in blocks)
-    if has_to_look and result.trace_messages and not looked:  # an agent without messages tells of no tools at all
-        return "the agent was to look into files, and no tool has shown it anything"
-    return ""
+    if has_to_look and result.trace_messages and not _has_read(result.trace_messages, **known):
+        return "the agent was to look into files, and no tool has shown it any of their contents"
+    return ""  # an agent without messages says nothing about its tools
+
+
+def _has_read(messages: Sequence[Message], *, absence_counts: bool, has_files: bool) -> bool:
+    """Whether a tool has returned contents: without an error, and more than names of files. Of tools that are not known
+    every answer counts. That something is absent can be found out without: by a list of the files where a search or an
+    attempt to read one came back empty, or where there are none."""
+    names: dict[str, str] = {}
+    listed, tried = False, not has_files
+    for block in (block for message in messages for block in message.content):
+        if isinstance(block, ToolUseBlock):
+            names[block.id] = block.name
+        elif isinstance(block, ToolResultBlock):
+            name = names.get(block.tool_use_id, "")
+            if name in LISTING:
+                listed = listed or not block.is_error
+            elif block.is_error or (name == "search_files" and block.content.startswith(NO_LINE)):
+                tried = True
+            else:
+                return True
+    return absence_counts and listed and tried
 
 
 def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> str:

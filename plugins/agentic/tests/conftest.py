@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -36,8 +37,13 @@ ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "se
 ANSWER = "I wrote the totals to totals.csv."
 QUESTION = "What do the sales add up to?"
 Says = Callable[[ServedRequest, bool], Any]
-LOOK = Reply(tool_calls=[ToolUseBlock("look", "list_files", {})])
-"""What an investigator does first that has tools, unless a test says otherwise."""
+
+
+def look(request: ServedRequest) -> Reply:
+    """What an investigator does first that has tools, unless a test says otherwise: it reads what it is given."""
+    trace = re.search(r"saved to: (\S+)", request.text)
+    path = trace[1] if trace else "totals.csv"
+    return Reply(tool_calls=[ToolUseBlock("look", "read_file", {"path": path})])
 
 
 @define(eq=False)
@@ -57,7 +63,7 @@ class Told:
             and request.body.get("tools")
             and request.messages[-1]["role"] != "tool"
         ):
-            return LOOK
+            return look(request)
         self.requests.append(("extraction" if is_extraction else "investigation", request))
         said = self.scores if is_extraction else self.investigates
         said = said(request) if callable(said) else said

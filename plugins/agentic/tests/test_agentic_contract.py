@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,10 @@ def test_one_file_is_written_for_all_traits_and_any_of_them_keeps_it(
     def looks(request: Any) -> Any:
         there.update(path.name for path in (workspace / ".karenina" / "traces").iterdir())
         looked = request.messages[-1]["role"] == "tool"
-        return "Fine." if looked else Reply(tool_calls=[ToolUseBlock("c", "list_files", {})])
+        paths = ["totals.csv", *re.findall(r"saved to: (\S+)", request.text)]
+        return (
+            "Fine." if looked else Reply(tool_calls=[ToolUseBlock(path, "read_file", {"path": path}) for path in paths])
+        )
 
     traits = [
         trait("filed", materialize_trace=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from karenina_core.testing.replies import ServedRequest
 
 TRACE = "SECRET-TRACE: it is 42."
 REPORT = 'The file says 42.\n{"fact": "42", "_unanswered_fields": []}'
-LOOK = Reply(tool_calls=[ToolUseBlock("look", "list_files", {})])
 
 
 @define(eq=False)
@@ -43,7 +43,8 @@ class Judge:
             and request.body.get("tools")
             and request.messages[-1]["role"] != "tool"
         ):
-            return LOOK
+            trace = re.search(r"saved to: (\S+)", request.text)
+            return Reply(tool_calls=[ToolUseBlock("look", "read_file", {"path": trace[1] if trace else "totals.csv"})])
         (self.extractions if extracting else self.investigations).append(request)
         said = self.fills if extracting else self.report
         said = said(request) if callable(said) else said
@@ -294,14 +295,14 @@ def test_the_judge_is_shown_the_report_and_not_the_way_to_it(workspace: Path) ->
     def says(request: ServedRequest) -> Any:
         if request.messages[-1]["role"] == "tool":
             return REPORT
-        return Reply("First I look around.", tool_calls=[ToolUseBlock("c", "list_files", {})])
+        return Reply("First I look around.", tool_calls=[ToolUseBlock("c", "read_file", {"path": "totals.csv"})])
 
     judge = Judge(says)
     parsed(judge, workspace=workspace)
     (shown,) = judge.extractions
     assert "The file says 42." in shown.text
     assert "First I look around." not in shown.text
-    assert "totals.csv" not in shown.text
+    assert "total\n42" not in shown.text
 
 
 # What was not examined is not judged
@@ -320,7 +321,7 @@ def test_a_report_of_an_agent_that_has_read_nothing_fills_in_no_template(
     config: dict[str, Any], tmp_path: Path
 ) -> None:
     judge = Judge(report=lambda _: "The full agent trace is saved to: .karenina/traces/trace_q1.txt")
-    with pytest.raises(AgentResponseError, match="no tool has shown it anything") as failed:
+    with pytest.raises(AgentResponseError, match="no tool has shown it any of their contents") as failed:
         parsed(judge, workspace=tmp_path, **config)
     assert failed.value.kind == "agent"
     assert judge.extractions == []

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from karenina_agentic import AgenticTraitEvaluator, Material
+from karenina_agentic.agents import NO_LINE, _has_read
 from pydantic import BaseModel, Field
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Rubric
 from karenina_core.errors import ContractError
-from karenina_core.model.message import ToolUseBlock
+from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
 from karenina_core.testing import Reply, ScriptedServer, application
 
 TRACE = "SECRET-TRACE: I looked at the sales and wrote totals.csv."
@@ -444,7 +445,8 @@ def test_only_traits_that_ask_for_it_have_the_trace_as_a_file(evaluated: Any, to
         workspace=workspace,
         response=TRACE,
     )
-    for prompt in ran.told.prompts():
+    for request in ran.told.asked("investigation"):
+        prompt = json.dumps(request.messages[:2])  # what a tool has read follows
         assert ("Whether it is inline." in prompt) == ("SECRET-TRACE" in prompt)
 
 
@@ -577,8 +579,26 @@ def reaching_out(request: Any) -> Any:
     return Reply(tool_calls=[ToolUseBlock("c", "read_file", {"path": "no/such.txt"})])
 
 
+def calling(*tools: tuple[str, dict[str, Any]]) -> Callable[[Any], Any]:
+    """An investigator that makes these calls at once, and reports all the same."""
+
+    def investigates(request: Any) -> Any:
+        if request.messages[-1]["role"] == "tool":
+            return "All is well."
+        return Reply(tool_calls=[ToolUseBlock(f"c{number}", *call) for number, call in enumerate(tools)])
+
+    return investigates
+
+
+LIST, LIST_ALL = ("list_files", {}), ("list_files", {"path": ".karenina", "recursive": True})
+READ, READ_NONE = ("read_file", {"path": "totals.csv"}), ("read_file", {"path": "report.md"})
+FIND, FIND_NONE = ("search_files", {"text": "4"}), ("search_files", {"text": "forty-two"})
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("investigates", [idle, reaching_out])
+@pytest.mark.parametrize(
+    "investigates", [idle, reaching_out, calling(LIST), calling(LIST, LIST_ALL), calling(READ_NONE), calling(FIND_NONE)]
+)
 @pytest.mark.parametrize(
     "facts", [{"context_mode": "trace_only", "materialize_trace": True}, {"context_mode": "workspace_only"}], ids=str
 )
@@ -589,9 +609,44 @@ def test_a_report_of_an_agent_that_has_read_nothing_is_no_score(
     model_ = told(investigates, {"result": True})
     ran = evaluated([only], model_, workspace=workspace, response=TRACE, agentic_rubric_strategy=strategy)
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
-    assert "no tool has shown it anything" in ran.reason("right")
+    assert "no tool has shown it any of their contents" in ran.reason("right")
     assert ran.traces["right"]
     assert model_.asked("extraction") == []
+
+
+@pytest.mark.parametrize("tools", [(READ,), (FIND,), (LIST, READ_NONE), (FIND_NONE, LIST), (READ_NONE, READ)])
+def test_contents_have_been_read_or_are_known_to_be_absent(
+    tools: Any, evaluated: Any, told: Any, workspace: Path
+) -> None:
+    ran = evaluated(
+        [trait(context_mode="workspace_only")], told(calling(*tools), {"result": True}), workspace=workspace
+    )
+    assert ran.scores == {"right": True}
+
+
+def test_a_list_is_all_that_an_empty_workspace_can_show(evaluated: Any, told: Any, workspace: Path) -> None:
+    (workspace / "totals.csv").unlink()
+    only = trait(context_mode="workspace_only")
+    ran = evaluated([only], told(calling(LIST), {"result": False}), workspace=workspace)
+    assert ran.scores == {"right": False}
+
+
+def test_that_the_file_of_a_trace_is_there_is_nothing_about_what_it_says(evaluated: Any, told: Any) -> None:
+    only = trait(context_mode="trace_only", materialize_trace=True)
+    for tools in ((LIST_ALL, READ_NONE), (LIST_ALL, FIND_NONE)):
+        ran = evaluated([only], told(calling(*tools), {"result": True}), response=TRACE)
+        assert ran.states == {"right": "error"}
+
+
+def test_an_answer_of_an_unknown_tool_counts_as_something_read() -> None:
+    def looked(name: str, *, failed: bool = False) -> bool:
+        blocks = [ToolUseBlock("c", name, {}), ToolResultBlock("c", NO_LINE, failed)]
+        return _has_read([Message("assistant", tuple(blocks))], absence_counts=False, has_files=True)
+
+    assert [looked(name) for name in ("fetch", "mcp__files__list", "list_files", "Glob", "search_files")] == [
+        *(True, True, False, False, False),
+    ]
+    assert not looked("fetch", failed=True)
 
 
 def test_an_agent_that_is_shown_the_trace_itself_has_examined_it(evaluated: Any, told: Any, workspace: Path) -> None:

@@ -144,9 +144,7 @@ def test_an_empty_answer_is_asked_for_once_more_and_is_then_wrong(
 @pytest.mark.parametrize(
     ("most", "limit"), [(64, "max_tokens of the model, 64"), (None, "the server's own limit, no max_tokens is set")]
 )
-def test_an_answer_whose_tokens_were_used_before_it_names_the_limit_that_was_sent(
-    most: int | None, limit: str
-) -> None:
+def test_an_answer_whose_tokens_were_used_before_it_names_the_limit_that_was_sent(most: int | None, limit: str) -> None:
     reply = LLMResponse(content="", finish_reason="length")
     about = context(ScriptedLLM(reply, reply), max_tokens=most)
     assert run(GenerateAnswer(), about).reason == f"the answer is empty; all its tokens were used before it ({limit})"
