@@ -145,4 +145,4 @@ def _announced(prepared: Prepared, directory: Path) -> str:
         (config.replicate_count, "replicates"),
     )
     product = " x ".join(f"{count} {name if count > 1 else name[:-1]}" for count, name in counts)
-    return f"{len(prepared)} items ({product}), mode {prepared.mode}, into {directory}"
+    return f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}"

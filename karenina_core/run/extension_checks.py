@@ -147,17 +147,18 @@ def _of_traits(before: Table, now: Table, questions: list[str]) -> Iterator[str]
         if before["questions"][question].get("rubric") == now["questions"][question].get("rubric"):
             continue
         if not _tells_traits(before, question):
-            found.setdefault("has another rubric, and the run does not tell its traits", []).append(question)
+            found.setdefault("another rubric, and the run does not tell its traits", []).append(question)
             continue
         traits = _traits(now, question)
         for name, digest in _traits(before, question).items():
             if name not in traits:
-                found.setdefault(f"has no trait {name!r} any more", []).append(question)
+                found.setdefault(f"no trait {name!r} any more", []).append(question)
             elif traits[name] != digest:
-                what = f"has another trait {name!r}; give it a name that no trait had"
+                what = f"another trait {name!r}; give it a name that no trait had"
                 found.setdefault(what, []).append(question)
     for what, those in found.items():
-        yield f"the question {those[0]!r}{_more(len(those) - 1)} {what}"
+        one = len(those) == 1
+        yield f"the question{'' if one else 's'} {those[0]!r}{_more(len(those) - 1)} {'has' if one else 'have'} {what}"
 
 
 def _tells_traits(fingerprint: Table, question: str) -> bool:

@@ -220,7 +220,9 @@ def _of_questions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
         if name not in before:
             yield f"the question {name!r} is new"
         elif changed := [part for part in {**before[name], **parts} if before[name].get(part) != parts.get(part)]:
-            yield f"the question {name!r} has another {' and '.join(changed)}"
+            parts_of_one = [f"another {part}" for part in changed if part != "examples"]
+            several = ["other examples"] if "examples" in changed else []
+            yield f"the question {name!r} has {' and '.join((*parts_of_one, *several))}"
 
 
 def _of_table(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -498,8 +498,8 @@ SAME = questions(2).with_rubric(rubric(0))
             {},
             "the question 'q0' has another template",
         ),
-        (questions(2).with_rubric(rubric(1)), {}, "'q0' and 1 more has no trait 'quality 0' any more"),
-        (questions(2), {}, "'q0' and 1 more has no trait 'quality 0' any more"),
+        (questions(2).with_rubric(rubric(1)), {}, "'q0' and 1 more have no trait 'quality 0' any more"),
+        (questions(2), {}, "'q0' and 1 more have no trait 'quality 0' any more"),
         (
             questions(2).with_rubric(Rubric.from_traits([trait(0, "Another meaning")])),
             {},

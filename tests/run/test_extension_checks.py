@@ -58,7 +58,7 @@ def test_a_rubric_whose_traits_nobody_wrote_down_may_only_stay(world: Make) -> N
     untold = {**before, "questions": parts, "rubrics": {}}
     assert changes(untold, untold) == []
     assert changes(untold, before) == [
-        "the question 'q0' and 1 more has another rubric, and the run does not tell its traits"
+        "the questions 'q0' and 1 more have another rubric, and the run does not tell its traits"
     ]
 
 
@@ -79,7 +79,7 @@ def test_traits_are_told_by_what_they_are(world: Make) -> None:
     found = added_traits(one, two, with_rubric(here, BRIEF, KIND))
     assert {name: list(rubric) for name, rubric in found.items()} == {"q0": [BRIEF], "q1": [BRIEF]}
     assert added_traits(one, one, with_rubric(here, KIND)) == {}
-    assert changes(two, one) == ["the question 'q0' and 1 more has no trait 'brief' any more"]
+    assert changes(two, one) == ["the questions 'q0' and 1 more have no trait 'brief' any more"]
 
 
 # Folders

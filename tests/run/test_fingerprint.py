@@ -40,7 +40,7 @@ def test_the_same_run_has_the_same_fingerprint_in_another_process_order(world: M
     [
         ({"question": "What else?"}, "the question 'q1' has another text"),
         ({"raw_answer": "TP53"}, "the question 'q1' has another template"),
-        ({"question": "What else?", "raw_answer": "TP53"}, "the question 'q1' has another text and template"),
+        ({"question": "What else?", "raw_answer": "TP53"}, "the question 'q1' has another text and another template"),
     ],
 )
 def test_what_changed_of_a_question_is_named(world: Make, make_question: Any, change: Any, named: str) -> None:
@@ -77,7 +77,7 @@ EXAMPLES = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 2?", "answe
 @pytest.mark.parametrize("others", [[], EXAMPLES[:1], EXAMPLES[::-1], [EXAMPLES[0], {**EXAMPLES[1], "answer": "5"}]])
 def test_other_examples_are_named(world: Make, make_question: Any, others: list[Any]) -> None:
     before, now = (of(world(questions=[make_question(0, few_shot_examples=told)])) for told in (EXAMPLES, others))
-    assert differences(before, now) == ["the question 'q0' has another examples"]
+    assert differences(before, now) == ["the question 'q0' has other examples"]
 
 
 def in_a_folder(world: Make, make_question: Any, root: Path, **config: Any) -> dict[str, Any]:
@@ -341,7 +341,11 @@ CODE = {"distribution": "d", "version": "1", "digest": "x"}
         ({}, {"models": {"parsing": {"m": {}}}}, ["the parsing model m is new"]),
         ({"questions": {"q": {}}}, {}, ["the question 'q' is gone"]),
         ({}, {"questions": {"q": {}}}, ["the question 'q' is new"]),
-        ({"questions": {"q": {"a": "1"}}}, {"questions": {"q": {"b": "1"}}}, ["the question 'q' has another a and b"]),
+        (
+            {"questions": {"q": {"a": "1"}}},
+            {"questions": {"q": {"b": "1"}}},
+            ["the question 'q' has another a and another b"],
+        ),
     ],
 )
 def test_each_part_is_compared(before: dict[str, Any], now: dict[str, Any], named: list[str]) -> None:

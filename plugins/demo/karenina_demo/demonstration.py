@@ -11,6 +11,7 @@ from attrs import evolve
 from karenina_core.cli.exits import OK, SOME_FAILED
 from karenina_core.cli.output import note, own_stdout, print_json, print_parts
 from karenina_core.cli.progress import Progress
+from karenina_core.errors import plural
 from karenina_core.log import configure
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.directory import default_directory
@@ -58,8 +59,8 @@ def _problems(results: VerificationResultSet) -> Iterator[str]:
     failed = {(r.metadata.question_id, r.metadata.answering.model_name) for r in results if r.outcome.name == "error"}
     if unexpected := failed - FAILING:
         yield (
-            f"{len(unexpected)} items ended in an error that was not recorded. The recording does not fit the packages "
-            "that are installed: install the same version of karenina-core and of every other karenina package."
+            f"{plural(len(unexpected), 'item')} ended in an error that was not recorded. The recording does not fit the "
+            "packages that are installed: install the same version of karenina-core and of every other karenina package."
         )
     for sink, failure in results.sink_failures.items():
         yield f"the sink {sink!r} failed, so results are missing in the run directory: {failure}"

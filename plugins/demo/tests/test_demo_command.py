@@ -128,7 +128,7 @@ def test_an_error_that_was_not_recorded_is_not_passed_over(karenina: Run, tmp_pa
     file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[1:]), "utf-8")
     ran = karenina("demo", "--quiet", PYTHONPATH=folder)
     assert ran.returncode == 3
-    assert "1 items ended in an error that was not recorded" in ran.stderr
+    assert "1 item ended in an error that was not recorded" in ran.stderr
     assert "install the same version" in ran.stderr
 
 
