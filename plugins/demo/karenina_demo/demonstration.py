@@ -59,8 +59,9 @@ def _problems(results: VerificationResultSet) -> Iterator[str]:
     failed = {(r.metadata.question_id, r.metadata.answering.model_name) for r in results if r.outcome.name == "error"}
     if unexpected := failed - FAILING:
         yield (
-            f"{plural(len(unexpected), 'item')} ended in an error that was not recorded. The recording does not fit the "
-            "packages that are installed: install the same version of karenina-core and of every other karenina package."
+            f"{plural(len(unexpected), 'item')} ended in an error that was not recorded. The recording does not fit "
+            "the packages that are installed: install the same version of karenina-core and of every other karenina "
+            "package."
         )
     for sink, failure in results.sink_failures.items():
         yield f"the sink {sink!r} failed, so results are missing in the run directory: {failure}"
