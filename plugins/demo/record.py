@@ -77,6 +77,8 @@ def _judged(said: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any
         return _sufficiency(entry, list(asked["fields"]["properties"]))
     if (told := _trait(entry, asked)) is not None:
         return told
+    if "judge" not in entry:  # an abstention that is compared with the template
+        return dict.fromkeys(asked)
     corrections = sum(message["role"] == "assistant" for message in request.messages)
     reply: Mapping[str, Any] = entry["judge"][corrections]
     return reply
