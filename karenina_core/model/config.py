@@ -171,7 +171,7 @@ class VerificationConfig:
     deep_judgment_max_excerpts_per_attribute: int = _whole(3, least=1)
     deep_judgment_fuzzy_match_threshold: float = _fraction(0.80)
     """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words in their
-    order: what it leaves out of the passage counts, and slips of a letter."""
+    order: a third of what it leaves out of the passage counts, and slips of a letter."""
     deep_judgment_excerpt_retry_attempts: int = _whole(2, least=0)
     """How often the judge is asked again for quotations that do not occur in what it read."""
     deep_judgment_on_invented: OnInvented = _word("fail", OnInvented)

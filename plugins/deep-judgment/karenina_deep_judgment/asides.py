@@ -6,8 +6,8 @@ import re
 
 from attrs import frozen
 
-from .sense import is_negation, is_restriction
-from .words import Words
+from .sense import is_clause, is_negation, is_restriction, is_unit
+from .words import Words, folded
 
 __all__ = ["Aside", "aside_at"]
 
@@ -31,6 +31,13 @@ REFERRING = frozenset(
 """Words before a number that says where to look, and no quantity."""
 NAME = re.compile(r"[^\W\d_]-?$")
 """Just before the digits of a name: BCL2, ABT-199. With `endpos`, `$` is where they begin."""
+STATISTIC = re.compile(
+    r"(?<!\w)(?:n|p|k|r2?|t|z|f|df|or|hr|rr|ci|sd|sem?|iqr|auc|mean|median|range|aged?)(?: of)?(?: ?[=<>≤≥]+ ?| )[-.\d]"
+)
+"""How a report of a statistic looks in a folded text: (n = 45), (95 % CI 1.2-3.4), (median 3)."""
+COUNT = re.compile(r"\(\d[\d.,]* (?!per(?!\w))[^\W\d_]{2,}[^\d%()]*\)|\([A-Z]{2,5} \d+\)")
+"""(45 patients), (AMG 510): a number of things, or a name with a number, if none of the words is a unit."""
+YEARS = re.compile(r"[(\[](?:1\d|20)\d\d ?(?:-|to|bis) ?(?:(?:1\d|20)\d)?\d\d?[)\]]")
 HARMLESS = frozenset("/&_'")
 
 
@@ -49,8 +56,9 @@ class Aside:
 def aside_at(words: Words, number: int) -> Aside | None:
     """The aside that begins with this token (not the first); None where there is none that may be left out.
 
-    It may not hold a negation, a condition, a restriction or a doubt, nor a quantity: without them the rest would say
-    something else. The numbers of a reference (`[12]`, `Fig. 3`, `Smith 2019`) are no quantities.
+    It may not hold a negation, a condition, a restriction or a doubt, nor a quantity, and not be the unit of a number
+    or a clause of its own: without them the rest would say something else. The numbers of a reference (`[12]`, `Fig.
+    3`, `Smith 2019`), of a statistic (`n = 45`), a count (`45 patients`) or a span of years are no quantities.
     """
     before = words.ends[number - 1]
     opening = OPENING.search(words.text, before, words.starts[number])
@@ -62,14 +70,27 @@ def aside_at(words: Words, number: int) -> Aside | None:
         return None
     behind = words.first_from(found.end())
     tokens = () if NUMBERED.fullmatch(found.group()) else range(number, behind)
-    if any(_counts(words, token, bracketed=not is_comma) for token in tokens):
+    keys = words.keys[number:behind]
+    if is_unit(keys) or (is_comma and is_clause(keys)):
+        return None
+    figures = not is_comma and _has_figures_alone(words, found.group(), number, behind)
+    if any(_counts(words, token, bracketed=not is_comma, figures=figures) for token in tokens):
         return None
     return Aside(behind, found.start(), found.end())
 
 
-def _counts(words: Words, number: int, *, bracketed: bool) -> bool:
+def _has_figures_alone(words: Words, aside: str, number: int, behind: int) -> bool:
+    """Whether the numbers in brackets report on the sentence and are no part of what it says."""
+    if YEARS.fullmatch(aside) or STATISTIC.search(folded(aside)):
+        return True
+    return COUNT.fullmatch(aside) is not None and not any(is_unit([key]) for key in words.keys[number:behind])
+
+
+def _counts(words: Words, number: int, *, bracketed: bool, figures: bool) -> bool:
     """Whether the text would say something else without this token."""
     key, start = words.keys[number], words.starts[number]
+    if figures and not key[0].isalpha():
+        return False
     if key[0].isdecimal():
         if NAME.search(words.text, max(0, start - 2), start):
             return False

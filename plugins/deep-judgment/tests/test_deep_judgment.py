@@ -227,7 +227,7 @@ def test_a_right_answer_is_not_failed_over_a_letter_of_a_quotation(text: str, ve
     assert ANSWER[row["start"] : row["end"]] == "Venetoclax targets BCL2"
 
 
-@pytest.mark.parametrize(("threshold", "kept"), [(0.9, False), (0.8, True), (0.1, True)])
+@pytest.mark.parametrize(("threshold", "kept"), [(0.95, False), (0.8, True), (0.1, True)])
 def test_an_aside_that_a_quotation_leaves_out_is_recorded_and_shown(
     threshold: float, kept: bool, verify: Verify, judge: Any
 ) -> None:

@@ -42,11 +42,11 @@ CASES = _cases()
 
 
 def test_true_quotations_are_accepted_and_distorted_ones_are_not() -> None:
-    """At the default threshold: of 200 true ones at least 98 %, of 200 distorted ones at most 1 %."""
+    """At the default threshold: of 240 true ones at least 98 %, of 240 distorted ones at most 1 %."""
     kinds = Counter((case.true, case.kind) for case in CASES)
     assert set(kinds.values()) == {20}
-    assert [sum(true is which for true, _ in kinds) for which in (True, False)] == [10, 10]
-    assert len({(id(case.source), case.quotation) for case in CASES}) == 400
+    assert [sum(true is which for true, _ in kinds) for which in (True, False)] == [12, 12]
+    assert len({(id(case.source), case.quotation) for case in CASES}) == 480
     accepted = [case for case in CASES if case.source.find(case.quotation) is not None]
     lost = [case.quotation for case in CASES if case.true and case not in accepted]
     believed = [case.quotation for case in accepted if not case.true]
@@ -86,6 +86,15 @@ ASIDES = [
     ("The drug (Smith et al. 2019; Li 2020a) is given daily.", "The drug is given daily", None),
     ("The drug (see Fig. 3) is given daily.", "The drug is given daily", "(see Fig. 3)"),
     ("The drug (ABT-199) is given daily.", "The drug is given daily", "(ABT-199)"),
+    ("The drug (n = 45) is given daily.", "The drug is given daily", "(n = 45)"),
+    ("The drug (p < 0.05) is given daily.", "The drug is given daily", "(p < 0.05)"),
+    ("The drug (95 % CI 1.2–3.4) is given daily.", "The drug is given daily", "(95 % CI 1.2–3.4)"),
+    ("The drug (45 patients) is given daily.", "The drug is given daily", "(45 patients)"),
+    ("The drug (1998–2004) is given daily.", "The drug is given daily", "(1998–2004)"),
+    ("The drug (AMG 510) is given daily.", "The drug is given daily", "(AMG 510)"),
+    ("The drug, which is cheap, is given daily.", "The drug is given daily", ", which is cheap,"),
+    ("The drug (it is cheap) is given daily.", "The drug is given daily", "(it is cheap)"),
+    ("The drug (a week later) is given daily.", "The drug is given daily", "(a week later)"),
     ("The drug (BCL2's own) is given daily.", "The drug is given daily", "(BCL2's own)"),
     ("The drug, a small molecule, is given daily.", "The drug is given daily", ", a small molecule,"),
     ("The drug — a small molecule — is given daily.", "The drug is given daily", "— a small molecule —"),
@@ -114,7 +123,21 @@ KEPT = {
     "whose claim it is": ("The firm, the plaintiff alleges, broke the contract.", "The firm broke the contract"),
     "a quantity": ("The drug (above 40 mg) is toxic to cells.", "The drug is toxic to cells"),
     "a percentage": ("The drug (5 %) is toxic to cells.", "The drug is toxic to cells"),
-    "a bound": ("The drug (p < 0.05) is toxic to cells.", "The drug is toxic to cells"),
+    "a bound": ("The drug (> 0.05 mM) is toxic to cells.", "The drug is toxic to cells"),
+    "a duration": ("The drug (3 weeks) is toxic to cells.", "The drug is toxic to cells"),
+    "another unit": ("The drug fell by 3 km (2 miles) daily.", "The drug fell by 3 km daily"),
+    "a statistic with a negation": ("The drug (n = 45, not 54) is given daily.", "The drug is given daily"),
+    "a scale": ("Sales (in thousands) were 400.", "Sales were 400"),
+    "a scale of a unit": ("Sales (in thousands of US dollars) were 400.", "Sales were 400"),
+    "a unit behind its number": ("It took 400 (micrograms) of it.", "It took 400 of it"),
+    "a unit of two": ("The rate (mg/dl) was 40.", "The rate was 40"),
+    "a unit between commas": ("The rate, in milligrams, was 40.", "The rate was 40"),
+    "a rate": ("It took 400 mg (per day) of it.", "It took 400 mg of it"),
+    "a quantity in words": ("The drug (twice a day) is toxic.", "The drug is toxic"),
+    "a main clause": ("The drug works, it cures mice, the firm says.", "The drug works the firm says"),
+    "a main clause with a verb": ("The drug works, mice are cured, men gain.", "The drug works, men gain"),
+    "lines of keys and values": ("\nDrug: aspirin\nTarget: COX-1\n", "aspirin Target: COX-1"),
+    "marked keys": ("\n**Drug**: aspirin\n**Target**: COX-1\n", "Drug: aspirin Target: COX-1"),
     "a number between commas": ("The drug, in 2019, was toxic to cells.", "The drug was toxic to cells"),
     "a sign": ("The tumour HER2 (-) was toxic to cells.", "The tumour HER2 was toxic to cells"),
     "words that nothing sets apart": ("The drug is rarely given daily.", "The drug is given daily"),
@@ -133,12 +156,34 @@ def test_what_the_rest_hangs_on_may_not_be_left_out(why: str) -> None:
     assert Source(f"Well. {text} And so on.").find(quotation, 0.0) is None
 
 
+WORDS_OF_DOUBT = (
+    "thought argue argues argued contend contends hope hopes hoped once falsely mistakenly retracted withdrawn myth "
+    "pretending pretended ineffective doubtful unproven two twelve dozen half twice"
+)
+
+
+@pytest.mark.parametrize("word", WORDS_OF_DOUBT.split())
+def test_an_aside_with_a_word_of_doubt_or_number_stays(word: str) -> None:
+    for aside in (", critics {},", " (the {} one)", " — {} as it is —"):
+        assert Source(f"The drug{aside.format(word)} cures mice.").find("The drug cures mice", 0.0) is None
+        assert Source(f"The drug{aside.format('plain')} cures mice.").find("The drug cures mice", 0.3) is not None
+
+
+@pytest.mark.parametrize("mark", ["\n", " | ", "; "])
+def test_lines_of_keys_and_values_are_joined_where_the_quotation_shows_it(mark: str) -> None:
+    source = Source("Facts\nDrug: aspirin\nTarget: COX-1\n\nNote: this is\nprose, and goes on")
+    assert source.find(f"Drug: aspirin{mark}Target: COX-1") is not None
+    assert source.find("Drug: aspirin Target: COX-1") is None
+    assert source.find("Note: this is prose") is not None
+
+
 @pytest.mark.parametrize(
     ("text", "quotation"),
     [
         ("No death was attributed to it.", "death was attributed to it"),
         ("It does **not** inhibit MCL1.", "inhibit MCL1"),
         ("It isn’t active there.", "active there"),
+        ("It is far from safe there.", "safe there"),
         ("Er hemmt MCL1 nicht.", "Er hemmt MCL1"),
         ("Il ne provoque rien.", "provoque rien"),
         ("药物不抑制蛋白。", "抑制蛋白"),
@@ -192,6 +237,16 @@ def test_what_is_another_word_is_no_slip(text: str, quotation: str) -> None:
     assert Source(f"Well, {text} and so on, and so on.").find(quotation, 0.0) is None
 
 
+@pytest.mark.parametrize(("written", "quoted"), [("insulin", "inulin"), ("martial", "marital")])
+def test_another_word_by_a_dropped_or_swapped_letter_is_a_slip_unless_the_text_has_both(
+    written: str, quoted: str
+) -> None:
+    """The documented limit of the rule."""
+    assert Source(f"The dose of {written} was doubled.").find(f"The dose of {quoted} was doubled") is not None
+    both = Source(f"The dose of {written} was doubled, that of {quoted} was not.")
+    assert both.find(f"The dose of {quoted} was doubled") is None
+
+
 @pytest.mark.parametrize(
     ("text", "quotation"),
     [
@@ -213,21 +268,21 @@ def test_case_hyphens_and_diacritics_do_not_count(text: str, quotation: str) -> 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
 def test_the_threshold_acts_over_its_whole_range(threshold: float) -> None:
-    """The more is left out, the less similar; a third is left out at 0.8."""
+    """The more is left out, the less similar; one and a half times the quotation is left out at 0.8."""
     found: list[Passage] = []
-    for words in range(40):
+    for words in range(49):
         aside = f" ({' '.join(['aside'] * words)})" if words else ""
-        source = Source(f"The drug{aside} works.")
-        passage = source.find("The drug works", 0.0)
+        source = Source(f"It{aside} works.")
+        passage = source.find("It works", 0.0)
         assert passage is not None
-        assert (source.find("The drug works", threshold) is not None) is (passage.similarity >= threshold)
+        assert (source.find("It works", threshold) is not None) is (passage.similarity >= threshold)
         found.append(passage)
     assert all(one.similarity > other.similarity for one, other in pairwise(found))
     assert any(passage.similarity >= threshold for passage in found)
     assert any(passage.similarity < 0.15 for passage in found)
-    third = Source(f"{'a' * 20} ({'b' * 18}) {'c' * 20}").find(f"{'a' * 20} {'c' * 20}", 0.0)
-    assert third is not None
-    assert third.similarity == pytest.approx(0.8, abs=0.01)
+    longer = Source(f"{'a' * 20} ({'b' * 58}) {'c' * 20}").find(f"{'a' * 20} {'c' * 20}", 0.0)
+    assert longer is not None
+    assert longer.similarity == pytest.approx(0.8, abs=0.01)
 
 
 @pytest.mark.parametrize(("before", "similar"), [(19, True), (20, False)])
