@@ -31,8 +31,8 @@ FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,9})[ -])?(\d{1,9})\s?[/\u2044]\s?([
 
 def spelt_numbers(text: str) -> Iterator[float]:
     """By every way to read them, of a text in small letters. A number in digits alone is none of them."""
-    for found in WORDS.finditer(text):
-        yield from _read(BETWEEN.split(found[0]))
+    for run in dict.fromkeys(WORDS.findall(text)):
+        yield from _read(BETWEEN.split(run))
     for whole, over, under in FRACTION.findall(text):
         yield int(over) / int(under)
         yield int(whole or 0) + int(over) / int(under)
