@@ -250,6 +250,8 @@ class VerificationConfig:
     """Seconds for one call with all its attempts and waits; None: as long as all attempts that a time-out may have take
     (`request_timeout`), at least 120. A model that takes nothing for longer, or asks to be left alone for longer, is
     asked nothing more in this run."""
+    stage_idle_timeout: float | None = field(default=600.0, validator=optional(number, validators.ge(0)))
+    """Seconds that a stage has without a sign of progress while no call is under way; 0 or None: no limit."""
     concurrency: int = _whole(8, least=1)
     """Items in flight."""
     max_concurrent_requests: int | None = _most()

@@ -336,6 +336,11 @@ class VerificationContext(ReadThrough):
 
     # The running stage
 
+    @property
+    def progress(self) -> tuple[Stage | None, int, int, str]:
+        """The running stage, and what changes while stages work: lines of the trail, warnings, and the note."""
+        return self._stage, len(self.trail), len(self.warnings), self._note
+
     def acting(self, stage: Stage) -> AbstractContextManager[None]:
         """Check reads and writes against the declaration of this stage."""
         return Acting(self, stage)

@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -16,7 +17,8 @@ from ..log import get_logger
 from ..model.outcome import nothing_scored
 from ..model.result import TrailEntry, VerificationResult
 from ..plugin.application import Karenina
-from ..ports.metered import current_item
+from ..ports.item_calls import ItemCalls, current_item
+from ..ports.threads import in_own_thread
 from .assemble import bare_result, ending
 from .context import VerificationContext
 from .keys import ArtifactKeys
@@ -25,7 +27,7 @@ from .stage import Skip, Stage
 __all__ = ["Engine", "error_kind", "stops_item"]
 
 Step = Callable[[VerificationContext], Awaitable[None]]
-Verify = Callable[[VerificationContext], Awaitable[VerificationResult]]
+Verify = Callable[[VerificationContext], Coroutine[Any, Any, VerificationResult]]
 log = get_logger("karenina.pipeline")
 
 
@@ -47,9 +49,9 @@ class Engine:
         self._app = app if app and app.implementations("karenina_stage_finished") else None
         self._verify = _surrounded(self._all, app.implementations("karenina_wrap_item") if app else [])
 
-    async def run(self, context: VerificationContext) -> VerificationResult:
+    def run(self, context: VerificationContext) -> Coroutine[Any, Any, VerificationResult]:
         """Run every stage that wants to run. Only cancellation leaves without a result."""
-        return await self._verify(context)
+        return self._verify(context)  # no coroutine of its own, which every item under way would hold
 
     async def _all(self, context: VerificationContext) -> VerificationResult:
         started = time.perf_counter()
@@ -57,7 +59,7 @@ class Engine:
         for prepared in self._prepared:
             if item is not None:
                 item.stage, item.stage_version = prepared.stage.name, prepared.version
-            entry = await self._one(prepared, context)
+            entry = await self._one(prepared, context, item)
             context.trail.append(entry)
             if self._app is not None:
                 self._app.observe("karenina_stage_finished", task=context.task, entry=entry)
@@ -72,7 +74,7 @@ class Engine:
         ended = evolve(result.metadata, execution_time=time.perf_counter() - started, **ending(context))
         return evolve(result, trail=tuple(context.trail), metadata=ended)
 
-    async def _one(self, prepared: _Prepared, context: VerificationContext) -> TrailEntry:
+    async def _one(self, prepared: _Prepared, context: VerificationContext, item: ItemCalls | None) -> TrailEntry:
         stage = prepared.stage
         started = time.perf_counter()
         context.take_note()
@@ -85,7 +87,10 @@ class Engine:
                     reason = answer.reason if isinstance(answer, Skip) else "its should_run said no"
                     return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
                 await prepared.step(context)
-            except BaseException as error:  # also what some extension modules raise instead of an Exception
+                if item is not None and item.idle is not None:  # it has kept its cancellation to itself
+                    raise asyncio.CancelledError
+            except BaseException as raised:  # also what some extension modules raise instead of an Exception
+                error = (item.cancelled_for() if item is not None else None) or raised
                 if stops_item(error):
                     raise
                 self._failed(stage, context, error)
@@ -192,7 +197,9 @@ async def _around_item(
     told = "it did not wait for the item"
     try:
         await around(context.task, proceed)
-    except BaseException as error:
+    except BaseException as raised:
+        item = current_item.get()
+        error = (item.cancelled_for() if item is not None else None) or raised
         if stops_item(error):
             raise
         told = one_line(error)
@@ -209,13 +216,10 @@ async def _around_item(
 
 
 async def _execute(stage: Stage, context: VerificationContext) -> None:
-    work = await asyncio.to_thread(_in_thread, stage, context) if stage.blocking else stage.execute(context)
+    work: Awaitable[None] | None
+    if stage.blocking:  # in a thread that holds up nothing, not even the end of the program, where it does not end
+        work = (await in_own_thread(lambda: stage.execute(context), f"karenina-{stage.name}")).result()
+    else:
+        work = stage.execute(context)
     if work is not None and inspect.isawaitable(work):
         await work
-
-
-def _in_thread(stage: Stage, context: VerificationContext) -> Awaitable[None] | None:
-    try:
-        return stage.execute(context)
-    except StopIteration as error:  # a future cannot carry it: its awaiter would wait for ever
-        raise RuntimeError("StopIteration was raised") from error

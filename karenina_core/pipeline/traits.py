@@ -12,7 +12,7 @@ from ..errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line
 from ..log import get_logger
 from ..model.rubric_config import TraitEvidenceRules
 from ..model.traits import LLMRubricTrait, RubricTrait
-from ..ports.metered import current_trait
+from ..ports.item_calls import current_trait
 from .context import VerificationContext
 from .engine import error_kind, stops_item
 from .trace import EvaluationInput

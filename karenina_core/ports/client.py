@@ -19,6 +19,7 @@ from ..secrets import Secrets
 from .agent_loop import run_agent_loop
 from .call_records import CallRecord, record_of
 from .cleaning import Cleaner
+from .item_calls import ItemCalls
 from .own_agent import in_time, is_proper
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, this_call, with_retries
@@ -94,8 +95,7 @@ class ModelClient:
     question_id: str = ""
     question_text: str = ""
     replicate: int = 1
-    removed: set[str] = field(factory=set)
-    """See `Cleaner.every`."""
+    item: ItemCalls = field(factory=ItemCalls)
 
     @property
     def config(self) -> ModelConfig:
@@ -229,7 +229,7 @@ class ModelClient:
             )
             return response
 
-        cleaner = Cleaner(self.model.secrets, self.removed)
+        cleaner = Cleaner(self.model.secrets, self.item.removed)
         return cleaner.reply(await run_agent_loop(ask, messages, cleaner.tools(tools), config))
 
     async def parse(
@@ -272,6 +272,8 @@ class ModelClient:
         return result
 
     def _call(self, task: str, temperature: float | None, *answered: str) -> CallContext:
+        """A call begins; `_record` says that it has ended."""
+        self.item.begun += 1
         if self.config.temperature is None:
             temperature = None  # the model refuses one
         return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature, *answered)
@@ -298,12 +300,13 @@ class ModelClient:
             raise
         except Exception as error:
             kind = self.model.classify(error) or _builtin_kind(error)
-            told = self.model.secrets.text(one_line(error), self.removed)
+            told = self.model.secrets.text(one_line(error), self.item.removed)
             raise PortError(f"the adapter {self.config.interface!r} failed: {told}", kind=kind) from error
 
     def _record(
         self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
     ) -> None:
+        self.item.ended += 1
         if attempts.kept_out and not attempts.count:
             return  # nobody was asked
         self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))

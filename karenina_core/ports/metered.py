@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
@@ -36,6 +35,7 @@ from .calls import (
 from .cleaning import Cleaner
 from .clocks import standing_still
 from .embedding import Embeddings, NamedEmbedder
+from .item_calls import ItemCalls, current_item, current_trait
 from .own_agent import out_of_time
 from .prices import priced
 from .refusals import Refusals
@@ -57,53 +57,15 @@ from .values import (
 __all__ = [
     "CallFacts",
     "CallStore",
-    "ItemCalls",
     "Lane",
     "Meter",
     "MeteredPort",
     "Place",
     "StoredCall",
     "StoredReply",
-    "current_item",
-    "current_trait",
 ]
 
 T = TypeVar("T")
-
-
-@define(eq=False)
-class ItemCalls:
-    """Who asks: the item, and where in it. Its concurrent parts share the count of equal calls."""
-
-    question_id: str = ""
-    result_id: str = ""
-    stage: str = ""
-    stage_version: str = "1"
-    meter: Meter | None = None
-    """Of the run; None where nothing limits and keeps the calls of embedders and search tools."""
-    numbers: dict[str, set[int]] = field(factory=dict)
-    removed: set[str] = field(factory=set)
-    """See `Cleaner.every`."""
-    kept_out: bool = False
-    """Whether there was no place for a call, and none is to come: when the run is gone on with, more may come of the
-    item."""
-
-    def reserve(self, key: str) -> int:
-        """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
-        taken = self.numbers.setdefault(key, set())
-        number = next(number for number in count() if number not in taken)
-        taken.add(number)
-        return number
-
-    def give_back(self, key: str, number: int) -> None:
-        """The call came to nothing; it is made again with the same number."""
-        self.numbers[key].discard(number)
-
-
-current_item: ContextVar[ItemCalls | None] = ContextVar("karenina_item", default=None)
-"""The item whose stages run; None outside of a run."""
-current_trait: ContextVar[str] = ContextVar("karenina_trait", default="")
-"""The name of the trait that is scored."""
 _inside: ContextVar[bool] = ContextVar("karenina_inside_call", default=False)
 """Whether a call is under way that what happens here is the work of."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from .embedding import Embeddings, NamedEmbedder
-from .metered import current_item
+from .item_calls import current_item
 from .search import NamedSearch, SearchResult
 
 __all__ = ["SharedEmbedder", "SharedSearch"]
@@ -26,7 +26,11 @@ class SharedEmbedder(NamedEmbedder):
         asked, item = NamedEmbedder(self.inner, self.name, self.model), current_item.get()
         if item is None or item.meter is None or not self.needs_provider:
             return await asked.aembed(texts)
-        return await item.meter.of_embedder(asked).aembed(texts)
+        item.begun += 1
+        try:
+            return await item.meter.of_embedder(asked).aembed(texts)
+        finally:
+            item.ended += 1
 
 
 @frozen
@@ -39,4 +43,8 @@ class SharedSearch(NamedSearch):
         item = current_item.get()
         if item is None or item.meter is None:
             return await self.inner.asearch(query)
-        return await item.meter.of_search(NamedSearch(self.inner, self.name)).asearch(query)
+        item.begun += 1
+        try:
+            return await item.meter.of_search(NamedSearch(self.inner, self.name)).asearch(query)
+        finally:
+            item.ended += 1

@@ -74,6 +74,7 @@ ENVIRONMENT = {
         "embedding_check_model",
         "embedding_check_threshold",
         "request_timeout",
+        "stage_idle_timeout",
         "concurrency",
         *NUMBERS,
         "task_ordering",

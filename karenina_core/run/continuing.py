@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from ..model.result import VerificationResult
-from ..ports.metered import current_item
+from ..ports.item_calls import current_item
 from .budget import Budget
 from .directory import RunDirectory
 from .gateway import Gateway

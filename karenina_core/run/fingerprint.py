@@ -29,6 +29,7 @@ NEUTRAL = frozenset(
     {
         *("answering_models", "parsing_models", "replicate_count", "executor", "concurrency", "task_ordering"),
         *("request_timeout", "retry_policy", "retry_max_elapsed_seconds", "rubric_concurrency"),
+        "stage_idle_timeout",
         *("agentic_rubric_parallel", "max_concurrent_requests", "answerer_concurrency_limits"),
         *("budget_usd", "budget_tokens", "code_policy"),
         *("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from .extension_merge import merged
 from .extension_rows import Extension, PriorRows, opened_rows
 from .gateway import Gateway
 from .grouped_errors import one_of
+from .idle_stages import IdleStages, watched_stages
 from .journal_reader import Done
 from .keeping import Keeper
 from .metering import Metering
@@ -48,6 +50,8 @@ from .workspaces import Workspace, Workspaces
 
 __all__ = ["Destination", "execute"]
 
+NO_DIRECTORY = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
+
 
 @define(eq=False)
 class _Running:
@@ -65,6 +69,7 @@ class _Running:
     places: asyncio.Semaphore
     """As many as items may be under way."""
     batching: Batching
+    stages: IdleStages
     keeper: Keeper | None = None
     """Of the run directory."""
     of_destination: Sequence[str] = ()
@@ -223,6 +228,7 @@ class _Running:
             workspace=workspace,
             kept_files=files,
             pool=self.pool,
+            stages=self.stages,
         )
 
     async def _finished(self, item: Item, result: VerificationResult) -> None:
@@ -262,15 +268,14 @@ async def execute(
     """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
 
     Raises ConfigError, RunDirectoryError and PluginError before the first call, where the results could not be kept or
-    a model's adapter does not work; RunDirectoryError also later, when results can no longer be written to the run
-    directory. What ends a run in several items at once, such as that or an error of `on_result`, is raised once, with
-    what the others said as notes; errors of different types are raised together, as an ExceptionGroup.
+    a model's adapter does not work; RunDirectoryError also later, when results can no longer be kept. What ends a run
+    in several items at once, such as that or an error of `on_result`, is raised once, with what the others said as
+    notes; errors of different types are raised together, as an ExceptionGroup.
     """
     destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
     app, config = prepared.app, prepared.config
     if config.workspace_output_mode != "none" and destination.run_dir is None:
-        what = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
-        raise ConfigError([Problem("workspace_output_mode", what)])
+        raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
     batching = Batching(gateway := Gateway(uncrowded(config)))
     metering = Metering(gateway, batching=batching if destination.run_dir else None, app=app, secrets=secrets)
     async with (
@@ -278,6 +283,7 @@ async def execute(
         open_models(app, config, config.answering_models, "answering", metering) as answerers,
         open_models(app, config, config.parsing_models, metering=metering) as judges,
         model_pool(app, config, judges.values(), metering) as pool,
+        watched_stages(config, app) as stages,
         AsyncExitStack() as held,
     ):
         sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
@@ -300,6 +306,7 @@ async def execute(
             schedule_of(prepared, keeper, gateway),
             asyncio.Semaphore(items_at_once(config)),
             batching,
+            stages,
             keeper,
             notes_of(prepared, destination),
             sources,
@@ -334,7 +341,7 @@ async def _carry_out(
                 await prior.take_over(run.keeper, prepared)
             run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)
         app.observe("karenina_run_started", run=_started(prepared, run_dir))
-        with fewer_collections(), stalls_told():
+        with fewer_collections(), stalls_told(partial(run.stages.running, asyncio.get_running_loop())):
             await control.until_drained(_work(run, directory, prior), run.gateway)
         unrepaired = run.keeper is not None and run.keeper.unrepaired
         status = "interrupted" if run.gateway.left_undone or unrepaired else "completed"

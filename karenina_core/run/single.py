@@ -21,7 +21,7 @@ from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
 from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from ..ports.client import CallRecord, Model, ModelClient
-from ..ports.metered import ItemCalls, current_item
+from ..ports.item_calls import ItemCalls, current_item
 from ..secrets import Secrets
 from .agentic_settings import (
     UNTOUCHED,
@@ -33,6 +33,7 @@ from .agentic_settings import (
 from .budget import check_limits
 from .gateway import Gateway
 from .identities import check_identities
+from .idle_stages import IdleStages, watched_stages
 from .metering import Metering
 from .models import check_models, has_tools, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
@@ -56,13 +57,15 @@ async def run_item(
     templates: TemplateLoader,
     run_name: str | None,
     pool: ModelPool,
+    stages: IdleStages,
     cached: CachedAnswer | None = None,
     workspace: Workspace | None = None,
     kept_files: dict[str, str] | None = None,
 ) -> VerificationResult:
     """Run the pipeline for one item with open models. Without the workspace that it needs, no model is called.
 
-    Other models that its stages ask for come from the `pool`. Files that they keep are put into `kept_files`.
+    Other models that its stages ask for come from the `pool`; `stages` ends those that hang. Files that they keep are
+    put into `kept_files`.
     """
     task = item.task
     asked = ItemCalls(item.question.id, task.result_id(run_name), meter=pool.metering)
@@ -72,10 +75,14 @@ async def run_item(
         if pool.metering is not None:
             cached = Cleaner(pool.metering.secrets, asked.removed).reply(cached)
     calls: list[CallRecord] = []
-    about = (calls, item.question.id, item.question.question, item.replicate, asked.removed)
+    about = (calls, item.question.id, item.question.question, item.replicate, asked)
 
     async def client_of(model: ModelConfig) -> ModelClient:
-        return ModelClient(await pool.model(model), *about)
+        asked.begun += 1
+        try:
+            return ModelClient(await pool.model(model), *about)
+        finally:
+            asked.ended += 1
 
     context = VerificationContext(
         question=item.question,
@@ -95,14 +102,15 @@ async def run_item(
         investigation=workspace.investigation_copy if workspace else None,
         client_of=client_of,
     )
-    if workspace is not None and workspace.failure is not None:
-        context.mark_error(workspace.failure)
-    elif workspace is not None and (cached is None or cached.workspace is None):  # else others have worked in it
-        _tell_of_untouched(context)
-    result = await item.orchestrator.arun(context)
-    if not asked.removed:
-        return result
-    warnings = (*result.metadata.warnings, removal_note(asked.removed))
+    if workspace is not None:
+        _check_workspace(context, workspace, cached)
+    result = await stages.run(asked, context, item.orchestrator)
+    return _flagged(result, asked.removed) if asked.removed else result
+
+
+def _flagged(result: VerificationResult, removed: set[str]) -> VerificationResult:
+    """The result, which says that these secrets were removed from what came in."""
+    warnings = (*result.metadata.warnings, removal_note(removed))
     caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
     return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
 
@@ -115,8 +123,12 @@ def _keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: 
     return True
 
 
-def _tell_of_untouched(context: VerificationContext) -> None:
-    if judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
+def _check_workspace(context: VerificationContext, workspace: Workspace, cached: CachedAnswer | None) -> None:
+    if workspace.failure is not None:
+        context.mark_error(workspace.failure)
+    elif cached is not None and cached.workspace is not None:  # others have worked in it
+        return
+    elif judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
         context.warn(UNTOUCHED.format(context.answering.model.identity))
 
 
@@ -140,10 +152,9 @@ async def arun_single_model_verification(
 
     A rubric with any trait turns the mode `template_only` into `template_and_rubric`; so does a dynamic one, whose
     traits are evaluated where the answer takes them up. Traits count as `global` unless the rubric's provenance says
-    where they are from; the question's own rubrics are not looked at. `workspace_root` is the folder that the
-    question's `workspace_path` is in; copies of the workspace of a cached answer are made there too, and in a temporary
-    folder where there is none. Settings other than the models come from `config`. Raises ConfigError, PlanError and
-    TemplateRefused, as a run does, before any call; after that there is always a result.
+    where they are from; the question's own rubrics are not used. `workspace_root` holds the question's workspace;
+    copies of that of a cached answer are made there too, or in a temporary folder. Other settings come from `config`.
+    Raises ConfigError, PlanError and TemplateRefused, as a run does, before any call; later there is always a result.
     """
     app = current(app)
     models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
@@ -155,17 +166,17 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     plan = _plan(app, evaluation_mode, config, rubric)
-    secrets = _secrets(app, config, question, rubric, run_name)
+    metering = Metering(Gateway(config), secrets=_secrets(app, config, question, rubric, run_name))
     templates = TemplateLoader(app, config.code_policy)
     check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
-    metering = Metering(Gateway(config), secrets=secrets)
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
         open_models(app, config, [answering_model], "answering", metering) as answerers,
         open_models(app, config, [parsing_model], metering=metering) as judges,
         model_pool(app, config, judges.values(), metering) as pool,
         _workspace(workspaces, item, cached_answer_data) as workspace,
+        watched_stages(config, app) as stages,
     ):
         return await run_item(
             item,
@@ -179,6 +190,7 @@ async def arun_single_model_verification(
             cached=cached_answer_data,
             workspace=workspace,
             pool=pool,
+            stages=stages,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 from types import FrameType
@@ -22,6 +22,9 @@ LONGEST_TURN = 0.25
 LOUD = 1.0
 """Seconds from which on it is a warning: shorter ones are also what first uses of libraries cost."""
 LOOKS_EVERY, TURNS_EVERY = 0.05, 0.025
+LASTING = 10.0
+"""Seconds after which it is a warning while it lasts, for it may never end: five times what the longest turn that is
+expected in a run takes, a search for a pattern."""
 MOST_TOLD = 20
 """Stalls of one run that are told; further ones are only counted."""
 FRAMES = 8
@@ -62,6 +65,9 @@ class Stalls:
     thread run, are no stalls of the loop.
     """
 
+    running: Callable[[], str] = lambda: ""
+    """The stage whose turn it is."""
+    lasting: float = LASTING
     lags: Lags = field(factory=Lags)
     count: int = 0
     """Turns that were longer than `LONGEST_TURN`."""
@@ -109,6 +115,7 @@ class Stalls:
 
     def _look(self) -> None:
         seen, looks, waited, where = self._turns, 0, self.kept_waiting, ""
+        lasting = round(self.lasting / LOOKS_EVERY)
         while not self._done.wait(LOOKS_EVERY):
             if self._turns != seen:
                 if where:
@@ -118,6 +125,10 @@ class Stalls:
             looks += 1
             if not where and looks * LOOKS_EVERY - (self.kept_waiting - waited) >= LONGEST_TURN:
                 where = _place(frame_of(self._loop_thread))
+            if where and looks == lasting:
+                where = _place(frame_of(self._loop_thread))
+                told = "the event loop is held up, and every item with it; this ends by itself or with the process"
+                log.warning(told, seconds=self.lasting, stage=self.running(), by=where)
         if where:
             self._tell(looks, where)
 
@@ -140,9 +151,9 @@ def _place(frame: FrameType | None) -> str:
 
 
 @contextmanager
-def stalls_told() -> Iterator[Stalls]:
-    """Tell in the log what holds the running event loop up meanwhile."""
-    stalls = Stalls()
+def stalls_told(running: Callable[[], str] = lambda: "", lasting: float = LASTING) -> Iterator[Stalls]:
+    """Tell in the log what holds the running event loop up meanwhile; `running` gives the stage whose turn it is."""
+    stalls = Stalls(running, lasting)
     stalls.start()
     try:
         yield stalls

@@ -79,6 +79,7 @@ OF_A_RUN: dict[str, tuple[Any, ...]] = {
     "request_timeout": NO_SECONDS,
     "retry_policy": (None, {}, 3),
     "retry_max_elapsed_seconds": without(NO_SECONDS, None),
+    "stage_idle_timeout": without(NO_SECONDS, None, 0, 0.0),
     "concurrency": NO_COUNT,
     "max_concurrent_requests": without(NO_COUNT, None),
     "answerer_concurrency_limits": (*without(NO_COUNT, None), {"m": 0}, {"m": None}, {"m": True}, {5: 1}, ["m"]),

@@ -15,14 +15,8 @@ from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.metered import (
-    CallFacts,
-    ItemCalls,
-    MeteredPort,
-    StoredCall,
-    StoredReply,
-    current_item,
-)
+from karenina_core.ports.item_calls import ItemCalls, current_item
+from karenina_core.ports.metered import CallFacts, MeteredPort, StoredCall, StoredReply
 from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import this_call
 from karenina_core.ports.search import SearchResult

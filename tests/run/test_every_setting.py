@@ -77,10 +77,15 @@ class CountingExecutor(LocalExecutor):
         registry.add(CountingExecutor)
 
 
-class Leaving(Stage):
-    """Leaves two files in the workspace, where there is one."""
+RESTING = "resting"
 
-    def execute(self, context: Any) -> None:
+
+class Leaving(Stage):
+    """Leaves two files in the workspace, where there is one; takes its time for some questions."""
+
+    async def execute(self, context: Any) -> None:
+        if RESTING in context.question.keywords:
+            await asyncio.sleep(2)
         for name in ("made.txt", "made.log") if context.workspace else ():
             (context.workspace / name).write_text("made")
 
@@ -583,6 +588,7 @@ RUN_SETTINGS = [
     ),
     Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
     Setting("retry_max_elapsed_seconds", to=0.03, script=slow, where="the outcome", see=Seen.outcomes),
+    Setting("stage_idle_timeout", to=0.1, where="the outcome", see=Seen.outcomes, questions={"keywords": [RESTING]}),
     Setting(
         "concurrency", to=1, frm=4, count=4, script=overlapping, where="the calls in flight", see=lambda seen: seen.peak
     ),
@@ -803,6 +809,7 @@ KEPT = "what is kept after the results are there"
 PAID = "what a call is said to cost; it decides nothing unless agent_max_cost_usd is set (test_fingerprint.py)"
 WITHOUT_EFFECT_ON_NUMBERS = {
     **dict.fromkeys(("request_timeout", "retry_policy", "retry_max_elapsed_seconds"), CALLS_FAIL),
+    "stage_idle_timeout": "a stage that does not end is an error, as a call that fails is; no result is another one",
     **dict.fromkeys(
         ("concurrency", "rubric_concurrency", "agentic_rubric_parallel", "executor", "task_ordering"), WHEN
     ),

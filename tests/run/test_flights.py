@@ -18,7 +18,8 @@ from karenina_core.errors import PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.metered import CallFacts, ItemCalls, StoredCall, StoredReply, current_item
+from karenina_core.ports.item_calls import ItemCalls, current_item
+from karenina_core.ports.metered import CallFacts, StoredCall, StoredReply
 from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import Attempts, with_retries
 from karenina_core.ports.shared_services import SharedEmbedder

@@ -14,7 +14,8 @@ import pytest
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message
-from karenina_core.ports.metered import ItemCalls, MeteredPort, current_item
+from karenina_core.ports.item_calls import ItemCalls, current_item
+from karenina_core.ports.metered import MeteredPort
 from karenina_core.ports.structured import StructuredParser
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check

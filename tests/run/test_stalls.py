@@ -73,6 +73,26 @@ def test_a_turn_that_does_not_end_is_told_when_nobody_looks_any_more(lines: Call
     assert len(lines()) == 1
 
 
+def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """With the stage whose turn it is; once."""
+    seen: list[int] = []
+
+    async def main() -> None:
+        with stalls_told(lambda: "Lookup", lasting=4 * LONGEST_TURN):
+            for _ in range(100):
+                hold_up(LONGEST_TURN)
+                seen.append(len(caplog.records))
+                if seen[-1] and len(seen) > seen.index(seen[-1]) + 8:
+                    return
+
+    asyncio.run(main())
+    assert seen[-1] == 1
+    (line, *_) = caplog.messages
+    assert "the event loop is held up" in line
+    assert "stage='Lookup'" in line
+    assert " < main (run/test_stalls.py:" in line
+
+
 def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
     from karenina_core.run.stalls import Stalls
 

@@ -174,6 +174,7 @@ CONFIG = st.builds(
     include_extraction_hints=SWITCH,
     request_timeout=SECONDS,
     retry_max_elapsed_seconds=st.none() | SECONDS,
+    stage_idle_timeout=st.none() | st.just(0) | SECONDS,
     concurrency=st.integers(1, 64),
     code_policy=st.sampled_from(["sandbox", "trusted", "refuse"]),
     few_shot_config=st.none() | FEW_SHOT,

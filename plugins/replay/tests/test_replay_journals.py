@@ -16,7 +16,8 @@ from karenina_replay.recording import Recording
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.metered import ItemCalls, MeteredPort, current_item
+from karenina_core.ports.item_calls import ItemCalls, current_item
+from karenina_core.ports.metered import MeteredPort
 from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import CallContext, LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.run.journal import Journal

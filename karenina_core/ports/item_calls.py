@@ -1,0 +1,79 @@
+"""The item whose stages run, as those see it that its calls go through."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+from ..errors import KareninaError
+
+if TYPE_CHECKING:
+    from .metered import Meter
+
+__all__ = ["ItemCalls", "current_item", "current_trait"]
+
+
+@define(eq=False)
+class ItemCalls:
+    """Who asks: the item, and where in it. Its concurrent parts share the count of equal calls."""
+
+    question_id: str = ""
+    result_id: str = ""
+    stage: str = ""
+    stage_version: str = "1"
+    meter: Meter | None = None
+    """Of the run; None where nothing limits and keeps the calls of embedders and search tools."""
+    numbers: dict[str, set[int]] = field(factory=dict)
+    removed: set[str] = field(factory=set)
+    """See `Cleaner.every`."""
+    kept_out: bool = False
+    """Whether there was no place for a call, and none is to come: when the run is gone on with, more may come of the
+    item."""
+    begun: int = 0
+    """Calls of models, embedders and search tools that its stages have begun, each with all its attempts and waits."""
+    ended: int = 0
+    idle: KareninaError | None = None
+    """Why the stage that runs is ended from outside; see `karenina_core.run.idle_stages`."""
+    cancellations: int = 0
+    """How often that was asked of its task."""
+
+    def reserve(self, key: str) -> int:
+        """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
+        taken = self.numbers.setdefault(key, set())
+        number = next(number for number in count() if number not in taken)
+        taken.add(number)
+        return number
+
+    def give_back(self, key: str, number: int) -> None:
+        """The call came to nothing; it is made again with the same number."""
+        self.numbers[key].discard(number)
+
+    def cancel(self, task: asyncio.Task[Any], why: KareninaError) -> None:
+        """End the stage, or the middleware, that makes no progress in the item's task."""
+        self.idle = why
+        self.cancellations += 1
+        task.cancel()
+
+    def cancelled_for(self) -> KareninaError | None:
+        """Why the code that has just ended was to be ended, asked once, in the item's task; the next code may run.
+
+        None where nothing has ended it, and where the whole item is cancelled as well.
+        """
+        why, self.idle = self.idle, None
+        task = asyncio.current_task()
+        if why is None or task is None:
+            return None
+        while self.cancellations:
+            self.cancellations -= 1
+            task.uncancel()
+        return None if task.cancelling() else why
+
+
+current_item: ContextVar[ItemCalls | None] = ContextVar("karenina_item", default=None)
+"""The item whose stages run; None outside of a run."""
+current_trait: ContextVar[str] = ContextVar("karenina_trait", default="")
+"""The name of the trait that is scored."""

@@ -1,0 +1,113 @@
+"""Stages of somebody's plugin that do not end, in runs of the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.testing import ScriptedServer
+
+PLUGIN = """\
+import asyncio
+import threading
+import time
+
+from karenina_core import ArtifactKeys, Stage, hookimpl
+
+
+class Lookup(Stage):
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    blocking = BLOCKING
+
+    EXECUTE(self, context):
+        if context.question.id == "q1":
+            HANG
+
+
+@hookimpl
+def karenina_register_stages(registry):
+    registry.add(Lookup)
+"""
+HANGS = {
+    "waits": ("False", "async def execute", "await asyncio.sleep(1e6)"),
+    "blocks a thread": ("True", "def execute", "threading.Event().wait()"),
+    "blocks the loop": ("False", "def execute", "time.sleep(1e6)"),
+}
+LIMIT = 5
+"""Seconds: far more than any stage of the others needs, also on a machine that is busy."""
+
+
+@pytest.fixture
+def hanging(
+    install: Callable[..., Path], write_benchmark: Callable[..., Path], served: Any, karenina_script: Path
+) -> Callable[..., subprocess.Popen[str]]:
+    """A run in whose second item a stage does not end."""
+
+    def begun(how: str, url: str) -> subprocess.Popen[str]:
+        blocking, execute, hang = HANGS[how]
+        source = PLUGIN.replace("BLOCKING", blocking).replace("EXECUTE", execute).replace("HANG", hang)
+        folder = install("lookup-checks", {"lookup": "lookup"}, "karenina.plugins", lookup=source)
+        path = write_benchmark("q0", "q1", "q2")
+        command = [
+            karenina_script,
+            "verify",
+            path,
+            *served(url),
+            "--out",
+            "out",
+            "--set",
+            f"run.stage_idle_timeout={LIMIT}",
+        ]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(list(map(str, command)), env={**os.environ, "PYTHONPATH": str(folder)}, **pipes)
+
+    return begun
+
+
+def answers(request: Any) -> Any:
+    return {"capital": "Paris"} if request.schema else "Paris."
+
+
+@pytest.mark.parametrize("how", ["waits", "blocks a thread"])
+def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(
+    how: str, hanging: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with ScriptedServer(answers) as server:
+        process = hanging(how, server.url)
+        try:
+            _, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert process.returncode == 3, err
+    rows = map(json.loads, Path("out/results.jsonl").read_text("utf-8").splitlines())
+    found = {row["metadata"]["question_id"]: row["metadata"] for row in rows}
+    assert {key: (row["outcome"], row["outcome_detail"]) for key, row in found.items()} == {
+        "q0": ("passed", None),
+        "q1": ("error", "stage"),
+        "q2": ("passed", None),
+    }
+    told = found["q1"]["error"]
+    assert told.startswith(f"Lookup: ended after {LIMIT} s without progress"), told
+    assert "it is a stage of lookup-checks (plugin lookup), stage_idle_timeout gives it more time" in told
+
+
+def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
+    hanging: Callable[..., subprocess.Popen[str]],
+) -> None:
+    with ScriptedServer(answers) as server:
+        process = hanging("blocks the loop", server.url)
+        assert process.stderr is not None
+        try:
+            line = next((line for line in process.stderr if "the event loop is held up" in line), "")
+        finally:
+            process.kill()
+            process.communicate()
+    assert "WARNING" in line
+    assert "stage='Lookup'" in line
+    assert "execute (lookup-checks/lookup.py:" in line
