@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -50,10 +51,13 @@ def code_digest(package: str) -> str:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         spec = None
-    if spec is None:
+    folders, origin = (spec.submodule_search_locations, spec.origin) if spec else (None, None)
+    script = getattr(sys.modules.get(package), "__file__", None)  # a program's own module has no spec
+    files = sorted(_files(folders, origin or script))
+    if not files:
         return ""
     hashed = hashlib.sha256()
-    for file in sorted(_files(spec.submodule_search_locations, spec.origin)):
+    for file in files:
         hashed.update(f"{file.name}\0".encode())
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:LENGTH]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -75,12 +76,29 @@ def _as_plugin(thing: Any) -> tuple[str, Any]:
     if isinstance(thing, ScriptedLLM):
         thing = thing.adapter()
     if isinstance(thing, AdapterSpec):
-        return thing.interface, _OneAdapter(thing)
+        return thing.interface, _from_module(_OneAdapter, thing, _module_of_factory(thing))
     if hasattr(thing, "execute") and hasattr(thing, "should_run"):
-        return str(thing.name), _OneStage(thing)
+        stage = thing if isinstance(thing, type) else type(thing)
+        return str(thing.name), _from_module(_OneStage, thing, stage.__module__)
     if isinstance(thing, ModuleType):
         return thing.__name__.rpartition(".")[2], thing
     return getattr(thing, "__name__", type(thing).__name__), thing
+
+
+def _from_module(plugin: type, thing: Any, module: str) -> Any:
+    """A plugin that brings this thing. Its code is that of `module`: by it a run sees whether it is what it was."""
+    return type(plugin.__name__, (plugin,), {"__module__": module})(thing)
+
+
+def _module_of_factory(spec: AdapterSpec) -> str:
+    """That of the first factory which the adapter has."""
+    factories = (spec.llm_factory, spec.parser_factory, spec.agent_factory, spec.batch_factory)
+    factory: Any = next(filter(None, factories), spec)
+    if isinstance(factory, str):
+        return factory.partition(":")[0]
+    while isinstance(factory, partial):
+        factory = factory.func
+    return str(factory.__module__)
 
 
 def _free(name: str, taken: Any) -> str:
