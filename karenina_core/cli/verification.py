@@ -11,8 +11,10 @@ from ..log import configure
 from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
 from ..run.exports import Format, export_results, ready_format
-from ..run.going_on import line_to_go_on
+from ..run.going_on import line_to_go_on, line_to_score_again
+from ..run.passing import PASSING
 from ..run.prepare import Prepared, prepare
+from ..run.repair import RepairSelection, planned_repair
 from ..run.results import VerificationResultSet
 from ..run.reuse import followed
 from ..run.runner import Destination, execute
@@ -73,8 +75,21 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
             note(f"{missing} of {items} items have no result; to go on, type: {line}")
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made anew; to go on with the repair, type: {line}")
+    if results.tally.failed_scores:
+        _tell_of_repair(directory)
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
+
+
+def _tell_of_repair(directory: Path) -> None:
+    """Name the line for results without a score that a resume does not make again, where the run has ended."""
+    found = standing(directory)
+    if found.state != "completed" or found.repair is not None:
+        return
+    rows = planned_repair(directory, RepairSelection(unscored=True)).rows
+    if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
+        line = line_to_score_again(found, directory)
+        note(f"{plural(count, 'result')} without the score of a trait; to have the judges asked again, type: {line}")
 
 
 def print_results(

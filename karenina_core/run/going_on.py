@@ -9,26 +9,32 @@ from pathlib import Path
 from .directory import read_manifest
 from .standing import Standing
 
-__all__ = ["line_to_cancel", "line_to_fork", "line_to_go_on"]
+__all__ = ["line_to_cancel", "line_to_fork", "line_to_go_on", "line_to_score_again"]
 
 
 def line_to_go_on(found: Standing, folder: Path) -> str:
     """The line with every option without which it would be refused: the budget that is used up, what was given to the
     run and is not in its directory, and that its code is trusted. Raises ConfigError."""
     more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
-    return _resume(found, folder, more)
+    return _line("resume", found, folder, more)
+
+
+def line_to_score_again(found: Standing, folder: Path) -> str:
+    """The line that has the judges of results without a score asked again. Raises ConfigError."""
+    return _line("repair", found, folder, ["--unscored"])
 
 
 def line_to_fork(found: Standing, folder: Path) -> str:
     """The line that begins another run with what this one has. Raises ConfigError."""
-    return _resume(found, folder, ["--fork NEWDIR"])
+    return _line("resume", found, folder, ["--fork NEWDIR"])
 
 
-def _resume(found: Standing, folder: Path, options: Sequence[str]) -> str:
+def _line(command: str, found: Standing, folder: Path, options: Sequence[str]) -> str:
     trust = ["--trust"] if found.trusted else []
     source = read_manifest(folder)["benchmark"].get("path")
     moved = ["--benchmark FILE"] if source and not Path(source).exists() else []
-    return " ".join(["karenina resume", shlex.quote(str(folder)), *options, *moved, *_given_again(folder), *trust])
+    given = [*options, *moved, *_given_again(folder), *trust]
+    return " ".join([f"karenina {command}", shlex.quote(str(folder)), *given])
 
 
 def line_to_cancel(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,32 @@ def test_a_dead_judge_of_the_rubric_changes_no_verdict_and_is_told(verified: Cal
     assert (row["outcomes"], row["pass_rate"], result.exit_code) == ({"passed": 2}, 1.0, 3)
     assert [note.startswith(NOTE) for note in document["notes"]] == [True]
     assert verified(Judge(200), CLEAR, mode="template_and_rubric", out="good").exit_code == 0
+
+
+@pytest.mark.parametrize("mode", ["rubric_only", "template_and_rubric"])
+def test_the_end_names_the_repair_by_which_the_scores_are_there(
+    run: Run, write_benchmark: Files, served: Any, mode: str
+) -> None:
+    path, judge = write_benchmark("q0", "q1", rating=[CLEAR]), Judge()
+    with ScriptedServer(judge) as server:
+        first = run("verify", path, *served(server.url), "--mode", mode, "--out", "the run")
+        told, _, line = first.stderr.strip().splitlines()[-1].partition(", type: ")
+        assert told == "2 results without the score of a trait; to have the judges asked again"
+        assert run(*shlex.split(line)[1:]).stderr.strip().splitlines()[-1].endswith(line)
+        judge.status, asked = 200, len(server.requests)
+        again = run(*shlex.split(line)[1:])
+    assert (first.exit_code, again.exit_code) == (3, 0)
+    assert "karenina repair" not in again.stderr
+    assert not [r for r in server.requests[asked:] if r.schema is None]  # the answers stay
+
+
+def test_no_repair_is_named_where_a_resume_makes_the_items_again(run: Run, write_benchmark: Files, served: Any) -> None:
+    path = write_benchmark("q0", rating=[CLEAR])
+    once = ("--set", "run.retry_policy.server.max_attempts=1")
+    with ScriptedServer(Judge(503)) as server:
+        result = run("verify", path, *served(server.url), "--mode", "rubric_only", "--out", "out", *once)
+    assert result.exit_code == 3
+    assert "karenina repair" not in result.stderr
 
 
 def test_such_an_item_is_tried_again_when_the_judge_is_back(run: Run, write_benchmark: Files, served: Any) -> None:
