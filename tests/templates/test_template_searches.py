@@ -142,6 +142,23 @@ def test_many_quick_matches_have_one_limit_together() -> None:
     assert [match.span() for match in expression("(a|aa)+b|c").matches(text, most=1)] == [(21, 22)]
 
 
+def test_long_texts_are_given_the_time_that_they_take() -> None:
+    """One that grows as the text does; one that grows as its square is stopped."""
+    letters = [chr(ord("a") + number) for number in range(26)]
+    words = "|".join(a + b + "zzzz" for a in letters for b in letters[:8])
+    text = "the words that are sought stand nowhere in this text. " * 4000
+    assert expression(words).search(text, 0.001) is None
+    with pytest.raises(TimeoutError, match=r"was stopped after 2\.1 s; .* takes the same characters"):
+        expression(r"\s*\s+$").search(" " * 50_000 + "x")
+
+
+def test_millions_of_matches_are_counted() -> None:
+    text = "the word, " * 400_000
+    assert TraceRegex(pattern="[a-z]", count_min=2_800_000).check_trace(text)
+    check = {"pattern": r"\bword\b", "match_type": "count", "expected": 100_000}
+    assert run_patterns({"words": check}, text[:1_000_000]).success
+
+
 def test_other_threads_go_on_while_a_pattern_is_searched_for() -> None:
     turns, done = 0, threading.Event()
 
