@@ -2,7 +2,8 @@
 
 One JSON object: a key is a question's id, its text or the MD5 of its text, a value the answer or an object with
 `answer` and, for a run without a judge, `fields`. An answer is a text, or a list of messages: `[{"role": "user",
-"content": "..."}, {"role": "assistant", "content": "..."}]`.
+"content": "..."}, {"role": "assistant", "content": "..."}]`, with their tool calls, as a trace or a chat completion has
+them.
 """
 
 from __future__ import annotations

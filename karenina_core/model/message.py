@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 
 from attrs import evolve, field, frozen
 
+from .chat_messages import trace_row
+
 __all__ = [
     "Block",
     "Message",
@@ -222,7 +224,9 @@ def prompt_of(messages: Iterable[Message]) -> list[Message]:
 
 
 def read_messages(value: Iterable[Any]) -> tuple[Message, ...]:
-    """Messages, or what `to_dict` and `trace_dicts` make of them; a text as `content` is one block.
+    """Messages, what `to_dict` and `trace_dicts` make of them, or those of chat completions (see `trace_row`).
+
+    A text as `content` is one block.
 
     Raises ValueError that says which message cannot be read, or that none of them is the model's.
     """
@@ -243,6 +247,7 @@ def read_messages(value: Iterable[Any]) -> tuple[Message, ...]:
 def _read(entry: Any) -> Message:
     if not isinstance(entry, Mapping):
         raise TypeError(f"expected an object, got {entry!r:.80}")
+    entry = trace_row(entry)
     if unknown := [str(key) for key in entry if key not in KEYS]:
         raise ValueError(f"unknown keys {', '.join(unknown)}")
     if entry.get("role") not in get_args(Role):

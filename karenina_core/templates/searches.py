@@ -24,8 +24,8 @@ SECONDS = 2.0
 """Of processor time for one search in a short text. Usual patterns take milliseconds; one that runs into this limit
 would hardly ever have ended."""
 PER_CHARACTER = 2e-6
-"""Seconds more for each character of the text. Measured: 0.03 to 0.2 millionths of a second for patterns whose time grows
-as the text does, 1.4 for one of 200 words in either case."""
+"""Seconds more for each character of the text. Measured: 0.03 to 0.2 millionths of a second for usual patterns, whose
+time grows as the text does, 1.4 for one of 200 words in either case."""
 FLAGS = ("ASCII", "DOTALL", "IGNORECASE", "MULTILINE", "VERBOSE")
 """Those of `re` that change what a text pattern finds; their values differ between the two engines."""
 ENOUGH = 0.9

@@ -11,6 +11,7 @@ import pytest
 from karenina_core import Benchmark, ModelConfig, Question, ReplayStore, VerificationConfig, VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.model.manual import load_manual_traces
+from karenina_core.model.message import read_messages, trace_dicts
 from karenina_core.ports import Message
 from karenina_core.run.facts import facts
 from karenina_core.testing import ScriptedLLM, application
@@ -94,6 +95,89 @@ def test_a_judge_of_the_final_message_reads_the_last_words_of_the_model() -> Non
 def test_an_answer_after_its_recorded_question_is_a_text_like_any_other() -> None:
     result, _ = judged({"interface": "manual", "manual_traces": {"q": DIALOGUE[:3]}})
     assert result.generation.raw_llm_response == "Which city?"
+
+
+# As a chat completion has them
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Paris"}'}}
+COMPLETION = [
+    {"role": "developer", "content": "You book trains."},
+    {"role": "user", "content": [{"type": "text", "text": "I need a ticket."}], "name": "Ada"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL], "refusal": None, "function_call": None, "audio": None},
+    {"role": "tool", "tool_call_id": "c1", "name": "fares", "content": "12 euros"},
+    {"role": "assistant", "content": "Booked to Paris.", "tool_calls": None, "annotations": []},
+]
+
+
+@pytest.mark.parametrize("form", ["data", "with fields", "file"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_messages_of_chat_completions_are_read(form: str, stored: bool, tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps({"q": {"answer": COMPLETION, "fields": {"city": "Paris"}}}), "utf-8")
+    forms: dict[str, Any] = {"data": {"q": COMPLETION}, "with fields": {"q": {"answer": COMPLETION}}}
+    traces = forms.get(form) or load_manual_traces(file)
+    model: dict[str, Any] = {"interface": "manual", "manual_traces": traces}
+    store = None
+    if stored:
+        store = ReplayStore.from_manual_traces(traces, [Question(id="q", question="Book it")])
+        model = {"model_name": "a", "interface": "answering"}
+    result, shown = judged(model, store, use_full_trace_for_template=True)
+    assert result.metadata.outcome == "passed", result.metadata.error
+    assert told(result) == ("You book trains.", [("system", "You book trains."), ("user", "I need a ticket.")])
+    called, answered, said = result.generation.trace_messages
+    assert called["tool_calls"] == [{"id": "c1", "name": "fares", "input": {"to": "Paris"}}]
+    assert (answered["role"], answered["content"]) == ("tool", "12 euros")
+    assert answered["tool_result"] == {"tool_use_id": "c1", "is_error": False}
+    assert said["content"] == "Booked to Paris."
+    assert "fares" in shown
+    assert "12 euros" in shown
+
+
+OWN = {"id": "c1", "name": "fares", "input": {"to": "Paris"}}
+TEXTS = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "row"),
+    [
+        ({"content": "Let me see.", "tool_calls": [CALL]}, {"content": "Let me see.", "tool_calls": [OWN]}),
+        ({"content": TEXTS, "tool_calls": [CALL]}, {"content": "one\ntwo", "tool_calls": [OWN]}),
+        ({"content": "", "tool_calls": [OWN]}, {"content": "", "tool_calls": [OWN]}),
+        ({"content": None, "refusal": "I cannot."}, {"content": "I cannot."}),
+        (
+            {"content": "So.", "reasoning_content": "Hm."},
+            {"content": "So.", "thinking": {"thinking": "Hm.", "signature": None}},
+        ),
+        *(
+            (
+                {"content": None, "tool_calls": [CALL | {"function": {"name": "fares", "arguments": text}}]},
+                {"content": "", "tool_calls": [OWN | {"input": {"arguments": text} if text else {}}]},
+            )
+            for text in ("", "{oops", "[1]", "3")
+        ),
+    ],
+)
+def test_what_such_a_message_says_is_kept(given: dict[str, Any], row: dict[str, Any]) -> None:
+    messages = read_messages([{"role": "assistant", **given}])
+    assert trace_dicts(messages) == [{"role": "assistant", "block_index": 0, **row}]
+    assert trace_dicts(read_messages(trace_dicts(messages))) == trace_dicts(messages)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tool_calls": [{"id": "c1", "function": {"arguments": "{}"}}]}, 'a tool call is {"id", "function"'),
+        ({"tool_calls": ["fares"]}, "a tool call is an object, not 'fares'"),
+        ({"content": [{"type": "image_url"}], "tool_calls": [CALL]}, "content is a text or a list of texts"),
+        ({"content": "x", "function_call": {"name": "fares"}}, "unknown keys function_call"),
+        ({"content": None}, "its content is a text or a list of blocks"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match="message 2 cannot be read") as caught:
+        read_messages([DIALOGUE[1], {"role": "assistant", **given}])
+    assert said in str(caught.value)
 
 
 # What is known of an answer that karenina did not ask for
