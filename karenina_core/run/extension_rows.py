@@ -99,7 +99,7 @@ class PriorRows:
                 yield item, stored
 
     async def _kept(self, keeper: Keeper, item: Item, row: StoredResult) -> None:
-        done = Done(keeper.task(item), item.position, row.result_id, row.outcome, row.detail)
+        done = Done(keeper.task(item), item.position, row.result_id, row.outcome, row.detail, row.final)
         await keeper.journal.put_result(done, row.line)
 
 

@@ -23,7 +23,7 @@ from .journal_ledger import Ledger
 from .journal_lines import line_of, parsed, reply_of
 from .journal_opening import Found, make, taken_up
 from .journal_places import prefix
-from .journal_reader import JOURNAL, Batch, Done, JournalReader, run_number
+from .journal_reader import JOURNAL, Batch, Done, JournalReader, done_of, run_number
 from .journal_refusals import KeptRefusals
 from .journal_rows import (
     BATCHES,
@@ -285,7 +285,7 @@ class Journal:
             done.position,
             self._clean(done.result_id),
             self._clean(done.outcome),
-            None if done.detail is None else self._clean(done.detail),
+            None if done.column is None else self._clean(done.column),
             revision,
             time.time(),
         )
@@ -305,7 +305,7 @@ class Journal:
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did. Raises RunDirectoryError."""
         row = self._own(RESULTS, {"task": task})
-        return None if row is None else Done(task, row["position"], row["result_id"], row["outcome"], row["detail"])
+        return None if row is None else Done(*done_of(row))
 
     # Batches
 

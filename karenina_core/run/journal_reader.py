@@ -22,12 +22,16 @@ from .journal_ledger import Ledger
 from .journal_places import Places, prefix
 from .journal_rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
 
-__all__ = ["JOURNAL", "Batch", "Done", "JournalReader", "StoredResult", "journal_of", "run_number"]
+__all__ = ["JOURNAL", "Batch", "Done", "JournalReader", "StoredResult", "done_of", "journal_of", "run_number"]
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
 ID = re.compile(r"karenina-\d+-(\d+)-")
 """Of a batch; see `Batch.id_of`."""
+
+
+FINAL = " of its own"
+"""The end of a detail that is final."""
 
 
 @frozen
@@ -39,6 +43,13 @@ class Done:
     result_id: str
     outcome: str
     detail: str | None = None
+    final: bool = False
+    """Whether an error of a kind that may be gone would come again: that of an agent which used up its own budget."""
+
+    @property
+    def column(self) -> str | None:
+        """What the column `detail` holds: the detail, and whether it is final."""
+        return self.detail + FINAL if self.detail is not None and self.final else self.detail
 
 
 @frozen
@@ -163,7 +174,7 @@ class JournalReader:
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did."""
         row = self._row(RESULTS, {"task": task})
-        return None if row is None else Done(*_result(row))
+        return None if row is None else Done(*done_of(row))
 
     def result(self, task: str) -> StoredResult | None:
         """A task's result, if it has one."""
@@ -185,7 +196,7 @@ class JournalReader:
 
     def ends(self, after: int = 0) -> Iterator[Done]:
         """How tasks ended, in the order in which they did; only results after that row."""
-        return (Done(*_result(row)) for row in self.rows(RESULTS, after))
+        return (Done(*done_of(row)) for row in self.rows(RESULTS, after))
 
     def outcomes(self) -> dict[str, int]:
         """`{outcome: number of tasks}`, sorted."""
@@ -244,7 +255,7 @@ class JournalReader:
 
     def _result(self, row: Row) -> StoredResult | None:
         try:
-            return StoredResult(*_result(row), self.bodies.unpacked(row.body))
+            return StoredResult(*done_of(row), self.bodies.unpacked(row.body))
         except ValueError:
             self.damaged["results"] += 1
             return None
@@ -281,8 +292,11 @@ class JournalReader:
         return self._opened.connection
 
 
-def _result(row: Row) -> tuple[str, int, str, str, str | None]:
-    return row["task"], row["position"], row["result_id"], row["outcome"], row["detail"]
+def done_of(row: Row) -> tuple[str, int, str, str, str | None, bool]:
+    """The fields of `Done`."""
+    detail = row["detail"]
+    told = None if detail is None else detail.removesuffix(FINAL)
+    return row["task"], row["position"], row["result_id"], row["outcome"], told, told != detail
 
 
 def _batch(row: Row) -> Batch:

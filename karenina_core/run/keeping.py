@@ -16,6 +16,7 @@ from ..errors import RunDirectoryError, one_line, plural
 from ..model.convert import structure
 from ..model.result import VerificationResult
 from ..pipeline.cached_answer import CachedAnswer
+from ..ports.item_calls import current_item
 from .answers import answer_of
 from .directory import RESULTS, replacing
 from .journal import Journal
@@ -79,7 +80,9 @@ class Keeper:
     async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
         """Returns when the result is on the disk; see `Journal.put_result`. Raises RunDirectoryError."""
         about = result.metadata
-        done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail)
+        asked = current_item.get()
+        final = about.outcome_detail == "budget" and asked is not None and not asked.kept_out
+        done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
         await self.journal.put_result(done, portable_record(result, self.secrets), kept)
         if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
             self.unrepaired.discard(done.task)

@@ -28,6 +28,8 @@ from karenina_core.ports import own_agent
 from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.run.journal import Journal
 from karenina_core.run.resume import Changed, resume_run
+from karenina_core.run.runner import Destination
+from karenina_core.run.standing import standing
 from karenina_core.testing import application
 
 Make = Callable[..., Any]
@@ -225,6 +227,57 @@ def test_a_template_is_filled_in_again_under_other_limits(
     first, alone = as_alone(tmp_path, lambda _: benchmark(), config, app)
     cut_off = "error(timeout)" if "timeout" in setting else "error(agent)"
     assert [first[0][0], alone[0][0]] == ([cut_off, "passed"] if raised else ["passed", cut_off])
+
+
+# What a later call of resume makes of work that ended at a limit
+
+
+@pytest.mark.parametrize(("setting", "again"), [("agent_max_total_tokens", 0), ("agent_max_cost_usd", 0), (None, 1)])
+def test_a_trait_whose_agent_ended_at_a_limit_is_investigated_again_where_it_was_out_of_time(
+    setting: str | None, again: int, benchmark: Make, tmp_path: Path
+) -> None:
+    office = Office()
+    facts = {} if setting else {"timeout_seconds": 3}
+    about = {"name": "sound", "kind": "boolean", "description": "Is it sound?", "context_mode": "trace_only"}
+    bench = benchmark(AgenticRubricTrait(**about, **facts))
+    judge = own(**{setting: SETTINGS[setting][1]}) if setting else own()
+    config = VerificationConfig(answering_models=[own()], parsing_models=[judge], evaluation_mode="rubric_only")
+    app = application(office.adapter(), installed=True)
+    (first,) = bench.run_verification(config, run_dir=tmp_path, app=app)
+    assert str(first.outcome) == ("error(budget)" if setting else "error(timeout)")
+    assert (standing(tmp_path).waiting, standing(tmp_path).errors) == (again, {str(first.outcome)[6:-1]: 1})
+    office.work = lambda config: working("It is sound.", AgentConfig())
+    (second,) = resume_run(tmp_path, benchmark=bench, config=config, app=app)
+    assert str(second.outcome) == ("error(budget)" if setting else "scored")
+    assert [task == "generation" for task in office.asked] == [True, False, *[False] * again]
+
+
+@pytest.mark.parametrize("setting", ["agent_max_total_tokens", "agent_max_cost_usd"])
+@pytest.mark.parametrize("retry_failed", [False, True])
+def test_work_in_a_folder_that_used_up_its_budget_is_done_again_where_that_is_wanted(
+    setting: str, retry_failed: bool, make_question: Make, tmp_path: Path
+) -> None:
+    office = Office()
+    (tmp_path / "root" / "river").mkdir(parents=True)
+    bench = Benchmark(name="b", questions=[make_question(0, workspace_path="river")], workspace_root=tmp_path / "root")
+    config = VerificationConfig(answering_models=[own(**{setting: SETTINGS[setting][1]})], parsing_models=[own()])
+    app, folder = application(office.adapter(), installed=True), tmp_path / "run"
+    (first,) = bench.run_verification(config, run_dir=folder, app=app)
+    resume_run(folder, benchmark=bench, config=config, app=app, retry_failed=retry_failed)
+    assert str(first.outcome) == "error(budget)"
+    assert office.asked == ["generation"] * (1 + retry_failed)
+
+
+def test_an_item_that_was_kept_out_by_the_budget_of_the_run_is_made_when_there_is_more(
+    world: Callable[..., Any], tmp_path: Path
+) -> None:
+    here = world(questions=3)
+    little = here.config(budget_tokens=31, concurrency=1)
+    first = here.run(little, Destination(run_dir=tmp_path))
+    assert (first.get_summary()["outcomes"], standing(tmp_path).waiting) == ({"passed": 1, "error": 1}, 1)
+    more = here.config(budget_tokens=10_000, concurrency=1)
+    second = resume_run(tmp_path, benchmark=here.benchmark, config=more, app=here.app)
+    assert second.get_summary()["outcomes"] == {"passed": 3}
 
 
 # Work in turns

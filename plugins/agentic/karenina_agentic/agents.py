@@ -162,9 +162,12 @@ def _has_read(messages: Sequence[Message], *, absence_counts: bool, has_files: b
 
 def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> str:
     """That an investigation has no report, and what to raise: the task's own settings of turns and time, or the
-    model's."""
-    setting = {"turns": turns, "time": time}.get(limit) or f"{OF_MODEL[limit]} of the model {model.model.identity}"
-    return f"the investigation was ended by a limit ({limit}) before it had a report; raise {setting}"
+    model's, where they are set."""
+    told = f"the investigation was ended by a limit ({limit}) before it had a report"
+    if setting := {"turns": turns, "time": time}.get(limit):
+        return f"{told}; raise {setting}"
+    granted = getattr(model.config, OF_MODEL[limit])
+    return told if granted is None else f"{told}; raise {OF_MODEL[limit]} of the model {model.model.identity}"
 
 
 def with_own(model: ModelClient, system: str) -> str:

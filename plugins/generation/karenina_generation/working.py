@@ -160,8 +160,8 @@ def _refuse_cut_off(result: AgentResult, model: ModelConfig) -> None:
         return
     setting, kind = GRANTED[result.limit]
     reason = f"the answering agent was ended by its limit of {result.limit} before it was done"
-    granted = getattr(model, setting)
-    reason = f"{reason}; raise {setting} ({'not set' if granted is None else f'{granted:g}'})"
+    if (granted := getattr(model, setting)) is not None:  # else it is a limit of the agent's own
+        reason = f"{reason}; raise {setting} ({granted:g})"
     error: PortError = AgentTimeoutError(reason, kind=kind) if kind == "timeout" else PortError(reason, kind=kind)
     error.evidence = {"agent_result": result}
     raise error
