@@ -18,12 +18,17 @@ SHORTEST = 8
 SHORTEST_WORDS = 12
 """Characters from which plain words are a passphrase. Shorter ones, such as `postgres`, occur in answers."""
 NAME = re.compile(
-    r"(?:(?:^|[_.-])(?:TOKEN|(?:API)?(?<!PUBLIC_)KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|^PGPASSWORD)"
+    r"(?:(?:^|[_.-])(?:TOKEN|(?:API)?(?<!PUBLIC_)KEY|SECRET|PASS(?:WORD|WD|PHRASE)?|PAT|CREDENTIALS?)|[_.-]PWD|^PGPASSWORD)"
     r"(?:[_.-]?\d+)?\Z",
     re.IGNORECASE,
 )
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 NUMBER = re.compile(r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+TIME = r"\d{1,2}:?\d\d(?::?\d\d(?:[.,]\d+)?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+DATE = re.compile(
+    r"(?:\d{4}([-/.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])|\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d))"
+    rf"(?:[T_ ]{TIME})?|\d{{1,2}}:\d\d:\d\d(?:[.,]\d+)?"
+)
 WORDS = re.compile(r"[^\W\d_]+(?:[_. -][^\W\d_]+)*")
 ROOT = re.compile(r"(?:file:/*|~|\.{1,2}|[A-Za-z]:)?[/\\]")
 IN_PATHS = re.compile(r"[A-Z]?[a-z]*[0-9]*|[A-Z]+[0-9]*|[a-z0-9]+")
@@ -38,8 +43,8 @@ def is_secret_name(name: str) -> bool:
     """Whether the last word of a name says that its value is secret.
 
     Words are what `_`, `-`, `.` and capitals within a name separate: `DB_PASSWORD` and `apiKey` are such names,
-    `MAX_TOKENS` and `MONKEY` are none. `KEY` counts by itself, because `AWS_SECRET_ACCESS_KEY` ends so; a number may
-    follow, as in `OPENAI_API_KEY_2`.
+    `MAX_TOKENS` and `MONKEY` are none. `KEY` counts by itself, because `AWS_SECRET_ACCESS_KEY` ends so; `PWD` counts
+    after another word, because `PWD` and `OLDPWD` are folders of the shell; a number may follow (`OPENAI_API_KEY_2`).
     """
     return NAME.search(HUMP.sub("_", name)) is not None
 
@@ -47,15 +52,15 @@ def is_secret_name(name: str) -> bool:
 def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
     """Secrets among variables, each with the name of its variable.
 
-    A value is no secret, whatever its name, where it is a number, a path, plain words of fewer than 12 characters, or
-    of fewer than 8 characters.
+    A value is no secret, whatever its name, where it is a number, a date, a path, plain words of fewer than 12
+    characters, or of fewer than 8 characters.
     """
     names = (name for name in sorted(environment, reverse=True) if is_secret_name(name))
     return {environment[name]: name for name in names if _is_secret(environment[name])}
 
 
 def _is_secret(value: str) -> bool:
-    if len(value) < SHORTEST or NUMBER.fullmatch(value) or _is_path(value):
+    if len(value) < SHORTEST or NUMBER.fullmatch(value) or DATE.fullmatch(value) or _is_path(value):
         return False
     return len(value) >= SHORTEST_WORDS or not _is_words(value)
 

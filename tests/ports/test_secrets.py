@@ -28,6 +28,18 @@ NAMES = [
     *("TOKEN", "DB_PASSWORD", "OPENAI_API_KEY", "OPENAI_API_KEY_2", "WATSONX_APIKEY", "AZURE_OPENAI_KEY", "A_SECRET"),
     *("AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "apiKey", "clientSecret", "X-Api-Key"),
     *("db.password", "api_key", "aws_session_token", "MYSQL_PASSWD"),
+    *(
+        "PASS",
+        "DB_PASS",
+        "smtpPass",
+        "SMTP_PASS_2",
+        "DB_PWD",
+        "MYSQL_PWD",
+        "userPwd",
+        "GITHUB_PAT",
+        "PAT",
+        "KEY_PASSPHRASE",
+    ),
 ]
 NO_NAMES = [
     *(
@@ -40,6 +52,7 @@ NO_NAMES = [
         "SECRETARY",
         "PWD",
     ),
+    *("OLDPWD", "PWD2", "COMPASS", "BYPASS", "PATH", "SPAT", "PASSES", "PASS_RATE"),
     *("AWS_ACCESS_KEY_ID", "SSH_PUBLIC_KEY", "api_key_env", "keyboard", "", "HOME"),
 ]
 VALUES = [
@@ -54,11 +67,16 @@ VALUES = [
     "qWeRtYu-ab",
     "correcthorse",
     "/Ab3dxYzW12/etc",
+    "1234-5678",
+    "2026-11-23-a",
+    "2026-13-41",
 ]
 NO_VALUES = [
     *("postgres", "metadata", "template", "Postgres", "POSTGRES", "lm-studio", "not needed", "true", "none", "sk-1"),
     "correcthors",
     *("33333333", "00000000", "50000000", "0.33333333", "-1.5e-10", "1_000_000_000", "12,345,678"),
+    *("2026-11-23", "20261123T0645", "2026-11-23T06:45:14Z", "2026-11-23 06:45:14.123+01:00", "2026-11-23_06:45"),
+    *("23.11.2026", "11/23/2026", "2026/11/23", "06:45:14", "20261123T064514Z", "2026-11-23T06:45:14 +0100"),
     *("/run/secrets/token", "~/keys/open.txt", "./a/b/c.json", "C:\\Users\\jane\\key.txt", "file:///etc/key.pem"),
 ]
 
