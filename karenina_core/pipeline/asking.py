@@ -33,16 +33,19 @@ async def ask_judge(
     *,
     validate: Validate | None = None,
     temperature: float | None = None,
+    expected: Mapping[str, Any] | None = None,
 ) -> ParsePortResult:
     """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text.
 
-    Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`).
+    Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
+    does where `expected`, the ground truth of a template, has a list of more than half as many entries.
     The user's system prompt for the parsing model stands before karenina's own. `validate` makes something of the data;
     the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
     the judge could not be reached.
     """
     system, user = texts
-    schema = _limited(schema)
+    if not any(type(value) is list and len(value) > MOST_ENTRIES // 2 for value in (expected or {}).values()):
+        schema = _limited(schema)
     if own := context.system_prompt("parsing"):
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
@@ -66,7 +69,7 @@ def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
         elif name in CHOICES:
             found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]
     if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
-        found["maxItems"] = MOST_ENTRIES
+        found["maxItems"] = max(MOST_ENTRIES, found.get("minItems", 0))
     return found
 
 

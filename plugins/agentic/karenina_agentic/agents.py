@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from karenina_core.errors import AgentResponseError, ErrorKind
+from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind
 from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
 from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.agent_loop import TRUNCATED
@@ -18,7 +18,6 @@ from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
 
 __all__ = [
-    "KINDS",
     "WITH_TRACE",
     "WITH_WORKSPACE",
     "Assignment",
@@ -69,14 +68,22 @@ class Assignment:
 
     task: str
     system: str
-    shows_trace: bool
-    shows_workspace: bool
+    modes: tuple[str, ...]
+    """Context modes: the agent is shown what any of them allows."""
     trace_as_file: bool
     max_turns: int
     timeout: float | None
     """Seconds."""
     note: str = ""
     """What was found out before, by reading alone."""
+
+    @property
+    def shows_trace(self) -> bool:
+        return any(mode in WITH_TRACE for mode in self.modes)
+
+    @property
+    def shows_workspace(self) -> bool:
+        return any(mode in WITH_WORKSPACE for mode in self.modes)
 
 
 @frozen(kw_only=True)
@@ -160,14 +167,17 @@ def _has_read(messages: Sequence[Message], *, absence_counts: bool, has_files: b
     return absence_counts and listed and tried
 
 
-def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> str:
+def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> AgentExecutionError:
     """That an investigation has no report, and what to raise: the task's own settings of turns and time, or the
     model's, where they are set."""
     told = f"the investigation was ended by a limit ({limit}) before it had a report"
-    if setting := {"turns": turns, "time": time}.get(limit):
-        return f"{told}; raise {setting}"
-    granted = getattr(model.config, OF_MODEL[limit])
-    return told if granted is None else f"{told}; raise {OF_MODEL[limit]} of the model {model.model.identity}"
+    if limit in OF_MODEL:
+        granted = getattr(model.config, OF_MODEL[limit])
+        setting = "" if granted is None else f"{OF_MODEL[limit]} of the model {model.model.identity}"
+    else:
+        setting = turns if limit == "turns" else time
+    told = f"{told}; raise {setting}" if setting else told
+    return AgentExecutionError(told, limit_reached=limit != "time", kind=KINDS.get(limit, "agent"))
 
 
 def with_own(model: ModelClient, system: str) -> str:

@@ -21,17 +21,7 @@ from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.ports.client import ModelClient
 from karenina_core.prompts import PromptTask
 
-from .agents import (
-    KINDS,
-    WITH_TRACE,
-    WITH_WORKSPACE,
-    Assignment,
-    Investigation,
-    Material,
-    cut_short,
-    investigated,
-    with_own,
-)
+from .agents import Assignment, Investigation, Material, cut_short, investigated, with_own
 from .prompts import (
     EXTRACTION,
     RECORD_EXTRACTION,
@@ -138,12 +128,10 @@ class AgenticTraitEvaluator:
             details["limit"] = investigation.limit
             whose = "the traits that share it" if more.get("shared") else "the trait"
             settings = {"turns": f"max_turns of {whose}", "time": f"timeout_seconds of {whose}"}
-            reason = cut_short(investigation.limit, self.model, **settings)
+            error = cut_short(investigation.limit, self.model, **settings)
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("an investigation was cut short", **where, limit=investigation.limit)
-            score = TraitScore(
-                state="error", reason=reason, kind=KINDS.get(investigation.limit, "agent"), details=details
-            )
+            score = TraitScore(state="error", reason=str(error), kind=error.kind, details=details)
             return Finding(score=score, trace=investigation.trace)
         if investigation.unexamined:
             score = TraitScore(state="error", reason=investigation.unexamined, kind="agent", details=details)
@@ -163,8 +151,7 @@ class AgenticTraitEvaluator:
         assignment = Assignment(
             task=PromptTask.RUBRIC_AGENTIC_TRAIT_INVESTIGATION,
             system=investigation_system(traits[0]) if len(traits) == 1 else shared_system(traits),
-            shows_trace=any(trait.context_mode in WITH_TRACE for trait in traits),
-            shows_workspace=any(trait.context_mode in WITH_WORKSPACE for trait in traits),
+            modes=tuple(trait.context_mode for trait in traits),
             trace_as_file=any(trait.materialize_trace for trait in traits),
             max_turns=max(trait.max_turns for trait in traits),
             timeout=max(trait.timeout_seconds for trait in traits),

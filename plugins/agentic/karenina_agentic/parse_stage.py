@@ -19,7 +19,7 @@ from karenina_core import (
     feature,
     hookimpl,
 )
-from karenina_core.errors import AgentExecutionError, AgentResponseError, KareninaError, PortError, Problem
+from karenina_core.errors import AgentResponseError, KareninaError, PortError, Problem
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
@@ -28,17 +28,7 @@ from karenina_core.ports.structured import json_objects
 from karenina_core.prompts import PromptTask
 from karenina_core.templates.handle import FilledTemplate, TemplateHandle
 
-from .agents import (
-    KINDS,
-    WITH_TRACE,
-    WITH_WORKSPACE,
-    Assignment,
-    Investigation,
-    Material,
-    cut_short,
-    investigated,
-    with_own,
-)
+from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, investigated, with_own
 from .decision import MALFORMED, decide
 from .folders import WrittenTrace, kept_at, written_trace
 from .prompts import FILLING, filling_text, verification_system
@@ -151,10 +141,8 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
         raise
     context.set_artifact_and_result(ArtifactKeys.INVESTIGATION_TRACE, found.trace)
     if found.limit is not None:
-        told = cut_short(
-            found.limit, context.parsing, turns="agentic_parsing_max_turns", time="agentic_parsing_timeout"
-        )
-        raise AgentExecutionError(told, limit_reached=found.limit != "time", kind=KINDS.get(found.limit, "agent"))
+        settings = {"turns": "agentic_parsing_max_turns", "time": "agentic_parsing_timeout"}
+        raise cut_short(found.limit, context.parsing, **settings)
     if found.unexamined:
         raise AgentResponseError(found.unexamined)
     return await _filled(context, handle, found)
@@ -180,8 +168,7 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
     assignment = Assignment(
         task=PromptTask.AGENTIC_PARSING_INVESTIGATION,
         system=verification_system(handle.schema()),
-        shows_trace=mode in WITH_TRACE,
-        shows_workspace=mode in WITH_WORKSPACE,
+        modes=(mode,),
         trace_as_file=config.agentic_parsing_materialize_trace,
         max_turns=config.agentic_parsing_max_turns,
         timeout=config.agentic_parsing_timeout,

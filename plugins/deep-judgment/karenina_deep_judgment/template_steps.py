@@ -195,5 +195,5 @@ async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:
         parts.append(case.text)
     parts.append("Fill in the fields.")
     texts = prompts.PARSING, "\n\n".join(parts)
-    schema, build = case.handle.schema(), case.handle.build
-    return await ask_judge(case.context, PromptTask.PARSING, texts, schema, validate=build)
+    schema, build, expected = case.handle.schema(), case.handle.build, case.handle.ground_truth()
+    return await ask_judge(case.context, PromptTask.PARSING, texts, schema, validate=build, expected=expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from karenina_core import VerificationContext, hookimpl
@@ -26,11 +26,6 @@ You extract facts from a response that another model gave to a question. You do 
 {UNTRUSTED_NOTE}"""
 
 
-MOST_MEMBERS = 100
-"""Of a list, in the schema that the judge is given: a judge that repeats itself comes to an end there rather than at
-`max_tokens`. A hundred short texts take about 500 tokens."""
-
-
 class StandardJudgment:
     """Shows the judge the question, the response and the schema, and takes one JSON object back."""
 
@@ -39,26 +34,13 @@ class StandardJudgment:
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         if (captured := await _captured(context, handle)) is not None:
             return captured
-        schema = handle.schema()
-        if any("[" in field.type for field in handle.fields()):
-            schema = _capped(schema, handle.ground_truth())
+        schema, expected = handle.schema(), handle.ground_truth()
         system = SYSTEM
         if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
             system = f"{SYSTEM}\n\n{hints}"
         texts = system, _question(context.question_text, given)
-        result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build)
+        result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build, expected=expected)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
-
-
-def _capped(schema: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with lists of at most `MOST_MEMBERS`, unless some expected list comes near that."""
-    if any(type(value) is list and len(value) > MOST_MEMBERS // 2 for value in expected.values()):
-        return schema
-    for value in schema["properties"].values():
-        for branch in (value, *value.get("anyOf", ())):
-            if branch.get("type") == "array" and "maxItems" not in branch:
-                branch["maxItems"] = max(MOST_MEMBERS, branch.get("minItems", 0))
-    return schema
 
 
 async def _captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:

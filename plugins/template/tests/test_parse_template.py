@@ -213,18 +213,19 @@ def listing(name: str, expected: list[str]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("most", "limited"), [(1, True), (50, True), (51, False), (200, False)])
+@pytest.mark.parametrize(("most", "limited"), [(1, True), (128, True), (129, False), (300, False)])
 def test_lists_of_the_judge_have_an_end_unless_long_ones_are_expected(
     context: Make, run: Make, most: int, limited: bool
 ) -> None:
     fields = [FIELD, listing("drugs", ["x"]), listing("genes", [f"g{n}" for n in range(most)])]
-    many = [f"g{n}" for n in range(150)]
+    many = [f"g{n}" for n in range(300)]
     judge = ScriptedLLM({"target": "x", "drugs": ["x"], "genes": many}, channels=["json_schema"])
     about = context(json.dumps({"fields": fields}), judge)
     run(about)
     assert judge.calls[0].output is not None
-    assert str(judge.calls[0].output.schema).count("'maxItems': 100") == 2 * limited
-    assert ("maxItems 100" in judge.calls[0].text) is limited
+    assert str(judge.calls[0].output.schema).count("'maxItems': 256") == 2 * limited
+    assert str(judge.calls[0].output.schema).count("maxItems") == 2 * limited
+    assert ("maxItems" in judge.calls[0].text) is limited
     assert about.get_result_field("parsed_llm_response")["genes"] == many, "a judge that says more is taken at its word"
 
 
