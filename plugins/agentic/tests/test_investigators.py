@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from karenina_agentic import AgenticTraitEvaluator
+from karenina_agentic.agents import cut_short
 from karenina_agentic.folders import own_folder, trace_name
 
 from karenina_core import AgenticRubricTrait, ModelConfig, VerificationConfig
@@ -18,7 +19,7 @@ from karenina_core.errors import PortError
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import AgentConfig, AgentResult, PortCapabilities, Tool
-from karenina_core.ports.client import ModelClient
+from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import CallContext
 from karenina_core.run.models import open_models
 from karenina_core.testing import Reply, ScriptedLLM, application
@@ -149,3 +150,22 @@ def test_a_failed_evaluation_raises_nothing(workspace: Path) -> None:
             raise PortError("gone", kind="invalid_request")
 
     assert deeply(Broken(), RIGHT, workspace) == (None, None)
+
+
+@pytest.mark.parametrize("granted", [None, 2])
+@pytest.mark.parametrize(
+    ("limit", "setting"),
+    [
+        ("tokens", "agent_max_total_tokens"),
+        ("cost", "agent_max_cost_usd"),
+        ("tool_calls", "agent_max_tool_calls"),
+        ("repeated_calls", "agent_max_repeated_calls"),
+    ],
+)
+def test_only_a_limit_that_is_set_is_to_be_raised(limit: Any, setting: str, granted: int | None) -> None:
+    """An agent of an adapter's own may have others."""
+    model = Model(config=ModelConfig(model_name="m", interface="own", **{setting: granted}))
+    error = cut_short(limit, ModelClient(model, []), turns="max_turns", time="timeout_seconds")
+    advice = f"; raise {setting} of the model own:m" if granted else ""
+    assert str(error) == f"the investigation was ended by a limit ({limit}) before it had a report{advice}"
+    assert (error.kind == "budget") is (limit in ("tokens", "cost"))

@@ -354,6 +354,19 @@ def test_braces_and_tags_in_an_answer_stay_an_answer(verify: Verify, judge: Any)
 # Attributes
 
 
+@pytest.mark.parametrize(("entries", "limited"), [(128, True), (129, False)])
+def test_lists_have_an_end_unless_long_ones_are_expected(
+    entries: int, limited: bool, verify: Verify, judge: Any
+) -> None:
+    genes = [f"G{number}" for number in range(entries)]
+    facts = {"name": "genes", "type": "list_str", "description": "The genes", "ground_truth": genes}
+    judge.replies["reasoning_only"] = [{"genes": "They are listed."}]
+    judge.replies["parameters"] = [{"genes": genes}]
+    verify(fields=[{**facts, "verify_with": {"type": "SetContainment"}}], deep_judgment_mode="reasoning_only")
+    ((_, request),) = [asked for asked in judge.asked if asked[0] == "parameters"]
+    assert ("maxItems" in json.dumps(request.schema)) is limited
+
+
 def test_fields_that_code_reads_off_the_trace_are_no_attributes(verify: Verify, judge: Any) -> None:
     """Nobody is asked to quote them, and they fail no answer."""
     traced = {
