@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,8 +21,8 @@ from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import Frame, frames, log_damage
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import PAGE
+from karenina_core.run.journal_reader import JournalReader, run_number
+from karenina_core.run.journal_rows import FAILURES, PAGE, sealed
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
@@ -86,7 +87,46 @@ def test_a_journal_that_left_something_behind_is_gone(path: Path, left: str) -> 
         check(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"not a database " * 1000, "DatabaseError: file is not a database"),
+        (b"", "{path} is no journal of karenina; name a run directory"),
+    ],
+)
+def test_a_check_says_what_sqlite_says_of_it_or_what_to_do(path: Path, content: bytes, problem: str) -> None:
+    path.write_bytes(content)
+    assert check(path).problems == (problem.format(path=path),)
+
+
+def test_a_body_that_is_no_json_is_a_row_that_cannot_be_read(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = sealed(FAILURES, 1, run_number("mine"), (None,) * len(FAILURES.facts), b"\x00no JSON")
+        connection.execute(f"INSERT INTO failures VALUES ({','.join('?' * len(values))})", values)
+    health = check(path)
+    assert health.problems == ("1 row of the table failures cannot be read: no JSON",)
+    assert (health.rows["failures"], health.rows["calls"]) == (0, 3)
+
+
+def test_a_journal_of_very_many_transactions_is_sound(path: Path) -> None:
+    """SQLite counts them in four bytes at two places of the header."""
+    for place in (24, 92):
+        changed(path, place)
+    assert check(path).sound
+
+
 # What is found when it is opened
+
+
+@pytest.mark.parametrize("left", ["run.lock", "journal.sqlite-wal"])
+def test_no_new_journal_is_begun_where_one_was(path: Path, left: str) -> None:
+    (path.parent / "journal.sqlite-wal").write_bytes(b"a log")
+    for each in path.parent.iterdir():
+        if each.name != left:
+            each.unlink()
+    with pytest.raises(RunDirectoryError, match=" gone"):
+        Journal.open(path.parent)
+    assert not path.exists()
 
 
 def test_a_new_journal_says_who_made_it_and_when(tmp_path: Path) -> None:
@@ -209,6 +249,7 @@ def test_a_changed_byte_of_a_frame_is_noticed_there(written: tuple[sqlite3.Conne
         assert (found[1].data == before[1].data) == (place < 24)
     damage = log_damage(log.with_name("journal.sqlite"))
     assert damage == "frame 1 of its write-ahead log is not what was written, and other transactions follow its own"
+    assert damage in check(log.with_name("journal.sqlite")).problems
 
 
 def test_of_the_last_transaction_a_crash_explains_what_is_missing(written: tuple[sqlite3.Connection, Path]) -> None:
@@ -244,6 +285,45 @@ def test_a_changed_header_of_a_log_is_noticed(written: tuple[sqlite3.Connection,
     assert log_damage(log.with_name("journal.sqlite")) == "the beginning of its write-ahead log is not what was written"
     log.write_bytes(log.read_bytes()[:32])
     assert log_damage(log.with_name("journal.sqlite")) is None, "nothing was in it"
+
+
+def test_a_transaction_that_leaves_one_page_is_a_whole_one(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "one.sqlite", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA user_version = 5")
+        found = list(frames((tmp_path / "one.sqlite-wal").read_bytes()))
+    assert [(frame.page, frame.commits, frame.sound) for frame in found] == [(1, True, True)]
+
+
+def summed(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:
+    """The checksum that https://sqlite.org/fileformat2.html#checksum_algorithm defines."""
+    first, second = before
+    for one, two in struct.iter_unpack(f"{order}2I", data):
+        first = (first + one + second) % 2**32
+        second = (second + two + first) % 2**32
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("magic", "size", "read"),
+    [
+        (0x377F0682, 512, True),
+        (0x377F0683, 512, True),  # of a machine with the other order of bytes
+        (0x377F0682, 65536, True),
+        (0x377F0680, 512, False),
+        (0x377F0682, 256, False),
+        (0x377F0682, 768, False),
+        (0x377F0682, 0, False),
+    ],
+)
+def test_logs_of_other_machines_are_read_and_other_files_are_not(magic: int, size: int, read: bool) -> None:
+    order = ">" if magic & 1 else "<"
+    begin = struct.pack(">6I", magic, 3007000, size, 0, 7, 8)
+    start = summed(begin, (0, 0), order)
+    pair, page = struct.pack(">2I", 3, 4), bytes(range(256)) * (size // 256)
+    frame = pair + struct.pack(">4I", 7, 8, *summed(pair + page, start, order)) + page
+    found = list(frames(begin + struct.pack(">2I", *start) + frame))
+    assert found == ([Frame(3, True, True, page)] if read else [])
 
 
 def test_without_a_log_nothing_is_wrong_with_it(written: tuple[sqlite3.Connection, Path], tmp_path: Path) -> None:
