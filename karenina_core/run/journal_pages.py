@@ -19,7 +19,8 @@ from .journal_rows import PAGE, TABLES, Row, Table, row_of
 
 __all__ = ["rows_on_pages"]
 
-FILE_HEADER = 100
+SCHEMA_PAGE = 1
+"""The first one, which SQLite keeps the definitions of the tables on: no row of a table is there."""
 PAGE_HEADER = 8
 LOCAL = PAGE - 35
 """Bytes of a record up to which all of it lies in the cell."""
@@ -40,7 +41,7 @@ class _File:
     changed: dict[int, bytes] = field(factory=dict)
 
     def written(self, number: int) -> bytes:
-        if not 0 < number <= self.pages:
+        if not SCHEMA_PAGE < number <= self.pages:
             return b""
         self.file.seek((number - 1) * PAGE)
         return self.file.read(PAGE)
@@ -55,18 +56,18 @@ def rows_on_pages(path: Path) -> Iterator[tuple[Table, Row]]:
     A row can occur several times, and rows that were replaced can occur. Raises OSError.
     """
     log = log_of(path)
-    images = [frame for frame in frames(log.read_bytes() if log.exists() else b"") if frame.page]
+    images = [frame for frame in frames(log.read_bytes() if log.exists() else b"") if frame.page > SCHEMA_PAGE]
     with path.open("rb") as opened:
         file = _File(opened, path.stat().st_size // PAGE + 1, {frame.page: frame.data for frame in images})
-        for number in range(1, file.pages + 1):
-            yield from _rows(file.written(number).ljust(PAGE, b"\0"), number == 1, (file.latest, file.written))
+        for number in range(SCHEMA_PAGE + 1, file.pages + 1):
+            yield from _rows(file.written(number).ljust(PAGE, b"\0"), (file.latest, file.written))
         for frame in images:
-            yield from _rows(frame.data.ljust(PAGE, b"\0"), frame.page == 1, (file.latest, file.written))
+            yield from _rows(frame.data.ljust(PAGE, b"\0"), (file.latest, file.written))
 
 
-def _rows(page: bytes, first: bool, pages: tuple[Pages, ...]) -> Iterator[tuple[Table, Row]]:
+def _rows(page: bytes, pages: tuple[Pages, ...]) -> Iterator[tuple[Table, Row]]:
     """Rows of a page, if it is one that has any: what its header says may be wrong."""
-    at = (FILE_HEADER if first else 0) + PAGE_HEADER
+    at = PAGE_HEADER
     content = PAGE
     while at + 2 <= content:
         (pointer,) = struct.unpack_from(">H", page, at)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -111,6 +113,28 @@ def test_all_rows_of_a_sound_journal_are_saved(path: Path, tmp_path: Path) -> No
     assert not [each for each in tmp_path.iterdir() if each.name.endswith(".new")]
     with pytest.raises(RunDirectoryError, match="exists; move it away first"):
         salvage(path, tmp_path / "saved.sqlite")
+
+
+def test_a_journal_is_on_the_disk_before_and_after_it_gets_its_name(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, bool, bool]] = []
+    fsync = os.fsync
+    new, saved = tmp_path / "new" / "journal.sqlite", tmp_path / "saved.sqlite"
+    new.parent.mkdir()
+
+    def watched(handle: int) -> None:
+        what = "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+        seen.append((what, new.exists(), saved.exists()))
+        assert not new.exists() or new.read_bytes()[18:20] == b"\2\2", "a killed process leaves one with a log"
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    Journal.open(new.parent).close()
+    assert ("folder", True, False) in seen
+    del seen[:]
+    salvage(path, saved)
+    assert seen == [("file", True, False), ("folder", True, True)]
 
 
 def test_what_is_gone_is_written_down_and_told_no_more(path: Path, tmp_path: Path) -> None:
