@@ -43,22 +43,21 @@ USAGES = st.builds(
 CALLS = st.builds(ToolUseBlock, TEXTS, TEXTS, st.dictionaries(TEXTS, COUNTS | TEXTS, max_size=2))
 BLOCKS = st.builds(TextBlock, TEXTS) | CALLS
 MESSAGES = st.builds(Message, st.sampled_from(["user", "assistant"]), st.lists(BLOCKS, max_size=2).map(tuple))
-LISTED = {"max_size": 2}
 REPLIES = st.builds(
     LLMResponse,
     content=TEXTS,
-    tool_calls=st.lists(CALLS, **LISTED).map(tuple),
-    malformed_calls=st.lists(COUNTS, **LISTED).map(tuple),
+    tool_calls=st.lists(CALLS, max_size=2).map(tuple),
+    malformed_calls=st.lists(COUNTS, max_size=2).map(tuple),
     structured=st.none() | TEXTS,
     thinking=st.none() | TEXTS,
-    thinking_blocks=st.lists(st.builds(ThinkingBlock, TEXTS, TEXTS), **LISTED).map(tuple),
+    thinking_blocks=st.lists(st.builds(ThinkingBlock, TEXTS, TEXTS), max_size=2).map(tuple),
     usage=USAGES,
     usage_unavailable=BOOLEANS,
     finish_reason=st.none() | TEXTS,
     actual_model=st.none() | TEXTS,
     is_partial=BOOLEANS,
-    flags=st.lists(TEXTS, **LISTED).map(tuple),
-    raw=st.none() | st.lists(MESSAGES, **LISTED).map(tuple),
+    flags=st.lists(TEXTS, max_size=2).map(tuple),
+    raw=st.none() | st.lists(MESSAGES, max_size=2).map(tuple),
 )
 JUDGMENTS = st.builds(
     ParsePortResult,
@@ -73,12 +72,12 @@ AGENTS = st.builds(
     AgentResult,
     final_response=TEXTS,
     raw_trace=TEXTS,
-    trace_messages=st.lists(MESSAGES, **LISTED).map(tuple),
+    trace_messages=st.lists(MESSAGES, max_size=2).map(tuple),
     usage=USAGES,
     turns=COUNTS,
     limit=st.sampled_from([None, "turns", "time"]),
     usage_unavailable=BOOLEANS,
-    flags=st.lists(TEXTS, **LISTED).map(tuple),
+    flags=st.lists(TEXTS, max_size=2).map(tuple),
     session_id=st.none() | TEXTS,
     actual_model=st.none() | TEXTS,
 )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,9 @@ from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import Frame, frames, log_damage
 from karenina_core.run.journal_reader import JournalReader, run_number
-from karenina_core.run.journal_rows import FAILURES, PAGE, sealed
+from karenina_core.run.journal_rows import APPLICATION, FAILURES, PAGE, VERSION, sealed
 
-MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
+MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
 
 @pytest.fixture
@@ -134,10 +135,10 @@ def test_a_new_journal_says_who_made_it_and_when(tmp_path: Path) -> None:
     Journal.open(tmp_path, run_id="mine").close()
     with JournalReader.open(tmp_path) as reader:
         meta = reader.meta
-        ((size,),) = reader.query("PRAGMA page_size")
+        found = [reader.query(f"PRAGMA {name}")[0][0] for name in ("page_size", "application_id", "user_version")]
     assert (meta["run_id"], meta["made_by"]) == ("mine", f"karenina-core {__version__}")
     assert before - 0.001 <= float(meta["made_at"]) <= time.time() + 0.001
-    assert size == PAGE
+    assert found == [PAGE, APPLICATION, VERSION]
     assert (tmp_path / "journal.sqlite").read_bytes()[18:20] == b"\2\2", "of a database with a write-ahead log"
 
 
