@@ -109,6 +109,12 @@ def test_a_body_that_is_no_json_is_a_row_that_cannot_be_read(path: Path) -> None
     assert (health.rows["failures"], health.rows["calls"]) == (0, 3)
 
 
+def test_a_row_that_is_read_twice_is_counted_once(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET value = 'x' WHERE id = 'made_by'")
+    assert check(path).problems == ("1 row of the table meta is not what was written",)
+
+
 def test_a_journal_of_very_many_transactions_is_sound(path: Path) -> None:
     """SQLite counts them in four bytes at two places of the header."""
     for place in (24, 92):
@@ -162,7 +168,7 @@ def test_a_row_that_is_gone_is_never_taken_for_one_that_was_not_written(path: Pa
     assert check(path).problems
 
 
-def test_a_row_that_cannot_be_read_counts_as_missing_and_is_told(path: Path) -> None:
+def test_a_row_that_cannot_be_read_counts_as_missing_and_is_reported(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE calls SET task = 'other' WHERE id IN (1, 3)")
     journal = Journal.open(path.parent)

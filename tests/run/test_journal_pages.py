@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from karenina_core.errors import RunDirectoryError
 from karenina_core.run.journal import Journal
+from karenina_core.run.journal_bodies import DICTIONARY
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_pages import rows_on_pages
 from karenina_core.run.journal_reader import Done, JournalReader, run_number
 from karenina_core.run.journal_rows import CALLS, META, PAGE, RESULTS, Table, sealed
-from karenina_core.run.journal_salvage import salvage
+from karenina_core.run.journal_salvage import put_in_place, salvage
 
 RUN = run_number("mine")
 IDS = st.sampled_from([0, 1, 127, 128, 1 << 14, (1 << 31) + 5, 1 << 55, (1 << 63) - 1, -1, -(1 << 62)]) | st.integers(
@@ -111,8 +112,78 @@ def test_all_rows_of_a_sound_journal_are_saved(path: Path, tmp_path: Path) -> No
     health = check(found.path)
     assert (health.run_id, health.problems) == ("mine", ())
     assert not [each for each in tmp_path.iterdir() if each.name.endswith(".new")]
-    with pytest.raises(RunDirectoryError, match="exists; move it away first"):
+    with pytest.raises(RunDirectoryError) as caught:
         salvage(path, tmp_path / "saved.sqlite")
+    assert str(caught.value) == f"{tmp_path / 'saved.sqlite'} exists; move it away first"
+    with closing(sqlite3.connect(found.path)) as connection:
+        assert connection.execute("SELECT id, value FROM copies").fetchall() == [("run_id", "mine")]
+        ((upto,),) = connection.execute("SELECT value FROM meta WHERE id = 'results_indexed'")
+    assert upto == "5"
+
+
+def test_bodies_that_need_a_dictionary_are_saved_and_those_that_are_no_json_are_not(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    line = '{"question": "which protein", "outcome": "passed", "number": %d}'
+
+    async def work() -> None:
+        for begin in (0, 400):
+            journal = Journal.open(folder, run_id="mine")
+            await asyncio.gather(
+                *(journal.put_result(Done(f"t{n}", n, "r", "passed"), line % n) for n in range(begin, begin + 400))
+            )
+            await journal.aclose()
+
+    asyncio.run(work())
+    path = folder / "journal.sqlite"
+    facts = ("odd", 900, "r", "passed", None, 0, 0.0)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = sealed(RESULTS, 801, RUN, facts, b"\x00no JSON")
+        connection.execute(f"INSERT INTO results VALUES ({','.join('?' * len(values))})", values)
+    with JournalReader.open(path) as reader:
+        assert any(name.startswith(DICTIONARY) for name in reader.meta)
+    found = salvage(path, tmp_path / "saved.sqlite")
+    assert results_of(found.path) == {f"t{n}": line % n for n in range(800)}
+    with closing(sqlite3.connect(path)) as before, closing(sqlite3.connect(found.path)) as after:
+        copies = [db.execute("SELECT id, value FROM copies ORDER BY id").fetchall() for db in (before, after)]
+    assert copies[0] == copies[1]
+    assert len(copies[0]) == 2
+
+
+@pytest.mark.parametrize("log", [None, b"", b"of the damaged one"])
+def test_a_saved_journal_takes_the_place_and_the_damaged_one_stays_beside_it(
+    path: Path, tmp_path: Path, log: bytes | None
+) -> None:
+    folder, its_log = path.parent, path.with_name("journal.sqlite-wal")
+    change(path, "DELETE FROM results WHERE task = 'a'")
+    its_log.unlink(missing_ok=True)
+    damaged = path.read_bytes()
+    saved = salvage(path, folder / "saved.sqlite")
+    if log is not None:
+        its_log.write_bytes(log)
+    path.with_name("journal.sqlite-shm").write_bytes(b"of the damaged one")
+    aside = put_in_place(folder, saved)
+    assert aside.name.startswith("journal-damaged-")
+    assert aside.read_bytes() == damaged
+    assert not path.with_name("journal.sqlite-shm").exists()
+    assert not its_log.exists()
+    beside = aside.with_name(f"{aside.name}-wal")
+    assert (beside.read_bytes() if beside.exists() else None) == log
+    assert results_of(path) == {"b": '"3"', "c": '"4"'}
+    journal = Journal.open(folder)
+    assert journal.notes == ()
+    journal.close()
+
+
+def test_a_replacement_that_was_cut_short_is_continued_under_the_name_that_was_given(path: Path) -> None:
+    """The process ended when the damaged one had its second name, and its log had lost the first."""
+    aside = path.with_name("journal-damaged-20260101T000000000000Z.sqlite")
+    os.link(path, aside)
+    path.with_name("journal-damaged-other.sqlite").write_bytes(b"of an earlier time")
+    path.with_name("journal.sqlite-wal").unlink(missing_ok=True)
+    saved = salvage(path, path.with_name("saved.sqlite"))
+    assert put_in_place(path.parent, saved) == aside
+    assert len([*path.parent.glob("journal-damaged-*.sqlite")]) == 2
 
 
 def test_a_journal_is_on_the_disk_before_and_after_it_gets_its_name(
@@ -137,7 +208,7 @@ def test_a_journal_is_on_the_disk_before_and_after_it_gets_its_name(
     assert seen == [("file", True, False), ("folder", True, True)]
 
 
-def test_what_is_gone_is_written_down_and_told_no_more(path: Path, tmp_path: Path) -> None:
+def test_what_is_gone_is_written_down_and_no_longer_missing(path: Path, tmp_path: Path) -> None:
     change(path, "DELETE FROM results WHERE task = 'a'", "UPDATE results SET detail = 'x' WHERE task = 'c'")
     found = salvage(path, tmp_path / "journal-saved.sqlite")
     assert (found.rows["results"], found.last["results"]) == (1, 5)
@@ -147,7 +218,7 @@ def test_what_is_gone_is_written_down_and_told_no_more(path: Path, tmp_path: Pat
         assert reader.meta["results_saved"] == "5 2"
         assert {row["task"]: row.id for row in reader.rows(RESULTS)} == {"b": 4}, "rows keep their numbers"
     again = salvage(found.path, tmp_path / "again.sqlite")
-    assert (again.rows["results"], again.last["results"]) == (1, 5)
+    assert (again.rows["results"], again.last) == (1, {"calls": 0, "failures": 0, "results": 5})
 
 
 @pytest.mark.parametrize(("given_id", "run_id"), [("mine", "mine"), (None, f"salvaged-{RUN:08x}")])
