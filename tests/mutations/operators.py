@@ -25,7 +25,7 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.Break: ast.Continue, ast.Continue: ast.Break},
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-IN_ANY_ORDER = {"min", "max", "isinstance", "issubclass", "math.gcd"}
+IN_ANY_ORDER = {"min", "max", "isinstance", "issubclass", "math.gcd", "suppress", "contextlib.suppress"}
 """With two arguments changed over they do the same, or nothing that runs."""
 SHAPES = {"init", "repr", "eq", "order", "frozen", "slots", "kw_only", "ensure_ascii", "stacklevel", "strict"} | {
     "usedforsecurity"

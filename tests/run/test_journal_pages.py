@@ -75,6 +75,18 @@ def test_every_row_is_found_as_it_was_written(
     assert {row.id for name, row in found if name == "meta"} >= {"run_id", "made_by"}
 
 
+@pytest.mark.parametrize("pages", [1, 2, 3])
+def test_records_that_just_fit_and_just_do_not_are_found(empty: Path, tmp_path: Path, pages: int) -> None:
+    """Of every size around that at which a record goes on on another page."""
+    path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
+    bodies = {size: chance.randbytes(size) for size in range(pages * (PAGE - 4) - 100, pages * (PAGE - 4) + 20)}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for size, body in bodies.items():
+            values = sealed(CALLS, size, RUN, (None,) * len(CALLS.facts), body)
+            connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
+    assert {row.id: row.body for table, row in rows_on_pages(path) if table is CALLS} == bodies
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Of a journal with results, of which one was replaced twice; the file is closed."""
@@ -232,9 +244,16 @@ def test_a_journal_that_does_not_say_whose_it_is_gets_its_run(
     assert results_of(found.path) == {"a": '"0"', "b": '"3"', "c": '"4"'}
 
 
-def test_either_of_two_copies_says_whose_journal_it_is(path: Path, tmp_path: Path) -> None:
-    change(path, "DELETE FROM meta WHERE id = 'run_id'")
-    assert check(salvage(path, tmp_path / "saved.sqlite").path).run_id == "mine"
+@pytest.mark.parametrize("table", ["meta", "copies"])
+def test_either_of_two_copies_says_whose_journal_it_is_and_both_are_there_again(
+    path: Path, tmp_path: Path, table: str
+) -> None:
+    change(path, f"DELETE FROM {table} WHERE id = 'run_id'")
+    found = salvage(path, tmp_path / "saved.sqlite")
+    assert check(found.path).run_id == "mine"
+    with closing(sqlite3.connect(found.path)) as connection:
+        for each in ("meta", "copies"):
+            assert connection.execute(f"SELECT value FROM {each} WHERE id = 'run_id'").fetchall() == [("mine",)]
 
 
 def test_rows_of_another_run_are_left_out_and_of_a_task_the_last_row_stays(path: Path, tmp_path: Path) -> None:
