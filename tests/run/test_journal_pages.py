@@ -136,7 +136,7 @@ def test_all_rows_of_a_sound_journal_are_saved(path: Path, tmp_path: Path) -> No
 def test_bodies_that_need_a_dictionary_are_saved_and_those_that_are_no_json_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    line = '{"question": "which protein", "outcome": "passed", "number": %d}'
+    line = '{"question": "which protein' + " is it" * 60 + '", "outcome": "passed", "number": %d}'
 
     async def work() -> None:
         for begin in (0, 400):
