@@ -75,8 +75,6 @@ def scanned(reader: JournalReader, table: Table, ledger: Ledger | None = None, *
     else:
         _read(reader, table, found, ledger, bodies=bodies and table.body)
     found.damaged = reader.damaged[table.name] - before + found.unreadable
-    if table.key != "INTEGER":
-        found.last += found.damaged
     return found
 
 

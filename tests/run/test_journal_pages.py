@@ -23,8 +23,8 @@ from karenina_core.run.journal_bodies import DICTIONARY
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_pages import rows_on_pages
 from karenina_core.run.journal_reader import Done, JournalReader, run_number
-from karenina_core.run.journal_rows import CALLS, META, PAGE, RESULTS, Table, sealed
-from karenina_core.run.journal_salvage import put_in_place, salvage
+from karenina_core.run.journal_rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
+from karenina_core.run.journal_salvage import Salvage, put_in_place, salvage
 
 RUN = run_number("mine")
 IDS = st.sampled_from([0, 1, 127, 128, 1 << 14, (1 << 31) + 5, 1 << 55, (1 << 63) - 1, -1, -(1 << 62)]) | st.integers(
@@ -218,6 +218,9 @@ def test_a_journal_is_on_the_disk_before_and_after_it_gets_its_name(
     del seen[:]
     salvage(path, saved)
     assert seen == [("file", True, False), ("folder", True, True)]
+    del seen[:]
+    put_in_place(path.parent, Salvage(path=saved))
+    assert ("folder", True, False) in seen
 
 
 def test_what_is_gone_is_written_down_and_no_longer_missing(path: Path, tmp_path: Path) -> None:
@@ -260,10 +263,20 @@ def test_rows_of_another_run_are_left_out_and_of_a_task_the_last_row_stays(path:
     with closing(sqlite3.connect(path)) as connection, connection:
         other = sealed(META, "of_others", RUN + 1, ("1",))
         connection.execute("INSERT INTO meta VALUES (?, ?, ?, ?)", other)
+        earlier = sealed(RESULTS, 2, RUN, ("b", 1, "r1", "failed", None, 0, 0.0), b'"1"')
+        connection.execute(f"INSERT INTO results VALUES ({','.join('?' * len(earlier))})", earlier)
     found = salvage(path, tmp_path / "saved.sqlite")
     with JournalReader.open(found.path) as reader:
         assert "of_others" not in reader.meta
+        assert {row["task"]: row.id for row in reader.rows(RESULTS)} == {"a": 1, "b": 4, "c": 5}
+        marks = [reader.query(f"PRAGMA {name}")[0][0] for name in ("page_size", "application_id", "user_version")]
+    assert marks == [PAGE, APPLICATION, VERSION]
     assert check(found.path).problems == ()
+
+
+def test_of_a_copy_elsewhere_only_its_own_rows_say_what_was_there(path: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(path, tmp_path / "copy.sqlite"))
+    assert salvage(copy, tmp_path / "saved.sqlite").last == {"calls": 0, "failures": 0, "results": 5}
 
 
 def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
