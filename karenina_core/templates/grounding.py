@@ -59,7 +59,7 @@ def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text:
 
 
 def standing(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
-    """The fields whose value, or every member of it, stands in the text: of whatever type, but no truth values."""
+    """The fields whose value, or every member of it, occurs in the text: of whatever type, but no truth values."""
     source = _Source(text)
     found = ((field.name, _scalars(values.get(field.name))) for field in fields)
     return tuple(

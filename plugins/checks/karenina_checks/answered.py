@@ -26,9 +26,9 @@ question, and what it says about why it does not answer, is no value.
 async def stated(context: VerificationContext, user: str, own_words: str) -> dict[str, Any]:
     """The values by which the response answers, as the judge takes them from it; empty where it gives none.
 
-    Code decides what counts: a value that stands in `own_words`, which the answering model wrote, and not in the
-    question; or one that the question offers, where no other value is missing or stands nowhere. Truth values are
-    written nowhere, and count for nothing. Empty without a template too, and where the judge's replies cannot be read,
+    Code decides what counts: a value that occurs in `own_words`, which the answering model wrote, and not in the
+    question; or one that the question offers, where every other value occurs too. Truth values are not written out in an
+    answer, and count for nothing. Empty without a template too, and where the judge's replies cannot be read,
     with a warning. Raises PortError where the judge could not be reached.
     """
     handle = context.get_artifact(ArtifactKeys.ANSWER, None)

@@ -90,8 +90,8 @@ class Verified:
 
 
 def script(replies: Mapping[str, Any]) -> Callable[[ScriptedCall], Any]:
-    """Replies by task; a list is given one by one, its last entry again and again. `stated` is what AbstentionCheck is
-    told about the values of the template."""
+    """Replies by task; a list is given one by one, its last entry again and again. `stated` is the
+    reply to AbstentionCheck's question for the values of the template."""
     said: dict[str, int] = {}
 
     def reply(call: ScriptedCall) -> Any:

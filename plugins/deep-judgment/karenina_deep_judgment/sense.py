@@ -122,8 +122,8 @@ def is_unit(keys: Sequence[str]) -> bool:
 
 
 def is_clause(keys: Sequence[str]) -> bool:
-    """Whether the folded words between two commas are a clause that stands for itself, as far as can be seen by its
-    first word or a form of an auxiliary verb."""
+    """Whether the folded words between two commas are a main clause, as far as can be seen by their first one or a
+    form of an auxiliary verb."""
     if not keys or keys[0] in SUBORDINATE:
         return False
     return keys[0] in MAIN_SUBJECTS or not AUXILIARY.isdisjoint(keys)
