@@ -503,7 +503,7 @@ SAME = questions(2).with_rubric(rubric(0))
         (
             questions(2).with_rubric(Rubric.from_traits([trait(0, "Another meaning")])),
             {},
-            "has another trait 'quality 0'; give it a name that no trait had",
+            "'q0' and 1 more have another trait 'quality 0'; give it a name that no trait had",
         ),
         (questions(2).with_rubric(rubric(0, 1)), {"rubric_evaluation_strategy": "batch"}, "rubric_evaluation_strategy"),
     ],

@@ -27,8 +27,8 @@ async def stated(context: VerificationContext, user: str, own_words: str) -> dic
     """The values by which the response answers, as the judge takes them from it; empty where it gives none.
 
     Code decides what counts: a value that occurs in `own_words`, which the answering model wrote, and not in the
-    question; or one that the question offers, where every other value occurs too. Truth values are not written out in an
-    answer, and count for nothing. Empty without a template too, and where the judge's replies cannot be read,
+    question; or one that the question offers, where every other value occurs too. Truth values are not written out, and
+    count for nothing. Empty without a template too, and where the judge's replies cannot be read,
     with a warning. Raises PortError where the judge could not be reached.
     """
     handle = context.get_artifact(ArtifactKeys.ANSWER, None)
