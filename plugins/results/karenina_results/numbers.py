@@ -62,7 +62,10 @@ def headline_numbers(
     pass^k, as far as there are so many answers; by default the powers of 2 and the divisors of the largest number of
     answers to a question.
     """
-    return headline_of(map(Item.of, results), cluster=cluster, planned=planned_of(results, planned), k=k, level=level)
+    own = getattr(results, "planned", None)
+    pairs = own.pairs if own is not None and planned is None else ()
+    planned = planned_of(results, planned)
+    return headline_of(map(Item.of, results), cluster=cluster, planned=planned, pairs=pairs, k=k, level=level)
 
 
 def planned_of(results: Iterable[VerificationResult], planned: Planned | None = None) -> Planned | None:
@@ -78,24 +81,26 @@ def headline_of(
     *,
     cluster: Cluster | None = None,
     planned: Planned | None = None,
+    pairs: Iterable[tuple[str, str]] = (),
     k: Collection[int] | None = None,
     level: float = 0.95,
 ) -> Headline:
-    """`headline_numbers` of items whose traits have been read."""
+    """`headline_numbers` of items whose traits have been read. The items of `pairs` of models without any result are
+    missing in all results together."""
     ordered = sorted(items, key=_order)
     listed = [item.result for item in ordered]
     measures = Measures.of(ordered)
     groups = groups_of(listed, cluster)
     read = [(item.result, measures.read(item)) for item in ordered]
-    pairs: dict[tuple[str, str], list[tuple[VerificationResult, Mapping[str, Reading]]]] = {}
+    found: dict[tuple[str, str], list[tuple[VerificationResult, Mapping[str, Reading]]]] = {}
     for result, readings in read:
         models = (result.metadata.answering_model, result.metadata.parsing_model)
-        pairs.setdefault(models, []).append((result, readings))
-    absent = {pair: _absent(own, planned) for pair, own in pairs.items()}
+        found.setdefault(models, []).append((result, readings))
+    absent = {pair: _absent(found.get(pair, ()), planned) for pair in (*found, *pairs)}
     made = _Maker(measures, groups, level, k, _keywords(listed))
     return Headline(
         pairs=tuple(
-            evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in pairs.items()
+            evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in found.items()
         ),
         overall=made.numbers(read, [question for missing in absent.values() for question in missing]),
         level=level,

@@ -392,6 +392,8 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
             if lines:
                 check_same(view.aggregate_pass_rate(by="replicate")[row["replicate"]], rates(lines, missing))
         check_same(view.get_template_summary(), rates(oracle.lines, absent))
+        assert (overall.absent, overall.items) == (absent, len(oracle.lines))
+        assert overall.coverage.value == view.get_template_summary()["coverage"]
         failed = view.get_template_summary()["num_failed"]
         assert (
             failed
