@@ -172,7 +172,7 @@ class RateTally:
         if not self.each:
             return 0
         there = sum(min(of[0], self.each) for question, of in self._open.items() if question in self.planned)
-        return (len(self.planned) - self._complete) * self.each - there
+        return max(0, (len(self.planned) - self._complete) * self.each - there)  # files may have a line twice
 
     @property
     def pass_rate(self) -> Estimate:
