@@ -13,8 +13,9 @@ from attrs import define, field
 
 from ..errors import RETRYABLE, PortError
 from ..model.config import RetryPolicy
-from .clocks import time_limit
+from .clocks import standing_still, time_limit
 from .prices import MAY_HAVE_COST
+from .working import given_away
 
 __all__ = ["Attempts", "this_call", "with_retries"]
 
@@ -107,10 +108,11 @@ async def with_retries(
 ) -> T:
     """Await `attempt()` until it succeeds, its kind of failure is used up, or `max_elapsed` seconds are over.
 
-    Each kind has a budget of its own; failures that are `spared` use up none of it in the first `max_elapsed` seconds,
-    waits for a place included. A `Retry-After`, and up to a quarter more, replaces the computed wait. A wait that would
-    reach beyond the time limit is not begun: the last failure is raised at once. Time in which an attempt waits for its
-    place counts nowhere else (see `standing_still`). Raises PortError.
+    Each kind has a budget of its own; failures that are `spared` use up none of it in the first `max_elapsed`
+    seconds, waits for a place included. A `Retry-After`, and up to a quarter more, replaces the computed wait; that
+    of a `queued` failure is time in which the call waits for its place. A wait that would reach beyond the time limit
+    is not begun: the last failure is raised at once. Time in which an attempt waits for its place counts nowhere else
+    (see `standing_still`). Raises PortError.
     """
     attempts = Attempts(whole=attempts)
     this_call.set(attempts)
@@ -140,15 +142,24 @@ async def with_retries(
         finally:
             attempts.idle(0.0 if limit is None else limit.waited)
         last.spared &= clock() - started <= max_elapsed
-        wait = _wait(last, failures, policy, max_elapsed - spent())
-        if wait is None or spent() + wait > max_elapsed:
+        wait = _wait(last, failures, policy, max_elapsed - spent(), max_elapsed)
+        queued = wait is not None and last.queued and bool(last.retry_after)
+        if wait is None or (spent() + wait > max_elapsed and not queued):
             raise _ended(last, attempts)
         attempts.again(last.kind)
-        await sleep(wait)
+        if not queued:
+            await sleep(wait)
+            continue
+        began = clock()
+        with standing_still():
+            async with given_away():
+                await sleep(wait)
+        attempts.idle(clock() - began)
 
 
-def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left: float) -> float | None:
-    """Seconds until the next attempt, or None where there is none; `left`: until the call has to be over."""
+def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left: float, whole: float) -> float | None:
+    """Seconds until the next attempt, or None where there is none; `left`: until the call, which has
+    `whole`, has to be over."""
     spared = error.spared and error.kind in RETRYABLE
     count = failures[error.kind] = failures.get(error.kind, 0) + (not spared)
     kind = policy.of(error.kind)
@@ -159,8 +170,10 @@ def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left:
     except OverflowError:
         ceiling = kind.max_wait if kind.min_wait else 0.0
     if error.retry_after:
-        spread = min(error.retry_after * SPREAD, max(left - error.retry_after, 0.0))
-        return 0.0 if error.spared or error.queued else error.retry_after + random.uniform(0.0, spread)
+        if (error.spared and not error.queued) or (error.queued and error.retry_after > whole):
+            return 0.0  # the queue of the model says what becomes of it
+        most = error.retry_after * SPREAD if error.queued else max(left - error.retry_after, 0.0)
+        return error.retry_after + random.uniform(0.0, min(error.retry_after * SPREAD, most))
     return random.uniform(0.0, ceiling)
 
 

@@ -261,7 +261,7 @@ class Gateway:
         if self.budget.exhausted:
             return PortError(self.budget.exhausted, kind="budget", final=True)
         if (closed := lane.close_if_due(waiter, self.patience, now)) is not None:
-            pause = max(lane.adaptive.paused_until - now, 0.0)
+            pause = max(lane.adaptive.paused_until - now, lane.alone_for(now), 0.0)
             return PortError(closed.why, kind=closed.kind, retry_after=pause or None, final=True)
         estimate = NOTHING
         if self._counts(lane):
@@ -299,8 +299,8 @@ class Gateway:
         """A call is over: its place is free, and what it took is known, or counts as it was estimated. Returns that;
         None: it cost nothing."""
         replied = error is None or isinstance(error, ParseError)
-        if isinstance(error, PortError) and error.kind == "rate_limited":
-            compare(lane, self._lanes, taken.begun, error.retry_after or 0.0, self._now())
+        if isinstance(error, PortError) and error.kind == "rate_limited" and error.retry_after:
+            compare(lane, self._lanes)
         lane.ended(taken, facts if replied else None, error, self._now())
         if isinstance(error, PortError):
             error.queued = True

@@ -157,10 +157,6 @@ class LaneState:
     closed: Closed | None = None
     key: LaneKey | None = None
     timeouts: Timeouts = field(factory=Timeouts)
-    in_a_row: int = 0
-    """Refusals without one of another lane, of those that share their spacing with this one."""
-    own_limit: bool = False
-    """Whether the provider is known to limit this model apart from its others."""
     _alone_until: float = -math.inf
     """When it may be asked again, as it said itself."""
     _answered_at: float = -math.inf
@@ -255,6 +251,7 @@ class LaneState:
         under_way = self.under_way
         if not taken.inside:
             self.under_way -= 1
+            self.adaptive.spacing.over(taken.begun)
         wait = _retry_after(error)
         self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
@@ -273,7 +270,7 @@ class LaneState:
                 self._tell(now, before, why)
             elif self.storm.kind:
                 self.adaptive.pause(now + PAUSE_OF_FAILING[0])
-        elif wait:
+        elif wait:  # of a server that is in maintenance, for example
             self.adaptive.pause(now + wait)
 
     def _answered(self, taken: Taken, facts: CallFacts, under_way: int, now: float) -> None:

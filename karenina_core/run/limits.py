@@ -10,8 +10,7 @@ import math
 
 from attrs import define, field
 
-from .spacing import HOLD as LONG_ENOUGH
-from .spacing import PART_OF_WAIT, Spacing
+from .spacing import Spacing
 
 __all__ = ["MOST_AT_FIRST", "PAUSE", "PAUSE_OF_FAILING", "Adaptive", "Bucket"]
 
@@ -22,6 +21,8 @@ DUST = 1e-9
 MOST_AT_FIRST = 128
 """Calls under way at the same time before anything is known about the provider."""
 CUT = 0.7
+STAY_BELOW = 0.94
+"""Part of what was too much up to which the limit grows quickly again."""
 PAUSE = (0.1, 5.0)
 """Seconds without new calls after a refusal that does not say how long to wait, and what they grow to, as long as
 nothing but refusals comes back."""
@@ -35,21 +36,9 @@ CALM = 3.0
 FASTER = 0.25
 """calls for each reply."""
 LASTING = 0.25
-"""Seconds of a `Retry-After` from which on another refusal costs more than a little speed."""
-HOLD, LONGEST_HOLD = 8.0, 64.0
-"""So many times as long as it costs, another refusal is not risked; twice as long each time that it is confirmed."""
-SOON = 0.9
-CUT_HELD = 0.85
-STAY_BELOW = 0.94
-"""Part of what was too much that is held meanwhile."""
-CHANGED = 1.25
-"""Where so many times of what was too much are taken, the provider is another than it was."""
-CAREFULLY = 0.02
-"""Growth of the limit in the time that another refusal would cost."""
-SWIFTLY = 0.5
-"""Growth of the limit in a second, or in four rounds, towards a level that nobody knows."""
+"""Seconds of a `Retry-After` from which on calls are kept apart rather than counted."""
 SLACK = 1.5
-"""Replies take now more, now less time; where the rate is kept, so many times the limit may be under way."""
+"""Replies take now more, now less time; where a rate is kept, so many times the limit may be under way."""
 LEAST_REPLIES, ROUNDS = 20, 4
 """Replies whose mean says how long a call takes: that many, or those of so many rounds."""
 
@@ -114,10 +103,8 @@ class Adaptive:
     nothing but refusals a single call tries, and pauses grow to 5 s. What fails whatever it is asked is treated alike,
     with pauses of 500 ms that grow to 2 s.
 
-    A `Retry-After` holds for all calls and is never undercut. Where it is long, another refusal would be expensive: the
-    rate stays a little below what was too much for 8 times as long, and twice as long each time that it is confirmed,
-    before the limit grows little by little. A provider that refuses a single call, or again soon after the wait, limits
-    how many it takes in a time: then calls begin as far apart as `Spacing` says.
+    A `Retry-After` belongs to the call that was refused, which waits itself. The others begin as far apart as `Spacing`
+    says, and not before the latest `Retry-After` only where nothing else is taken either.
     """
 
     cap: int | None = None
@@ -128,24 +115,17 @@ class Adaptive:
     """When the provider began to refuse everything; infinite: it does not."""
     _eager_to: float = field(default=math.inf, init=False)
     """Below this limit, every reply adds a whole call."""
-    _ceiling: float = field(default=math.inf, init=False)
-    _known: float = field(default=0.0, init=False)
-    """What was too much time and again, before the provider was another than it was; 0.0: nothing."""
-    _patience: float = field(default=HOLD, init=False)
-    _held_until: float = field(default=-math.inf, init=False)
-    _cost: float = field(default=0.0, init=False)
-    """Seconds of the last long `Retry-After`, until the provider is another than it was."""
     _cut_at: float = field(default=-math.inf, init=False)
     _round: int = field(default=0, init=False)
     """Calls that were under way when the limit was cut."""
     _refused: int = field(default=0, init=False)
-    _fresh: bool = field(default=False, init=False)
-    """Whether that was the first refusal at all."""
     fruitless: int = field(default=0, init=False)
     """Rounds in a row of which nothing came back but refusals."""
     _latency: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
     _next: float = field(default=-math.inf, init=False)
+    _alone_until: float = field(default=-math.inf, init=False)
+    """When the latest `Retry-After` ends."""
 
     def __attrs_post_init__(self) -> None:
         self.limit = float(min(self.cap or MOST_AT_FIRST, MOST_AT_FIRST))
@@ -177,10 +157,7 @@ class Adaptive:
 
     def _gap(self) -> float:
         """Seconds between the beginnings of two calls."""
-        if self.spacing.apart:
-            return 0.0
-        gap = self._latency / self.limit
-        return gap if self._cost else min(gap, LONGEST_GAP)
+        return 0.0 if self.spacing.apart else min(self._latency / self.limit, LONGEST_GAP)
 
     def answered(self, now: float, begun: float, under_way: int) -> None:
         """A reply came to a call that began at `begun`, one of so many under way."""
@@ -192,32 +169,9 @@ class Adaptive:
         if begun < self._cut_at:
             return
         self.spacing.answered(now, begun)
-        if 2 * under_way >= self.limit and not self.spacing.apart and not self._quick_enough(now):
-            self._grow(now)
-
-    def _quick_enough(self, now: float) -> bool:
-        """Whether the provider is asked so much more often than it said that trying out more can wait."""
-        often = self.spacing.burst * self._latency < PART_OF_WAIT * self._cost * self.limit
-        return often and self._ceiling == math.inf and now - self._cut_at < (1.0 + LONG_ENOUGH) * self._cost
-
-    def _grow(self, now: float) -> None:
-        if now < self._held_until:
-            limit = min(self.limit + 2.0 / self.limit, max(self.limit, STAY_BELOW * self._ceiling))
-        elif self._ceiling < math.inf and self.limit < CHANGED * self._ceiling:
-            # Little by little: being wrong is expensive.
-            faster = 1.0 + (now - self._held_until) / self._cost
-            limit = self.limit + CAREFULLY * faster * self._latency / self._cost
-        elif self.limit < STAY_BELOW * self._known:  # it is what it was before
-            self._ceiling, self._known = self._known, 0.0
-            self._held_until = now + HOLD * self._cost
-            limit = self.limit
-        elif self._ceiling < math.inf and now - self._cut_at < LONGEST_HOLD * self._cost:  # nobody knows how much more
-            limit = self.limit + SWIFTLY * self._latency / max(1.0, ROUNDS * self._latency)
-        else:
-            self._cost, self._ceiling, self._known = 0.0, math.inf, 0.0
-            step = max(2.0 / self.limit, FASTER if self._calm(now) else 0.0)
-            limit = self.limit + (1.0 if self.limit < self._eager_to else step)
-        self.limit = min(limit, self.cap or math.inf)
+        if 2 * under_way >= self.limit:
+            step = 1.0 if self.limit < self._eager_to else max(2.0 / self.limit, FASTER if self._calm(now) else 0.0)
+            self.limit = min(self.limit + step, self.cap or math.inf)
 
     def refused(
         self,
@@ -229,55 +183,36 @@ class Adaptive:
     ) -> bool:
         """The provider took no call that began at `begun`, one of so many under way. Returns whether that cut the
         limit. `pause`: seconds without new calls, twice as many for every further round of refusals, and the most."""
-        lasting, resumed = retry_after or 0.0, self.paused_until
-        self.pause(now + lasting)
-        cut = self._cut(now, begun, under_way, lasting, resumed, pause)
-        if lasting >= LASTING:
-            self.spacing.refused(begun, now, lasting, alone=self.limit == 1.0 and not self.spacing.shared)
+        wait = retry_after or 0.0
+        self._alone_until = max(self._alone_until, now + wait)
+        spaced = wait >= LASTING
+        if spaced:
+            self.spacing.refused(begun, now, wait, under_way)
+        cut = self._cut(now, begun, under_way, pause, spaced=spaced)
+        if not spaced or self.spacing.nothing_taken:
+            self.pause(self._alone_until)
         return cut
 
-    def _cut(
-        self, now: float, begun: float, under_way: int, lasting: float, resumed: float, pause: tuple[float, float]
-    ) -> bool:
+    def _cut(self, now: float, begun: float, under_way: int, pause: tuple[float, float], *, spaced: bool) -> bool:
         if begun <= self._cut_at:  # of the round that is known to have been too large
             self._refused += 1
-            self._take_in(self._round - self._refused)
+            if not spaced:
+                self._take_in(self._round - self._refused)
             return False
-        if now - self._cut_at < CUT_EVERY:
+        if now - self._cut_at < CUT_EVERY and not spaced:
             return False
-        self.fruitless += 1
+        self.fruitless = self.fruitless + 1 if self.spacing.nothing_taken or not spaced else 0
         self.refusing_since = min(self.refusing_since, now)
-        self._round, self._refused = under_way, 1
-        self._fresh = self._cut_at == -math.inf and lasting >= LASTING
-        spaced = self.spacing.apart > 0.0
-        much = min(self.limit, under_way + 1.0)
-        self._eager_to = max(1.0, much * STAY_BELOW)
-        if spaced:
-            self._cost = lasting
-        elif lasting >= LASTING:
-            self._hold(now, lasting, resumed, much)
-        else:
-            self.limit, self._ceiling = max(1.0, self.limit * CUT), math.inf
         self._cut_at = now
+        if spaced:
+            return True
+        self._round, self._refused = under_way, 1
+        self._eager_to = max(1.0, min(self.limit, under_way + 1.0) * STAY_BELOW)
+        self.limit = max(1.0, self.limit * CUT)
         first, longest = pause
         self.pause(now + min(first * 2.0 ** min(self.fruitless - 1, 10), longest))
-        if not spaced:
-            self._take_in(under_way - 1)
+        self._take_in(under_way - 1)
         return True
-
-    def _hold(self, now: float, lasting: float, resumed: float, much: float) -> None:
-        """Stay below what was just too much, for longer each time that it is what was too much before."""
-        soon = now - resumed < 2.0 * lasting
-        if now >= self._held_until:
-            confirmed = STAY_BELOW <= much / self._ceiling < CHANGED  # hardly more than what went well
-            self._patience = min(2.0 * self._patience, LONGEST_HOLD) if confirmed else HOLD
-            if confirmed:
-                self._known = self._ceiling
-                much, soon = self._ceiling + (much - self._ceiling) / 4.0, False
-        self._cost = lasting
-        self._held_until = now + (1.0 + self._patience) * lasting
-        self._ceiling = much * (SOON if soon else 1.0)
-        self.limit = max(1.0, self._ceiling * CUT_HELD)
 
     def pause(self, until: float) -> None:
         """Nothing begins before this time."""
@@ -287,16 +222,9 @@ class Adaptive:
         """Of the last round the provider took so many at most."""
         if taken < self.limit:
             self.limit = max(1.0, float(taken))
-        if self._fresh and self._cost:
-            self._ceiling = min(self._ceiling, self.limit)
-            if not self.spacing.shared:
-                self.spacing.burst = max(1, taken)
-        if 2 * taken < self._round:  # they came at once, or into a storm: that says nothing about more than this round
-            self._ceiling, self._held_until = math.inf, -math.inf
 
     def _whole(self) -> int:
-        if self._cut_at == -math.inf:
-            return math.floor(self.limit + DUST)
-        limit = max(self.limit, self._latency / self.spacing.apart) if self.spacing.apart else self.limit
-        most = math.ceil(limit * (SLACK if self._cost else 1.0) - DUST)
+        if not self.spacing.apart:
+            return math.floor(self.limit + DUST) if self._cut_at == -math.inf else math.ceil(self.limit - DUST)
+        most = math.ceil(SLACK * max(self.limit, self._latency / self.spacing.apart))
         return most if self.cap is None else min(most, self.cap)

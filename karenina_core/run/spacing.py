@@ -1,127 +1,151 @@
 """How far apart calls begin at a provider that limits how many it takes in a time, learnt from its refusals.
 
+A search in steps that become smaller, as in stochastic approximation: a refusal keeps calls further apart, replies in a
+row bring them closer, and each time that the direction changes from faster to slower the step is halved.
+
 Nothing here reads a clock, as in `limits`.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 
 from attrs import define, field
 
-__all__ = ["HOLD", "PART_OF_WAIT", "Spacing"]
+__all__ = ["LONGEST", "Spacing"]
 
-PART_OF_WAIT = 0.21
-"""Seconds between two calls, as a part of `Retry-After`, where nothing says how many a provider takes: at first,"""
-SLOWER = 1.25
-"""and so many times as many after each refusal. Found by trying out pairs for providers that take one call in a tenth
-of `Retry-After` to one in all of it. For 30 to 40 calls these two lose least: 1.3 times the ideal from a fifth on."""
-LEAST_TAKEN = 2
-"""Calls beyond two bursts that are enough to count how many the provider takes."""
-A_LITTLE = 1.08
-"""So many times as far apart at least where that was counted: a count of a few calls is some percent wrong."""
-MUCH = 1.5
-"""So many times what is tried at first, in a second, says more than what is tried at first of two models at once."""
-HOLD = 16.0
-"""So many times as long as `Retry-After`, another refusal is not risked."""
-CAREFULLY = 0.02
-"""How much faster calls begin after that, in the time that another refusal would cost."""
-MOST_TIMES = 500
-"""Calls whose beginnings are kept: enough to count a rate to less than a percent."""
+PART_OF_WAIT = 0.2
+"""Seconds between two calls at first, as a part of `Retry-After`, for each call that was taken at once: waits are given
+in whole seconds and rounded up generously. From there the search takes a step or two to 1 to 10 calls in that time."""
+FINEST, COARSEST = 0.06, 1.0
+"""Steps, as parts of the distance between calls. The finest loses 3 % of the rate on average."""
+FINE = 0.2
+"""Where a step is smaller, what a faster pace would win is less than what a refusal may cost: `Retry-After` for one
+call. So no refusal is risked for a time of"""
+REST = 8.0
+"""Retry-Afters: one call that is late by 1 of them in 9 is about the half of a fine step."""
+REPEATED = 1.5
+"""How much larger a step towards slower becomes than the one before, if that was one as well."""
+IN_VAIN = 4
+"""Refusals in a row, with waits that double between them, that say that nothing is taken for now."""
 LONGEST = 60.0
 """Seconds between two calls at most."""
 
 
 @define(eq=False)
 class Spacing:
-    """`apart` is 0.0 as long as nothing is known. Models of one provider that limits them together share one."""
+    """`apart` is 0.0 as long as nothing was refused."""
 
-    burst: int = 1
-    """Calls that the provider took at once when it was asked for the first time."""
     apart: float = field(default=0.0, init=False)
     """Seconds between the beginnings of two calls."""
-    shared: bool = field(default=False, init=False)
-    """Whether several models share it,"""
-    certain: bool = field(default=False, init=False)
-    """and whether it is sure that they have to."""
-    _answered: bool = field(default=True, init=False)
-    """Whether a call was since the last change."""
+    taken_at_once: int = field(default=0, init=False)
+    """Calls that were taken before and when the first was refused."""
     _next: float = field(default=-math.inf, init=False)
-    _begun: deque[float] = field(factory=lambda: deque(maxlen=MOST_TIMES), init=False)
-    """When calls have begun since the last change."""
+    _first: float = field(default=math.inf, init=False)
+    """When the first call began."""
     _changed: float = field(default=-math.inf, init=False)
-    """When a refusal changed something."""
-    _held_until: float = field(default=-math.inf, init=False)
-    _cost: float = field(default=0.0, init=False)
-    """Seconds of the last `Retry-After`."""
+    """When `apart` did, or could have."""
+    _open: int = field(default=0, init=False)
+    """Calls that began since then and are under way."""
+    _answered: int = field(default=0, init=False)
+    """Replies to calls that began since then, none of them later than it might have,"""
+    _late: float = field(default=-math.inf, init=False)
+    """as the one that began at this time."""
+    _taken: bool = field(default=False, init=False)
+    """Whether any call that began since the last refusal was answered."""
+    _in_vain: int = field(default=0, init=False)
+    """Refusals in a row, each of a call that began after the one before, with nothing taken in between."""
+    _step: float = field(default=COARSEST, init=False)
+    _slower: bool = field(default=False, init=False)
+    """Whether the last step was one towards slower."""
+    _searching: bool = field(default=True, init=False)
+    """Whether the pace was not yet once too slow and once too fast."""
+    _refused: float = field(default=-math.inf, init=False)
+    """When the last refusal came."""
+    _until: float = field(default=math.inf, init=False)
+    """When the `Retry-After` ends of the first refusal since a call was taken."""
+    _rest: float = field(default=0.0, init=False)
 
     def wait(self, now: float) -> float:
         """Seconds until the next call may begin."""
         return max(self._next - now, 0.0)
 
     def begun(self, now: float) -> None:
-        self._begun.append(now)
+        self._open += 1
+        self._first = min(self._first, now)
         if self.apart:
+            if now > self._next + self.apart:
+                self._late = now
             self._next = max(now, self._next) + self.apart
 
     def not_begun(self) -> None:
         """What `begun` counted did not happen."""
-        if self._begun:
-            self._begun.pop()
+        self._open = max(self._open - 1, 0)
         self._next -= self.apart
 
+    def over(self, begun: float) -> None:
+        """A call that began at `begun` is over, whatever came of it."""
+        if begun > self._changed:
+            self._open = max(self._open - 1, 0)
+
     def answered(self, now: float, begun: float) -> None:
-        """A reply came to a call that began at `begun`."""
-        self._answered |= begun > self._changed
-        if self.apart and now >= self._held_until:
-            faster = 1.0 + (now - self._held_until) / self._cost
-            self.apart /= 1.0 + CAREFULLY * faster * self.apart / self._cost
+        """A reply came to a call that began at `begun`. As many in a row as an empty bucket would not have given at
+        this pace, if it were a step too fast, are the reason for a step towards faster."""
+        if not self.apart:
+            self.taken_at_once += 1
+        elif begun > self._changed:
+            self._taken, self._in_vain = True, 0
+            self._answered += begun > self._late
+            rest = self._rest if self._step < FINE else 0.0
+            if self._answered * self._step >= 1.0 and begun - self._refused >= rest:
+                if self._slower:
+                    self._step = max(FINEST, self._step / 2)
+                self._slower, before = False, self.apart
+                self.apart /= 1.0 + self._step
+                self._next -= before - self.apart
+                self._changed, self._answered, self._open = now, 0, 0
 
-    def together(self, other: Spacing, now: float, retry_after: float) -> Spacing | None:
-        """One for the calls of both, if these are enough to tell how many the provider takes."""
-        if self is other:
-            return None
-        both = Spacing()
-        both._begun = deque(sorted([*self._begun, *other._begun]), MOST_TIMES)
-        both.burst, both.shared = max(self.burst, other.burst), True
-        at_first = both.burst / (PART_OF_WAIT * retry_after)
-        if both.burst == 1 or both._taken_in_a_second(now) < MUCH * at_first:
-            return None
-        both.apart, both._changed = max(self.apart, other.apart), max(self._changed, other._changed)
-        both._cost, both._held_until = max(self._cost, other._cost), max(self._held_until, other._held_until)
-        return both
+    @property
+    def nothing_taken(self) -> bool:
+        """Whether the calls that began after a refusal were refused as well, all of them."""
+        return self._in_vain >= IN_VAIN
 
-    def is_news(self, begun: float) -> bool:
-        """Whether the refusal of a call that began at that time says anything new: calls have begun since the last."""
-        return begun > self._changed and len(self._begun) > 0
-
-    def refused(self, begun: float, now: float, retry_after: float, *, alone: bool) -> None:
-        """A call that began at `begun` was refused. `alone`: although it was alone, or nearly."""
-        first = self._changed == -math.inf
-        if (
-            not self.is_news(begun) and not first and (self.apart or not alone)
-        ):  # nothing has begun since that would say more
+    def refused(self, begun: float, now: float, retry_after: float, under_way: int) -> None:
+        """A call that began at `begun`, one of so many under way, was refused."""
+        if not self.apart:
+            self._guess(now, retry_after, under_way - 1)
+        elif begun > self._changed:
+            self._slow_down(begun, now, retry_after)
+        elif self._searching and begun <= self._refused and not self._taken:  # began together with the first
+            self._guess(self._refused, retry_after, -1)
             return
-        taken = 0.0 if first else self._taken_in_a_second(begun)
-        if taken:
-            self.apart = max(1.0 / taken, self.apart * A_LITTLE)
-        elif self.apart:
-            self.apart *= SLOWER if self._answered else 1.0
-        elif alone or not first:
-            self.apart = PART_OF_WAIT * retry_after / self.burst
-        self.apart, self._cost = min(self.apart, LONGEST), retry_after
-        self._next = begun + self.apart
-        self._changed, self._answered = now, False
-        self._begun.clear()
-        self._held_until = now + (1.0 + HOLD) * retry_after
+        else:
+            return
+        self._changed = self._refused = now
+        self._answered, self._open, self._taken = 0, 0, False
 
-    def _taken_in_a_second(self, now: float) -> float:
-        """Calls that the provider takes in a second, if it has taken enough to tell; 0.0: it has not.
+    def _guess(self, now: float, retry_after: float, taken: int) -> None:
+        """The first pace, where so many calls more than are known were taken: what the provider has taken so far, or
+        what it seems to take at once."""
+        self.taken_at_once = max(self.taken_at_once + taken, 1)
+        known, cautious = now - self._first, PART_OF_WAIT * retry_after
+        self.apart = min(max(known, cautious) / self.taken_at_once, LONGEST)
+        if known > cautious:
+            self._step, self._searching = COARSEST / 2, False
+        self._next, self._until, self._rest = now + self.apart, now + retry_after, REST * retry_after
 
-        In any time that ends now it took at most what it had saved, which is a burst, and what it takes in that time.
-        So it takes at least the most that this makes of any such time.
-        """
-        counted = enumerate(reversed([begun for begun in self._begun if begun < now]), 1)
-        least = 2 * self.burst + LEAST_TAKEN
-        return max(((n - self.burst + 1) / (now - at) for n, at in counted if n >= least), default=0.0)
+    def _slow_down(self, begun: float, now: float, retry_after: float) -> None:
+        """Keep calls further apart, where some were taken since the last refusal. Else that says nothing about the
+        pace, but while it is searched for; waits double, and end with the `Retry-After`."""
+        if self._taken or self._open:
+            self._step = min(COARSEST, self._step * REPEATED) if self._slower else max(FINEST, self._step / 2)
+            self._slower, self._searching, self._in_vain = True, False, 0
+            self.apart *= 1.0 + self._step
+            self._until = now + retry_after
+        else:
+            self._in_vain += 1
+            if self._searching:
+                self.apart = min(2.0 * self.apart, retry_after / self.taken_at_once)
+        self.apart, self._rest = min(self.apart, LONGEST), REST * retry_after
+        longer = 1.0 if self._searching else 2.0**self._in_vain
+        self._next = min(begun + longer * self._step * self.apart, self._until)

@@ -109,6 +109,7 @@ class Attempt:
     begun: float
     ended: float
     error: BaseException | None
+    asked: str = ""
 
 
 @define(eq=False)
@@ -123,16 +124,16 @@ class Watch:
 
     @property
     def undercut(self) -> list[float]:
-        """Seconds by which attempts began too early: before what a refusal asked to wait for was over."""
-        until, early = 0.0, []
+        """Seconds by which attempts began too early: before a wait was over that was asked of the call."""
+        until, early = dict[str, float](), []
         events = [(attempt.begun, 1, attempt) for attempt in self.attempts]
         events += [(attempt.ended, 0, attempt) for attempt in self.attempts]
         for at, begins, attempt in sorted(events, key=lambda event: event[:2]):
             wait = getattr(attempt.error, "retry_after", None)
             if not begins and wait is not None:
-                until = max(until, at + wait)
-            elif begins and at < until - 1e-6:
-                early.append(until - at)
+                until[attempt.asked] = at + wait
+            elif begins and at < until.get(attempt.asked, 0.0) - 1e-6:
+                early.append(until[attempt.asked] - at)
         return early
 
 
@@ -152,7 +153,7 @@ class _Watched:
             failure = error
             raise
         finally:
-            self.watch.attempts.append(Attempt(begun, time.monotonic(), failure))
+            self.watch.attempts.append(Attempt(begun, time.monotonic(), failure, str(args)))
 
 
 @define(eq=False)

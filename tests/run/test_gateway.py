@@ -242,9 +242,9 @@ def test_tokens_per_minute_are_estimated_first_and_corrected_by_what_a_call_took
     assert run(lambda: main(500)) == pytest.approx(480.0, rel=0.05)
 
 
-def test_a_wait_that_the_provider_asks_for_holds_for_every_call_of_the_model_and_for_no_other() -> None:
+def test_a_wait_that_a_failing_provider_asks_for_holds_for_every_call_of_the_model_and_for_no_other() -> None:
     async def refuse() -> None:
-        raise PortError("slowly", kind="rate_limited", retry_after=2.75)
+        raise PortError("in maintenance", kind="server", status=500, retry_after=2.75)
 
     async def main() -> list[tuple[float, str]]:
         way = gateway()
@@ -259,7 +259,7 @@ def test_a_wait_that_the_provider_asks_for_holds_for_every_call_of_the_model_and
     assert all(at >= 2.75 for at, name in begun if name == "a")
 
 
-def test_a_place_that_was_given_in_the_moment_of_a_refusal_is_not_used() -> None:
+def test_a_place_that_was_given_in_the_moment_of_such_a_failure_is_not_used() -> None:
     async def main() -> list[float]:
         way = gateway(max_concurrent_requests=2)
         lane, made = way.lane(model()), Calls(way)
@@ -267,7 +267,7 @@ def test_a_place_that_was_given_in_the_moment_of_a_refusal_is_not_used() -> None
         waiting = [asyncio.create_task(made.make(lane, label=str(n))) for n in range(3)]
         await settle()
         held[0].leave(FACTS, None)  # somebody is given its place, and has not begun yet
-        held[1].leave(None, PortError("slowly", kind="rate_limited", retry_after=5.0))
+        held[1].leave(None, PortError("in maintenance", kind="server", status=500, retry_after=5.0))
         await asyncio.wait(waiting)
         assert made.order == ["0", "1", "2"]
         return [at for at, _ in made.begun]
@@ -396,7 +396,7 @@ def test_a_refusal_by_a_provider_that_answers_others_uses_up_no_attempt(
         return refused
 
     refused = run(main)
-    assert refused.queued, "the lane keeps the wait"
+    assert refused.queued, "the wait is no time of the call"
     assert refused.spared == spared
 
 
@@ -452,7 +452,7 @@ def test_what_work_asks_itself_is_held_back_by_the_provider_all_the_same() -> No
 
         async def agent() -> None:
             failed = await way.lane(model()).enter(call())
-            failed.leave(None, PortError("slowly", kind="rate_limited", retry_after=3.0))
+            failed.leave(None, PortError("in maintenance", kind="server", status=500, retry_after=3.0))
             await made.make(lane)
 
         await made.make(lane, work=agent)

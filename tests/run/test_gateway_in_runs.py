@@ -148,14 +148,14 @@ def test_a_wait_for_a_place_counts_against_no_time_limit(
         assert max(usage) < 0.5, "nor does it count as what the call took"
 
 
-def test_a_server_s_wait_holds_for_all_calls_of_the_model_fractions_included(
+def test_a_server_s_wait_is_kept_by_the_call_that_it_refused_fractions_included(
     make_app: Callable[[], Karenina], make_question: Callable[..., Any]
 ) -> None:
-    arrived: list[tuple[float, bool]] = []
+    arrived: list[tuple[float, bool, str]] = []
 
     def script(request: ServedRequest) -> Any:
         refused = request.number == 3
-        arrived.append((time.monotonic(), refused))
+        arrived.append((time.monotonic(), refused, str(request.body["messages"])))
         return Reply.error(429, retry_after=0.65) if refused else answered(request)
 
     with ScriptedServer(script) as server:
@@ -163,8 +163,8 @@ def test_a_server_s_wait_holds_for_all_calls_of_the_model_fractions_included(
         judge = model(server, temperature=0.0)
         results = verified(server, make_app(), questions, judge=judge, retry_policy=AGAIN, **ONE_AT_A_TIME)
         assert [str(result.outcome) for result in results] == ["passed"] * 4
-    refused = next(at for at, no in arrived if no)
-    assert min(at for at, _ in arrived if at > refused) - refused >= 0.65
+    refused, asked = next((at, text) for at, no, text in arrived if no)
+    assert min(at for at, no, text in arrived if text == asked and not no) - refused >= 0.65
     assert len(arrived) == 9
 
 

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import Any
 
 import pytest
 from attrs import define, field, frozen
@@ -34,7 +35,7 @@ QUICKLY = RetryPolicy(rate_limited=AttemptPolicy(50, 0.1, 1.0), server=AttemptPo
 
 @define(eq=False)
 class Provider:
-    """Takes calls as long as it has room for them. `undercut` counts calls that come before they may."""
+    """Takes calls as long as it has room for them. `undercut` counts refused calls that come again before they may."""
 
     has_room: Callable[[float], bool]
     latency: Callable[[], float] = lambda: 0.1
@@ -46,12 +47,13 @@ class Provider:
     undercut: int = 0
     under_way: int = 0
     peak: int = 0
-    asked_to_wait_until: float = -1.0
+    asked_to_wait_until: dict[asyncio.Task[Any] | None, float] = field(factory=dict)
 
     async def answer(self, fails: bool = False) -> None:
         now = asyncio.get_running_loop().time()
         self.attempts += 1
-        self.undercut += now < self.asked_to_wait_until - 1e-9
+        caller = asyncio.current_task()
+        self.undercut += now < self.asked_to_wait_until.get(caller, -1.0) - 1e-9
         self.under_way += 1
         self.peak = max(self.peak, self.under_way)
         try:
@@ -62,7 +64,7 @@ class Provider:
             wait = self.retry_after(now)
             await asyncio.sleep(REFUSAL_TAKES)
             if wait is not None:
-                self.asked_to_wait_until = max(self.asked_to_wait_until, now + REFUSAL_TAKES + wait)
+                self.asked_to_wait_until[caller] = now + REFUSAL_TAKES + wait
             kind = {429: "rate_limited", 0: "connection"}.get(self.status, "server")
             raise PortError("no room", kind=kind, status=self.status or None, retry_after=wait)  # type: ignore[arg-type]
         finally:
