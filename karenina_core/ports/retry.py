@@ -41,6 +41,8 @@ class Attempts:
     whole: Attempts | None = None
     """Those of the work that this call is a part of."""
 
+    refused_at: float | None = None
+    """When it was refused for the first time, on the clock of the queue of the model."""
     kept_out: bool = False
     """Whether an attempt came to nothing before it was made: no place was to be had for it."""
     asked: int = 0
@@ -170,8 +172,10 @@ def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left:
     except OverflowError:
         ceiling = kind.max_wait if kind.min_wait else 0.0
     if error.retry_after:
-        if (error.spared and not error.queued) or (error.queued and error.retry_after > whole):
-            return 0.0  # the queue of the model says what becomes of it
+        if error.spared and not error.queued:
+            return 0.0  # the next attempt finds its model closed
+        if error.queued and error.retry_after > whole:
+            return None
         most = error.retry_after * SPREAD if error.queued else max(left - error.retry_after, 0.0)
         return error.retry_after + random.uniform(0.0, min(error.retry_after * SPREAD, most))
     return random.uniform(0.0, ceiling)

@@ -303,12 +303,11 @@ class Gateway:
             compare(lane, self._lanes)
         lane.ended(taken, facts if replied else None, error, self._now())
         if isinstance(error, PortError):
-            error.queued = True
-            if lane.is_long(self.patience, self._now()):
-                error.spared = True
-                error.retry_after = lane.alone_for(self._now())
+            error.queued = not lane.is_long(self.patience, self._now())
+            if not error.queued:
+                error.spared, error.retry_after = True, lane.alone_for(self._now())
             elif error.kind == "rate_limited":
-                error.spared = lane.answers(self.patience, self._now())
+                error.spared = lane.answers_others(taken)
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:

@@ -190,9 +190,11 @@ class LaneState:
         """Seconds for which the provider still wants to be left alone."""
         return max(self._alone_until - now, 0.0)
 
-    def answers(self, patience: float, now: float) -> bool:
-        """Whether the provider has answered somebody in so many seconds."""
-        return now - self._answered_at <= patience
+    def answers_others(self, refused: Taken) -> bool:
+        """Whether the provider has answered other calls since it refused this one for the first time."""
+        call = refused.call
+        call.refused_at = refused.begun if call.refused_at is None else call.refused_at
+        return self._answered_at > call.refused_at
 
     def close_to_batches(self, pause: float, patience: float) -> None:
         """Close the lane for this pause, which the provider has asked for when it was asked about a batch."""

@@ -166,9 +166,9 @@ class Adaptive:
         self._latency += (took - self._latency) / min(self._replies, max(LEAST_REPLIES, ROUNDS * self.limit))
         if begun >= self.refusing_since:
             self.fruitless, self.refusing_since = 0, math.inf
+        self.spacing.answered(now, begun)
         if begun < self._cut_at:
             return
-        self.spacing.answered(now, begun)
         if 2 * under_way >= self.limit:
             step = 1.0 if self.limit < self._eager_to else max(2.0 / self.limit, FASTER if self._calm(now) else 0.0)
             self.limit = min(self.limit + step, self.cap or math.inf)

@@ -52,10 +52,11 @@ def told(folder: Path, *command: str) -> str:
     [
         (lambda: Reply.error(400), CHANNELS, "invalid_request"),
         (lambda: Reply.error(401), 1, "auth"),
+        (lambda: Reply.error(429), 2, "rate_limited"),
         (lambda: Reply.error(500), 2, "server"),
         (Reply.reset, 2, "connection"),
     ],
-    ids=["400", "401", "500", "reset"],
+    ids=["400", "401", "429", "500", "reset"],
 )
 def test_what_nobody_has_worked_on_costs_nothing_wherever_it_is_told(
     tmp_path: Path, fault: Callable[[], Reply], failed: int, kind: str
