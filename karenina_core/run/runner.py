@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import takewhile
@@ -46,6 +46,7 @@ from .sinks import RunInfo, Sinks, make_sink, without_password
 from .stalls import stalls_told
 from .stored_sequence import StoredSequence
 from .summary import Tally
+from .working import Working
 from .workspaces import Workspace, Workspaces
 
 __all__ = ["Destination", "execute"]
@@ -66,8 +67,6 @@ class _Running:
     pool: ModelPool
     gateway: Gateway
     schedule: Schedule
-    places: asyncio.Semaphore
-    """As many as items may be under way."""
     batching: Batching
     stages: IdleStages
     keeper: Keeper | None = None
@@ -79,8 +78,10 @@ class _Running:
     results: dict[int, VerificationResult] = field(factory=dict)
     """By their places in the plan; only where no run directory holds them: memory does not grow with one."""
     tally: Tally = field(init=False)
+    working: Working = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.working = Working(items_at_once(self.prepared.config), self._next)
         self.tally = Tally(self.prepared.planned)
 
     stale: set[str] = field(factory=set)
@@ -107,6 +108,10 @@ class _Running:
     def ledger(self) -> dict[str, Any] | None:
         """What the calls took; None where nothing keeps them."""
         return self.keeper.journal.ledger.to_dict() if self.keeper is not None else None
+
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        generation = next(self.schedule, None)
+        return None if generation is None else self.generation(generation)
 
     async def generation(self, generation: Generation) -> None:
         """The items of one answer that have no result yet."""
@@ -184,7 +189,7 @@ class _Running:
         self, item: Item, cached: CachedAnswer | None, workspace: Workspace | None
     ) -> VerificationResult:
         """Verify an item when there is a place for it, and keep what came of it."""
-        async with self.places, self.batching.item():
+        async with self.working.place(), self.batching.item():
             files = self.workspaces.files_to_keep()
             result = await self._item(item, cached, workspace, files)
             if self.keeper is not None and is_left(result):
@@ -201,7 +206,7 @@ class _Running:
         assert self.extends is not None  # nobody else has such results
         assert self.keeper is not None
         assert item.rubric is not None
-        async with self.places, self.batching.item():
+        async with self.working.place(), self.batching.item():
             files = self.workspaces.files_to_keep()
             found = await self._item(item, answer_of(row), None, files)
             if is_left():
@@ -304,7 +309,6 @@ async def execute(
             pool,
             gateway,
             schedule_of(prepared, keeper, gateway),
-            asyncio.Semaphore(items_at_once(config)),
             batching,
             stages,
             keeper,
@@ -367,7 +371,7 @@ async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows 
         await executor.execute(rows, run.scored, concurrency=together)
         if not run.gateway.left_undone:
             directory.update(extends=prior.extension.told(taken_over=True))
-    await executor.execute(run.schedule, run.generation, concurrency=together)
+    await run.working.all_of(executor.execute(run.schedule, run.generation, concurrency=together))
 
 
 def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo:
