@@ -144,6 +144,8 @@ class Spacing:
             self._until = now + retry_after
         else:
             self._in_vain += 1
+            if now >= self._until:  # also after the wait that was asked for
+                self._until = now + retry_after
             if self._searching:
                 self.apart = min(2.0 * self.apart, retry_after / self.taken_at_once)
         self.apart, self._rest = min(self.apart, LONGEST), REST * retry_after

@@ -168,6 +168,54 @@ def test_a_server_s_wait_is_kept_by_the_call_that_it_refused_fractions_included(
     assert len(arrived) == 9
 
 
+def test_an_item_that_waits_for_a_retry_after_gives_its_place_to_another_and_waits_for_one_again(
+    make_app: Callable[[], Karenina], make_question: Callable[..., Any]
+) -> None:
+    arrived: list[tuple[float, bool, str]] = []
+    together: list[int] = []
+
+    def script(request: ServedRequest) -> Any:
+        refused = request.number == 2
+        arrived.append((time.monotonic(), refused, str(request.body["messages"])))
+        together.append(server.in_flight)
+        return Reply.error(429, retry_after=1.0) if refused else Reply(answered(request), latency=0.01)
+
+    with ScriptedServer(script) as server:
+        questions = [make_question(n) for n in range(6)]
+        judge = model(server, temperature=0.0)
+        results = verified(server, make_app(), questions, judge=judge, retry_policy=AGAIN, concurrency=1)
+        assert [str(result.outcome) for result in results] == ["passed"] * 6
+    refused, asked = next((at, text) for at, no, text in arrived if no)
+    back = min(at for at, no, text in arrived if text == asked and not no)
+    assert back - refused >= 1.0
+    assert sum(refused < at < back for at, *_ in arrived) >= 2, "another item is worked on meanwhile"
+    assert max(together) == 1, "one at a time, as it was set"
+    assert len(arrived) == 13
+
+
+def test_a_provider_that_takes_five_calls_a_second_loses_no_item_and_refuses_few_calls(
+    make_app: Callable[[], Karenina], make_question: Callable[..., Any]
+) -> None:
+    taken: list[float] = []
+    refused: list[float] = []
+
+    def script(request: ServedRequest) -> Any:
+        now = time.monotonic()
+        if taken and now - taken[-1] < 0.2:
+            refused.append(now)
+            return Reply.error(429, retry_after=1)
+        taken.append(now)
+        return answered(request)
+
+    with ScriptedServer(script) as server:
+        questions = [make_question(n) for n in range(12)]
+        judge = model(server, temperature=0.0)
+        results = verified(server, make_app(), questions, judge=judge, concurrency=8)
+    assert [str(result.outcome) for result in results] == ["passed"] * 12
+    assert len(taken) == 24
+    assert len(refused) <= len(taken), "half of the attempts, on a machine that has other work; 35 % on a quiet one"
+
+
 def test_a_run_stops_asking_when_its_budget_is_spent_and_says_how_to_go_on(
     make_app: Callable[[], Karenina], make_question: Callable[..., Any], tmp_path: Path
 ) -> None:

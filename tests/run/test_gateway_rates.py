@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -22,14 +21,15 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.clocks import standing_still
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.ports.retry import with_retries
-from karenina_core.ports.working import WorkPlace
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.spacing import LONGEST, Spacing
+from karenina_core.run.working import Working
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))
 FACTS = CallFacts(usage=UsageMetadata(10, 5, 15))
 LATENCY, REFUSAL, JITTER = 0.1, 0.008, 0.008
+SEEDS = 20
 
 
 @define(eq=False)
@@ -64,7 +64,9 @@ class Row:
     judged_for_nothing: bool = False
     """Whether the judge is not limited at all."""
     most: float
-    """Wall over the ideal."""
+    """Wall over the ideal,"""
+    worst: float = 0.0
+    """and for the worst seeds, where that is more."""
 
     def __str__(self) -> str:
         limited = "each" if self.each else "both"
@@ -118,23 +120,25 @@ class World:
         await with_retries(partial(self.attempt, model), RetryPolicy(), max_elapsed=most, clock=clock)
 
     async def work(self) -> None:
-        items, places, others = iter(range(self.row.items)), asyncio.Semaphore(self.row.in_flight), set[Any]()
+        items = iter(range(self.row.items))
+        working = Working(self.row.in_flight, lambda: None if next(items, None) is None else self.item(working))
 
-        def another() -> None:
-            others.add(asyncio.create_task(worker(1)))
+        async def worker() -> None:
+            for _ in items:
+                await self.item(working)
 
-        async def worker(most: int) -> None:
-            for _ in islice(items, most):
-                try:
-                    async with WorkPlace(places, another).held():
-                        await self.call("answerer")
-                        await asyncio.gather(*(self.call("judge") for _ in range(self.row.judgings)))
-                except PortError as error:
-                    self.failed.append(error)
+        async def workers() -> None:
+            await asyncio.gather(*(worker() for _ in range(self.row.in_flight)))
 
-        await asyncio.gather(*(worker(self.row.items) for _ in range(self.row.in_flight)))
-        while others:
-            await others.pop()
+        await working.all_of(workers())
+
+    async def item(self, working: Working) -> None:
+        try:
+            async with working.place():
+                await self.call("answerer")
+                await asyncio.gather(*(self.call("judge") for _ in range(self.row.judgings)))
+        except PortError as error:
+            self.failed.append(error)
 
     @property
     def span(self) -> float:
@@ -154,33 +158,40 @@ def run(row: Row, seed: int) -> World:
 
 
 SLOW = [
-    Row(items=items, rate=rate, burst=1, retry_after=wait, in_flight=8, each=each, most=2.0 if each else 1.4)
-    for rate, wait in ((1.0, 1.0), (1.0, 2.0), (1.0, 5.0), (2.0, 1.0), (2.0, 2.0))
-    for items, each in ((20, False), (30, False), (30, True))
+    Row(items=items, rate=rate, burst=1, retry_after=wait, in_flight=8, each=each, most=1.3)
+    for rate, wait in ((1.0, 1.0), (1.0, 2.0), (1.0, 5.0), (2.0, 1.0), (2.0, 2.0), (2.0, 5.0))
+    for items, each in ((20, False), (30, False), (20, True), (30, True))
+    if not (each and rate * wait == 10.0)
 ]
-# Ten times as long a wait as is needed: items that are refused at first are held up for a quarter of so short a run.
+# A wait of ten times what is needed, as long as a third to a half of the whole run: one call that is refused late makes
+# the whole run longer by as much.
 LONG_WAITS = [
-    Row(items=items, rate=2.0, burst=1, retry_after=5.0, in_flight=8, each=each, most=2.0)
-    for items, each in ((20, False), (30, False), (30, True))
+    Row(items=items, rate=2.0, burst=1, retry_after=5.0, in_flight=8, each=True, most=1.3, worst=1.5)
+    for items in (20, 30)
 ]
 FAST = [
     Row(items=300, rate=60.0, burst=6, retry_after=1.0, in_flight=50, most=1.15),
-    Row(items=300, rate=60.0, burst=6, retry_after=1.0, in_flight=8, most=1.15),
+    Row(items=300, rate=60.0, burst=6, retry_after=1.0, in_flight=50, each=True, most=1.15),
+    Row(items=300, rate=60.0, burst=6, retry_after=1.0, in_flight=8, most=1.15, worst=1.2),
     Row(items=900, rate=60.0, burst=6, retry_after=1.0, in_flight=50, most=1.15),
     Row(items=150, rate=8.0, burst=8, retry_after=1.0, in_flight=50, most=1.15),
-    Row(items=150, rate=8.0, burst=8, retry_after=5.0, in_flight=50, most=1.3),
+    Row(items=150, rate=8.0, burst=8, retry_after=5.0, in_flight=50, most=1.15),
+    Row(items=40, rate=2.0, burst=2, retry_after=5.0, in_flight=8, most=1.15),
 ]
 
 
 @pytest.mark.parametrize("row", [*SLOW, *LONG_WAITS, *FAST], ids=str)
 def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row) -> None:
-    """Also where one call at a time is too much. The bounds are what other seeds take at most, and a little more."""
-    for seed in (1, 2):
+    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds."""
+    spans = []
+    for seed in range(SEEDS):
         world = run(row, seed)
         assert world.failed == []
         assert world.undercut == 0
         assert world.wasted <= 0.35
-        assert world.span <= row.most * row.ideal
+        spans.append(world.span / row.ideal)
+    assert sorted(spans)[SEEDS - 4] <= row.most
+    assert max(spans) <= max(row.worst, row.most)
 
 
 def test_models_with_limits_of_their_own_do_not_slow_each_other_down() -> None:
@@ -202,7 +213,7 @@ def test_calls_are_never_kept_apart_for_longer_than_a_minute_and_only_as_long_as
     spacing, now, begun = Spacing(), 0.0, [0.0]
     does: dict[str, Callable[[], None]] = {
         "begin": lambda: spacing.begun(now),
-        "answer": lambda: spacing.answered(begun[-1]),
+        "answer": lambda: spacing.answered(now, begun[-1]),
         "refuse": lambda: spacing.refused(begun[-1], now, wait, 5),
         "alone": lambda: spacing.refused(begun[-1], now, wait, 1),
     }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from karenina_core.run.limits import MOST_AT_FIRST, Adaptive, Bucket
+from karenina_core.run.spacing import IN_VAIN
 
 STEPS = st.lists(st.tuples(st.floats(-5.0, 40.0), st.floats(0.01, 8.0)), max_size=40)
 
@@ -168,16 +169,17 @@ def test_two_refusals_within_a_quarter_of_a_second_cut_once() -> None:
 @given(st.floats(0.25, 100.0))
 def test_a_wait_holds_for_the_call_alone_unless_nothing_else_is_taken_either(seconds: float) -> None:
     limit, now = Adaptive(), 1.0
-    limit.begun(0.0)
-    limit.refused(now, 0.0, 2, retry_after=seconds)
-    for vain in (1, 2):
+    limit.begun(0.99)
+    limit.refused(now, 0.99, 2, retry_after=seconds)
+    for vain in range(1, IN_VAIN + 1):
         now += limit.wait(0, now)
-        assert now < 1.0 + seconds, "others begin before that"
+        assert vain > 2 or now < 1.0 + seconds, "others begin before that"
+        assert limit.paused_until == -math.inf
         limit.begun(now)
         limit.spacing.over(now)
         limit.refused(now + 0.001, now, 1, retry_after=seconds)
         now += 0.001
-        assert (limit.paused_until >= now + seconds) is (vain == 2)
+        assert (limit.paused_until >= now + seconds) is (vain == IN_VAIN)
     assert limit.wait(0, now + seconds * 0.999) > 0.0
 
 
