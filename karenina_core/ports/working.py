@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from attrs import define, field
 
@@ -14,43 +14,39 @@ __all__ = ["WorkPlace", "given_away"]
 
 @define(eq=False)
 class WorkPlace:
-    """One of `places`, as an item has it. `on_free` is called when others may have it."""
+    """One of `places`, as an item has it within `async with`. `on_free` is called when others may have it meanwhile."""
 
     places: asyncio.Semaphore
     on_free: Callable[[], None]
-    _waiting: int = field(default=0, init=False)
-    """Calls of the item that wait for their `Retry-After`."""
     _held: bool = field(default=False, init=False)
-    _coming_back: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _coming_back: asyncio.Lock | None = field(default=None, init=False)
+    """Of several calls that have waited, one takes a place again."""
+    _token: Token[WorkPlace | None] | None = field(default=None, init=False)
 
-    @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """Wait for a place, and have it for the work that is done in here."""
+    async def __aenter__(self) -> None:
         await self._take()
-        token = _work.set(self)
-        try:
-            yield
-        finally:
-            _work.reset(token)
-            self._free()
+        self._token = _work.set(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._token is not None:
+            _work.reset(self._token)
+        self._free()
 
     @asynccontextmanager
     async def given_away(self) -> AsyncIterator[None]:
-        self._waiting += 1
+        """A call of the item waits in here. Others of its calls go on."""
         if self._held:
             self._free()
             self.on_free()
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-        await self._take()
-
-    async def _take(self) -> None:
+        yield
+        self._coming_back = self._coming_back or asyncio.Lock()
         async with self._coming_back:
             if not self._held:
-                await self.places.acquire()
-                self._held = True
+                await self._take()
+
+    async def _take(self) -> None:
+        await self.places.acquire()
+        self._held = True
 
     def _free(self) -> None:
         if self._held:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -31,9 +30,9 @@ class Working:
     def __attrs_post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.most)
 
-    def place(self) -> AbstractAsyncContextManager[None]:
+    def place(self) -> WorkPlace:
         """Wait for a place, and have it."""
-        return WorkPlace(self._places, self._is_free).held()
+        return WorkPlace(self._places, self._is_free)
 
     async def all_of(self, work: Awaitable[None]) -> None:
         """Await this, and what is begun in places that are free meanwhile."""

@@ -17,6 +17,7 @@ from karenina_core.errors import PortError
 from karenina_core.model.message import UsageMetadata
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, Lane, Place, StoredCall
+from karenina_core.ports.retry import Attempts, this_call
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.limits import MOST_AT_FIRST
 from karenina_core.testing.virtual_time import run_in_virtual_time
@@ -381,23 +382,32 @@ def test_a_pause_that_nobody_asked_for_is_not_told_as_one() -> None:
     assert "has refused every call" in str(run(main))
 
 
-@pytest.mark.parametrize(("answers", "later", "spared"), [(True, 1.0, True), (False, 1.0, False), (True, 121.0, False)])
-def test_a_refusal_by_a_provider_that_answers_others_uses_up_no_attempt(
-    answers: bool, later: float, spared: bool
+@pytest.mark.parametrize(
+    ("answered", "spared"), [("", [False, False]), ("before", [False, False]), ("since", [False, True])]
+)
+def test_a_refusal_by_a_provider_that_has_answered_others_since_the_first_one_uses_up_no_attempt(
+    answered: str, spared: list[bool]
 ) -> None:
-    async def main() -> PortError:
-        lane = gateway(retry_max_elapsed_seconds=120.0).lane(model())
-        if answers:
+    async def main() -> list[PortError]:
+        lane, attempts = gateway().lane(model()), Attempts(count=1)
+        refusals: list[PortError] = []
+        if answered == "before":
             (await place_in(lane)).leave(FACTS, None)
-        place = await place_in(lane)
-        await asyncio.sleep(later)
-        refused = PortError("slowly", kind="rate_limited", retry_after=1.0)
-        place.leave(None, refused)
-        return refused
+        for number in range(2):
+            await asyncio.sleep(2.0)
+            if answered == "since" and number:
+                (await place_in(lane)).leave(FACTS, None)
+                await asyncio.sleep(2.0)
+            this_call.set(attempts)
+            place = await place_in(lane)
+            this_call.set(None)
+            refusals.append(PortError("slowly", kind="rate_limited", retry_after=1.0))
+            place.leave(None, refusals[-1])
+        return refusals
 
-    refused = run(main)
-    assert refused.queued, "the wait is no time of the call"
-    assert refused.spared == spared
+    refusals = run(main)
+    assert all(refused.queued for refused in refusals), "the wait is no time of the call"
+    assert [refused.spared for refused in refusals] == spared
 
 
 def test_no_wait_is_too_long_to_be_told() -> None:
