@@ -153,9 +153,8 @@ async def with_retries(
             await sleep(wait)
             continue
         began = clock()
-        with standing_still():
-            async with given_away():
-                await sleep(wait)
+        with standing_still(), given_away():
+            await sleep(wait)
         attempts.idle(clock() - began)
 
 

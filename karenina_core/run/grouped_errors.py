@@ -16,7 +16,7 @@ def one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """
     first, *others = _leaves(group)
     if any(type(other) is not type(first) for other in others):
-        return group
+        return group.derive([first, *others]).with_traceback(group.__traceback__)
     for told in dict.fromkeys(one_line(other) for other in others):
         if told != one_line(first):
             first.add_note(f"and in another item: {told}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
-from ..ports.working import WorkPlace
+from ..ports.working import WorkPlace, WorkPlaces
 
 __all__ = ["Working"]
 
@@ -21,18 +21,18 @@ class Working:
     most: int
     another: Callable[[], Coroutine[Any, Any, None] | None]
     """Work on what has not been begun; None: there is nothing."""
-    _places: asyncio.Semaphore = field(init=False)
+    _places: WorkPlaces = field(init=False)
     _others: asyncio.TaskGroup | None = field(default=None, init=False)
     _context: Context = field(factory=copy_context, init=False)
     _begun: int = field(default=0, init=False)
     """Work under way that was begun in the place of an item that waited."""
 
     def __attrs_post_init__(self) -> None:
-        self._places = asyncio.Semaphore(self.most)
+        self._places = WorkPlaces(self.most, self._is_free)
 
     def place(self) -> WorkPlace:
         """Wait for a place, and have it."""
-        return WorkPlace(self._places, self._is_free)
+        return WorkPlace(self._places)
 
     async def all_of(self, work: Awaitable[None]) -> None:
         """Await this, and what is begun in places that are free meanwhile."""
