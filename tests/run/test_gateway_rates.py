@@ -166,7 +166,7 @@ SLOW = [
 # A wait of ten times what is needed, as long as a third to a half of the whole run: one call that is refused late makes
 # the whole run longer by as much.
 LONG_WAITS = [
-    Row(items=items, rate=2.0, burst=1, retry_after=5.0, in_flight=8, each=True, most=1.3, worst=1.5)
+    Row(items=items, rate=2.0, burst=1, retry_after=5.0, in_flight=8, each=True, most=1.3, worst=1.7)
     for items in (20, 30)
 ]
 FAST = [
