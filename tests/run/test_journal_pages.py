@@ -268,7 +268,7 @@ def test_rows_of_another_run_are_left_out_and_of_a_task_the_last_row_stays(path:
     found = salvage(path, tmp_path / "saved.sqlite")
     with JournalReader.open(found.path) as reader:
         assert "of_others" not in reader.meta
-        assert {row["task"]: row.id for row in reader.rows(RESULTS)} == {"a": 1, "b": 4, "c": 5}
+        assert [(row["task"], row.id) for row in reader.rows(RESULTS)] == [("a", 1), ("b", 4), ("c", 5)]
         marks = [reader.query(f"PRAGMA {name}")[0][0] for name in ("page_size", "application_id", "user_version")]
     assert marks == [PAGE, APPLICATION, VERSION]
     assert check(found.path).problems == ()
