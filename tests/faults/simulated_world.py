@@ -8,10 +8,12 @@ import contextlib
 import importlib.util
 import os
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from attrs import define, evolve, frozen
@@ -20,7 +22,7 @@ from karenina_core import Karenina, ModelConfig, VerificationConfig, aresume_run
 from karenina_core.errors import PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import UsageMetadata
-from karenina_core.ports import LLMResponse
+from karenina_core.ports import LLMResponse, threads
 from karenina_core.ports.retry import with_retries
 from karenina_core.ports.text import sanitize
 from karenina_core.run import runner
@@ -103,6 +105,13 @@ class SimulatedLoop(VirtualTimeLoop):
             callback, args, context = self.said.popleft()
             self.call_soon(callback, *args, context=context)
         return heard
+
+
+class AtOnce(threading.Thread):
+    """While a real thread works, simulated time would pass."""
+
+    def start(self) -> None:
+        self.run()
 
 
 @frozen(kw_only=True)
@@ -236,6 +245,7 @@ def live(folder: Path, seed: int, faults: Faults, said: Callable[[str], None] = 
 def _prepared_for(loop: SimulatedLoop, faults: Faults, said: Callable[[str], None]) -> None:
     with_retries.__kwdefaults__["clock"] = loop.time
     runner.stalls_told = contextlib.nullcontext  # type: ignore[assignment]  # it would look every 25 simulated ms
+    threads.threading = SimpleNamespace(**{**vars(threading), "Thread": AtOnce})  # type: ignore[assignment]
     start, commits = Commits.start, iter(range(1, 10**9))
 
     def before_commit(self: Writer) -> None:
