@@ -77,10 +77,8 @@ class BackgroundLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:  # it cancels what is left, and closes the loop
+        runner.get_loop().run_forever()
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:

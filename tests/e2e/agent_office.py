@@ -147,9 +147,10 @@ def scores(request: ServedRequest) -> Any:
 
 
 def approves_in_words(request: ServedRequest) -> Any:
-    """An investigator that takes one look and asks no more."""
+    """An investigator that reads one file, the trace where there is one, and asks no more."""
     if turn_of(request) == 0:
-        return calling(0, ("list_files", {}))
+        trace = re.search(r"saved to: (\S+)", request.text)
+        return calling(0, ("read_file", {"path": trace[1] if trace else "out/total.txt"}))
     return Reply("All is right: 42 EUR.", usage=(5, 1))
 
 

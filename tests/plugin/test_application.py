@@ -245,6 +245,25 @@ def test_names_that_nobody_has_are_warned_about(monkeypatch: pytest.MonkeyPatch)
 # The background loop
 
 
+def test_tasks_that_are_left_are_cancelled_when_the_loop_is_closed() -> None:
+    app, kept, ended = Karenina({}), [], threading.Event()
+
+    async def leaves_a_task() -> None:
+        async def waits() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        kept.append(asyncio.create_task(waits()))
+        await asyncio.sleep(0)
+
+    app.loop.run(leaves_a_task())
+    assert not ended.is_set()
+    app.loop.close()
+    assert ended.is_set()
+
+
 def test_synchronous_callers_are_served_inside_a_running_loop() -> None:
     app = Karenina({})
 

@@ -217,7 +217,7 @@ def looking(request: ServedRequest) -> Any:
         return "It is BCL2."
     looked = any(message["role"] == "tool" for message in request.messages)
     if request.body.get("tools") and not looked:
-        return Reply(tool_calls=[ToolUseBlock("c", "list_files", {})])
+        return Reply(tool_calls=[ToolUseBlock("c", "read_file", {"path": "notes.txt"})])
     return 'It names BCL2.\n{"target": "BCL2", "_unanswered_fields": []}'
 
 

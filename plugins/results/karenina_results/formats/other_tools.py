@@ -53,8 +53,9 @@ CAVEATS = {"embedding_override", "partial_content", "retries_used"}
 
 def result_from(data: Any) -> VerificationResult:
     """The result that plain data describes, whichever version wrote it. Raises ConfigError."""
+    data = _without_copies(data)
     try:
-        return structure(_without_copies(data), VerificationResult)
+        return structure(data, VerificationResult)
     except ConfigError:
         if not isinstance(data, Mapping) or not isinstance(data.get("metadata"), Mapping):
             raise
