@@ -7,8 +7,7 @@ from typing import Any
 
 from ..errors import BenchmarkError, ConfigError, Problem
 from ..plugin.application import Karenina
-from ..run.answer_files import as_store
-from ..run.answers import MissPolicy, ReplayStore
+from ..run.answers import MissPolicy, ReplayStore, as_store
 
 __all__ = ["given_answers"]
 

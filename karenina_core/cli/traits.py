@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import plural
 from ..model.result import RubricPart
-from ..model.trait_rows import COUNTS, LABEL, TraitOutcome, read_traits
+from ..model.rubric_part import COUNTS, LABEL, TraitOutcome, read_traits
 from ..model.trait_scale import is_number
 from .output import Part, Table, inline
 

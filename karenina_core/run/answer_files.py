@@ -12,9 +12,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal, get_args
 
-from attrs import fields
+from attrs import evolve, field, fields, frozen
 
 from ..errors import ConfigError, Problem
 from ..log import get_logger
@@ -25,13 +25,12 @@ from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
 from ..model.question import Question
 from ..model.trace_text import render_trace
 from ..pipeline.cached_answer import CachedAnswer
-from ..plugin.application import Karenina
 from ..ports.text import sanitize
-from .answers import MissPolicy, ReplayEntry, ReplayKey, ReplayStore
-from .stored import stored_results
 from .whole_files import replacing
 
-__all__ = ["as_store", "is_store", "load", "of_manual_traces", "save"]
+__all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "is_store", "load", "miss_policy_of", "of_manual_traces", "save"]
+
+MissPolicy = Literal["strict", "fall_through", "leave_out"]
 
 VERSION = 1
 OF_ITEMS = ("workspace", "replayed_from", "fields", "fields_must_fit")
@@ -43,26 +42,42 @@ ENCODE = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":
 """ASCII: lone surrogates stay what they are."""
 
 
-def as_store(
-    answers: ReplayStore | str | Path | None,
-    *,
-    app: Karenina | None = None,
-    miss_policy: MissPolicy | None = None,
-    parsed: bool = False,
-) -> ReplayStore | None:
-    """The store itself; that which a file holds; or a strict one of a run directory or of a file of results.
+@frozen
+class ReplayKey:
+    """What an answer is found by. None stands for any model, or any replicate."""
 
-    `miss_policy` is that of the new store, and `parsed` captures fields too, as `ReplayStore.from_results` does. Raises
-    ConfigError and BenchmarkError where there is nothing to read.
-    """
-    if answers is None or isinstance(answers, ReplayStore):
-        return answers
-    path = Path(answers)
-    if is_store(path):
-        store = ReplayStore.load(path)
-        store.miss_policy = miss_policy or store.miss_policy
-        return store
-    return ReplayStore.from_results(stored_results(path, app), miss_policy=miss_policy or "strict", parsed=parsed)
+    question_id: str
+    answering_model: str | None = None
+    """As `result.metadata.answering_model` has it."""
+    replicate: int | None = None
+
+
+@frozen(kw_only=True)
+class ReplayEntry:
+    """An answer, and where it was captured."""
+
+    answer: CachedAnswer
+    answering_model: str | None = None
+    """The model that gave it, as `result.metadata.answering_model` has it."""
+    replicate: int | None = None
+    run_name: str | None = None
+    timestamp: str | None = None
+    """ISO 8601: when the item began."""
+    fields: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    """What judges have extracted from it, by judge as `result.metadata.parsing_model` has it. Empty: they are asked."""
+
+    def replayed(self, *, strict: bool) -> CachedAnswer:
+        """The answer as an item is given it. It says where it is from."""
+        origin = {name: getattr(self, name) for name in ("run_name", "answering_model", "replicate", "timestamp")}
+        return evolve(self.answer, replayed_from=origin, fields=self.fields, fields_must_fit=strict)
+
+
+def miss_policy_of(value: Any) -> MissPolicy:
+    """Raises ValueError for what is none."""
+    if value not in get_args(MissPolicy):
+        raise ValueError(f"miss_policy is {value!r}; it is one of: {', '.join(get_args(MissPolicy))}")
+    policy: MissPolicy = value
+    return policy
 
 
 def is_store(path: Path) -> bool:
@@ -73,14 +88,19 @@ def is_store(path: Path) -> bool:
         return BEGINNING.match(file.read(256)) is not None
 
 
-def save(store: ReplayStore, path: Path, redact: Callable[[str], str] | None = None) -> None:
+def save(
+    entries: Iterable[tuple[ReplayKey, ReplayEntry]],
+    miss_policy: MissPolicy,
+    path: Path,
+    redact: Callable[[str], str] | None = None,
+) -> None:
     """See `ReplayStore.save`."""
     with replacing(path) as file:
-        _write(store, file, redact)
+        _write(entries, miss_policy, file, redact)
 
 
-def load(path: Path) -> ReplayStore:
-    """See `ReplayStore.load`."""
+def load(path: Path) -> tuple[MissPolicy, list[tuple[ReplayKey, ReplayEntry]]]:
+    """The policy and the entries of a file that `save` has written. Raises ConfigError."""
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
@@ -94,22 +114,19 @@ def load(path: Path) -> ReplayStore:
         what = f"has the version {data.get('version')!r} of its format; this program reads {VERSION}"
         raise ConfigError([Problem(str(path), what)])
     try:
-        store = ReplayStore(data.get("miss_policy", "strict"))
+        policy = miss_policy_of(data.get("miss_policy", "strict"))
     except ValueError as error:
         raise ConfigError([Problem(str(path), str(error))]) from None
-    for number, row in enumerate(data["entries"], 1):
-        store.register(*_read(row, f"{path}: entry {number}"))
-    return store
+    return policy, [_read(row, f"{path}: entry {number}") for number, row in enumerate(data["entries"], 1)]
 
 
 def of_manual_traces(
-    store: ReplayStore,
     traces: Mapping[str, Any] | str | Path,
     questions: Iterable[Question],
     answering_model: str | None,
     parsing_model: str | None,
-) -> ReplayStore:
-    """Fill the store, see `ReplayStore.from_manual_traces`."""
+) -> Iterator[tuple[ReplayKey, ReplayEntry]]:
+    """See `ReplayStore.from_manual_traces`."""
     recorded = load_manual_traces(traces) if isinstance(traces, str | Path) else traces
     answers = ModelConfig(interface=MANUAL, manual_traces=recorded).manual_traces or {}
     left = dict.fromkeys(answers)
@@ -117,16 +134,14 @@ def of_manual_traces(
         text = question.question
         digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
         if found := [key for key in (question.id, text, digest) if key in answers]:
-            store.register(
-                ReplayKey(question.id, answering_model), _by_hand(answers[found[0]], answering_model, parsing_model)
-            )
+            entry = _by_hand(answers[found[0]], answering_model, parsing_model)
+            yield ReplayKey(question.id, answering_model), entry
         for key in found:
             left.pop(key, None)
     if left:
         log.warning(
             "recorded answers are to none of the questions", answers=len(left), first=next(iter(left))[:MOST_SHOWN]
         )
-    return store
 
 
 def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model: str | None) -> ReplayEntry:
@@ -145,18 +160,25 @@ def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model:
     return ReplayEntry(answer=answer, answering_model=answering_model, fields=fields)
 
 
-def _write(store: ReplayStore, file: IO[bytes], redact: Callable[[str], str] | None) -> None:
-    begin = f'{{"version":{VERSION},"miss_policy":"{store.miss_policy}","entries":['
+def _write(
+    entries: Iterable[tuple[ReplayKey, ReplayEntry]],
+    miss_policy: MissPolicy,
+    file: IO[bytes],
+    redact: Callable[[str], str] | None,
+) -> None:
+    begin = f'{{"version":{VERSION},"miss_policy":"{miss_policy}","entries":['
     file.write(begin.encode("ascii"))
     separator = "\n"
-    for line in map(ENCODE, _rows(store, redact)):
+    for line in map(ENCODE, _rows(entries, redact)):
         file.write(f"{separator}{line}".encode("ascii"))
         separator = ",\n"
     file.write(b"\n]}\n")
 
 
-def _rows(store: ReplayStore, redact: Callable[[str], str] | None) -> Iterator[dict[str, Any]]:
-    for key, entry in store:
+def _rows(
+    entries: Iterable[tuple[ReplayKey, ReplayEntry]], redact: Callable[[str], str] | None
+) -> Iterator[dict[str, Any]]:
+    for key, entry in entries:
         answer = {a.name: getattr(entry.answer, a.name) for a in fields(CachedAnswer) if a.name not in OF_ITEMS}
         told = {a.name: getattr(entry, a.name) for a in fields(ReplayEntry) if a.name != "answer"}
         row = {

@@ -6,49 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from ..log import get_logger
 from ..model.question import Question
 from ..model.result import VerificationResult
 from ..pipeline.cached_answer import CachedAnswer
+from ..plugin.application import Karenina
 from ..prompts.tasks import PromptTask
+from .answer_files import MissPolicy, ReplayEntry, ReplayKey, is_store, load, miss_policy_of, of_manual_traces, save
+from .stored import stored_results
 
-__all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "ReplayStore", "Replicates", "answer_of"]
+__all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "ReplayStore", "Replicates", "answer_of", "as_store"]
 
-MissPolicy = Literal["strict", "fall_through", "leave_out"]
 Replicates = Literal["all", "first", "last"]
 log = get_logger("karenina.run")
-
-
-@frozen
-class ReplayKey:
-    """What an answer is found by. None stands for any model, or any replicate."""
-
-    question_id: str
-    answering_model: str | None = None
-    """As `result.metadata.answering_model` has it."""
-    replicate: int | None = None
-
-
-@frozen(kw_only=True)
-class ReplayEntry:
-    """An answer, and where it was captured."""
-
-    answer: CachedAnswer
-    answering_model: str | None = None
-    """The model that gave it, as `result.metadata.answering_model` has it."""
-    replicate: int | None = None
-    run_name: str | None = None
-    timestamp: str | None = None
-    """ISO 8601: when the item began."""
-    fields: Mapping[str, Mapping[str, Any]] = field(factory=dict)
-    """What judges have extracted from it, by judge as `result.metadata.parsing_model` has it. Empty: they are asked."""
-
-    def replayed(self, *, strict: bool) -> CachedAnswer:
-        """The answer as an item is given it. It says where it is from."""
-        origin = {name: getattr(self, name) for name in ("run_name", "answering_model", "replicate", "timestamp")}
-        return evolve(self.answer, replayed_from=origin, fields=self.fields, fields_must_fit=strict)
 
 
 class ReplayStore:
@@ -60,9 +32,7 @@ class ReplayStore:
     """
 
     def __init__(self, miss_policy: MissPolicy = "strict") -> None:
-        if miss_policy not in get_args(MissPolicy):
-            raise ValueError(f"miss_policy is {miss_policy!r}; it is one of: {', '.join(get_args(MissPolicy))}")
-        self.miss_policy: MissPolicy = miss_policy
+        self.miss_policy = miss_policy_of(miss_policy)
         self.overwritten = 0
         """How often another answer took the place of one with the same key."""
         self.asked_anew: frozenset[tuple[str, str, int]] = frozenset()
@@ -117,16 +87,13 @@ class ReplayStore:
 
         Raises OSError.
         """
-        from .answer_files import save  # only who keeps a store needs it
-
-        save(self, Path(path), redact)
+        save(self, self.miss_policy, Path(path), redact)
 
     @classmethod
     def load(cls, path: str | Path) -> ReplayStore:
         """Read what `save` has written. Raises ConfigError."""
-        from .answer_files import load
-
-        return load(Path(path))
+        policy, entries = load(Path(path))
+        return cls._of(entries, policy)
 
     @classmethod
     def from_results(
@@ -182,9 +149,14 @@ class ReplayStore:
         it; None means any model. Fields that were recorded with it are used in place of asking `parsing_model`; without
         one nobody's. The log warns of answers to none of the questions. Raises ConfigError for traces that are none.
         """
-        from .answer_files import of_manual_traces
+        return cls._of(of_manual_traces(traces, questions, answering_model, parsing_model), miss_policy)
 
-        return of_manual_traces(cls(miss_policy), traces, questions, answering_model, parsing_model)
+    @classmethod
+    def _of(cls, entries: Iterable[tuple[ReplayKey, ReplayEntry]], miss_policy: MissPolicy) -> ReplayStore:
+        store = cls(miss_policy)
+        for key, entry in entries:
+            store.register(key, entry)
+        return store
 
     def _choose(self, key: ReplayKey, entry: ReplayEntry, which: Replicates) -> None:
         before = self._entries.get(key)
@@ -193,6 +165,28 @@ class ReplayStore:
             self.register(key, entry)
         elif (new < there) == (which == "first"):
             self._entries[key] = entry
+
+
+def as_store(
+    answers: ReplayStore | str | Path | None,
+    *,
+    app: Karenina | None = None,
+    miss_policy: MissPolicy | None = None,
+    parsed: bool = False,
+) -> ReplayStore | None:
+    """The store itself; that which a file holds; or a strict one of a run directory or of a file of results.
+
+    `miss_policy` is that of the new store, and `parsed` captures fields too, as `ReplayStore.from_results` does. Raises
+    ConfigError and BenchmarkError where there is nothing to read.
+    """
+    if answers is None or isinstance(answers, ReplayStore):
+        return answers
+    path = Path(answers)
+    if is_store(path):
+        store = ReplayStore.load(path)
+        store.miss_policy = miss_policy or store.miss_policy
+        return store
+    return ReplayStore.from_results(stored_results(path, app), miss_policy=miss_policy or "strict", parsed=parsed)
 
 
 def answer_of(result: VerificationResult) -> CachedAnswer | None:
@@ -241,8 +235,4 @@ def _same(one: CachedAnswer, other: CachedAnswer) -> bool:
 
 
 def _read(results: Iterable[VerificationResult] | str | Path) -> Iterable[VerificationResult]:
-    if not isinstance(results, str | Path):
-        return results
-    from .stored import stored_results  # which needs more than a store does
-
-    return stored_results(results)
+    return stored_results(results) if isinstance(results, str | Path) else results

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from contextvars import Context
+from typing import Any, Final, TypeVar
 
 from attrs import define, evolve, field
 
 from ..errors import RETRYABLE, KareninaError, PortError, one_line, plural
+from ..log import get_logger
 from ..model.config import ModelConfig, RetryPolicy
 from ..ports.batch import BatchCall, BatchPort, BatchState
 from ..ports.retry import with_retries
+from .gateway import Gateway
+from .journal import Journal
 from .journal_reader import Batch
+from .lanes import LaneKey
 
-if TYPE_CHECKING:
-    from .batching import Batching
-
-__all__ = ["DONE", "ENDING", "NOT_SENT", "OPEN", "Gathered", "Name", "SentBatch", "proper"]
+__all__ = ["DONE", "ENDING", "NOT_SENT", "OPEN", "BatchRun", "Gathered", "Name", "SentBatch", "proper"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -38,6 +40,7 @@ REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter
 UNANSWERED = "the batch {} is over ({}), and has no reply to this call"
 AFTER = {"expired": "timeout", "cancelled": "cancelled"}
 """Kinds of errors of calls without a reply, by how the batch ended."""
+log = get_logger("karenina.run")
 
 
 def _future() -> asyncio.Future[Any]:
@@ -56,10 +59,62 @@ class Gathered:
 
 
 @define(eq=False)
+class BatchRun:
+    """The run that sends batches, as each of them knows it."""
+
+    gateway: Gateway
+    first_poll: float = 0.5
+    """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
+    longest_poll: float = 60.0
+    patience: float = 3600.0
+    """Seconds for which a provider may fail to tell how far a batch is, or refuse to take one."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    journal: Journal | None = field(default=None, init=False)
+    remarks: list[str] = field(factory=list, init=False)
+    _sending: dict[LaneKey, asyncio.Lock] = field(factory=dict, init=False)
+    _tasks: set[asyncio.Task[None]] = field(factory=set, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def is_closed(self, model: ModelConfig) -> bool:
+        """Whether this model is asked nothing more."""
+        return self.gateway.is_closed(model)
+
+    def sending(self, model: ModelConfig) -> asyncio.Lock:
+        """Whoever sends a batch to this model holds it."""
+        return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
+
+    def heard(self, model: ModelConfig, error: PortError) -> None:
+        """A batch has come to nothing, for now. A provider that wants to be left alone for longer than that is."""
+        if (pause := error.retry_after or 0.0) > self.patience:
+            self.gateway.lane(model).state.close_to_batches(pause, self.patience)
+
+    def begin(self, work: Any) -> asyncio.Task[None]:
+        """Do this beside everything else, until the run ends."""
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, context=Context())  # of no item
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a batch could not be followed", error=str(error))
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+        log.warning(text)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be sent any more."""
+        return self._closed or self.gateway.draining
+
+
+@define(eq=False)
 class SentBatch:
     """A batch, sent by this process or by an earlier one."""
 
-    batching: Batching
+    run: BatchRun
     row: Batch
     """What the journal knows of it."""
     open: frozenset[Name] | set[Name]
@@ -91,7 +146,7 @@ class SentBatch:
     def start(self, port: BatchPort, model: ModelConfig) -> None:
         """Follow it, by this port, unless that is being done."""
         if self._task is None:
-            self._task = self.batching.begin(self._followed(port, model))
+            self._task = self.run.begin(self._followed(port, model))
 
     def stop(self) -> None:
         """Leave it where it is. While it is being sent, its id is waited for."""
@@ -101,21 +156,21 @@ class SentBatch:
     async def put(self, status: str, **facts: Any) -> None:
         """Tell the journal. Raises RunDirectoryError."""
         self.row = evolve(self.row, status=status, **facts)
-        assert self.batching.journal is not None
-        await self.batching.journal.put_batch(self.row)
+        assert self.run.journal is not None
+        await self.run.journal.put_batch(self.row)
 
     async def _followed(self, port: BatchPort, model: ModelConfig) -> None:
         try:
             if not await self._at_provider(port, model):
                 return self._settle_rest(NOT_SENT)
-            if self.batching.stopped:
+            if self.run.stopped:
                 return None
             state = await self._over(port)
             await self._fetched(port, state, model)
             if not self.open:
                 await self.put(DONE)
         except PortError as error:
-            self.batching.heard(model, error)
+            self.run.heard(model, error)
             await self._unreachable(error)
         except KareninaError as error:  # the journal cannot be written: whoever puts a reply there says so
             self._settle_rest(PortError(str(error), kind="stage", final=True))
@@ -123,7 +178,7 @@ class SentBatch:
     async def _unreachable(self, error: PortError) -> None:
         """The batch stays where it is, for a resumed run, unless it is there no more."""
         if self.adopted and error.status == 404:
-            self.batching.remark(
+            self.run.remark(
                 f"the provider does not know the batch {self.row.provider_id} of {self.row.model} any more: its calls "
                 "are sent again"
             )
@@ -131,12 +186,12 @@ class SentBatch:
             return self._settle_rest(NOT_SENT)
         how = "" if error.kind in RETRYABLE else " --retry-failed"
         if self.row.provider_id:
-            self.batching.remark(
+            self.run.remark(
                 f"the batch {self.row.provider_id} of {self.row.model} is left at the provider ({one_line(error)}); "
                 f"when that is mended, karenina resume{how} fetches it"
             )
         elif self.row.status == "sending":
-            self.batching.remark(
+            self.run.remark(
                 f"the provider has not told whether it took the batch {self.row.id} of {self.row.model} "
                 f"({one_line(error)}); when that is mended, karenina resume{how} looks for it"
             )
@@ -148,8 +203,8 @@ class SentBatch:
         what the provider says of one holds for the next."""
         if self.row.provider_id:
             return True
-        async with self.batching.sending(model):
-            if self.batching.stopped or self.batching.is_closed(model):
+        async with self.run.sending(model):
+            if self.run.stopped or self.run.is_closed(model):
                 return False
             return await self._sent(port, model)
 
@@ -203,24 +258,24 @@ class SentBatch:
             f"the provider does not list the batch {self.row.id} of {self.row.model}, which may have been sent: its "
             f"{plural(len(self.row.keys), 'call')} are sent again, and paid for twice if it has taken the batch"
         )
-        if told not in self.batching.remarks:
-            self.batching.remark(told)
+        if told not in self.run.remarks:
+            self.run.remark(told)
 
     async def _tried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
         """With the model's retries. Raises PortError."""
-        policy, longest = model.retry_policy or RetryPolicy(), self.batching.patience
-        return await with_retries(lambda: proper(attempt), policy, max_elapsed=longest, sleep=self.batching.sleep)
+        policy, longest = model.retry_policy or RetryPolicy(), self.run.patience
+        return await with_retries(lambda: proper(attempt), policy, max_elapsed=longest, sleep=self.run.sleep)
 
     async def _over(self, port: BatchPort) -> BatchState:
         """Ask until it is over. Raises PortError where nobody can say, `patience` seconds long."""
         clock = asyncio.get_running_loop().time
-        wait, failing_since = self.batching.first_poll, None
+        wait, failing_since = self.run.first_poll, None
         while True:
             try:
                 state = await port.poll(self.row.provider_id)
             except PortError as error:
                 failing_since = clock() if failing_since is None else failing_since
-                pause, patience = max(wait, error.retry_after or 0.0), self.batching.patience
+                pause, patience = max(wait, error.retry_after or 0.0), self.run.patience
                 if error.final or error.kind not in RETRYABLE or max(clock() - failing_since, pause) > patience:
                     raise
             except Exception as error:  # an adapter's own code
@@ -229,8 +284,8 @@ class SentBatch:
                 if state.status != "running":
                     return state
                 pause, failing_since = wait, None
-            await self.batching.sleep(pause)
-            wait = min(wait * GROWTH, self.batching.longest_poll)
+            await self.run.sleep(pause)
+            wait = min(wait * GROWTH, self.run.longest_poll)
 
     async def _fetched(self, port: BatchPort, state: BatchState, model: ModelConfig) -> None:
         names = {f"{PREFIX}{place}": name for place, name in enumerate(self.row.keys)}
@@ -239,7 +294,7 @@ class SentBatch:
         else:
             unknown, double = await self._tried(lambda: self._replies(port, names), model)
             if unknown or double:
-                self.batching.remark(
+                self.run.remark(
                     f"the batch {self.row.provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls "
                     f"that are not in it, and {plural(double, 'reply')} more than one to the same call; they are left "
                     "out"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from typing import Any
 
 from attrs import define, evolve, field
@@ -15,12 +15,10 @@ from ..log import get_logger
 from ..model.config import ModelConfig, VerificationConfig
 from ..ports.batch import BatchPort, current_turn
 from ..ports.metered import CallFacts, Lane, Place, StoredCall
-from .batches import DONE, NOT_SENT, OPEN, Gathered, Name, SentBatch
+from .batches import DONE, NOT_SENT, OPEN, BatchRun, Gathered, Name, SentBatch
 from .budget import Estimate, Experience, tokens_of
-from .gateway import Gateway
 from .journal import Journal
 from .journal_reader import Batch
-from .lanes import LaneKey
 
 __all__ = ["NO_DIRECTORY", "Batching", "items_at_once", "uncrowded"]
 
@@ -67,49 +65,24 @@ _work: ContextVar[_Work | None] = ContextVar("karenina_batch_work", default=None
 
 
 @define(eq=False)
-class Batching:
+class Batching(BatchRun):
     """All that a run asks in batches. Batches that an earlier process has sent are taken up again."""
 
-    gateway: Gateway
-    first_poll: float = 0.5
-    """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
-    longest_poll: float = 60.0
-    patience: float = 3600.0
-    """Seconds for which a provider may fail to tell how far a batch is, or refuse to take one."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    journal: Journal | None = field(default=None, init=False)
-    remarks: list[str] = field(factory=list, init=False)
     sent: dict[str, SentBatch] = field(factory=dict, init=False)
     """Batches with calls whose replies nobody has had yet."""
     names: dict[Name, SentBatch] = field(factory=dict, init=False)
     _lanes: list[_BatchLane] = field(factory=list, init=False)
-    _sending: dict[LaneKey, asyncio.Lock] = field(factory=dict, init=False)
     _made: int = field(default=0, init=False)
     """Batches, those of earlier processes included."""
     _works: int = field(default=0, init=False)
     _parked: int = field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
-    _tasks: set[asyncio.Task[None]] = field(factory=set, init=False)
-    _closed: bool = field(default=False, init=False)
 
     def lane(self, model: ModelConfig) -> Lane:
         """The way to a model that is asked in batches."""
         lane = _BatchLane(self, model)
         self._lanes.append(lane)
         return lane
-
-    def is_closed(self, model: ModelConfig) -> bool:
-        """Whether this model is asked nothing more."""
-        return self.gateway.is_closed(model)
-
-    def sending(self, model: ModelConfig) -> asyncio.Lock:
-        """Whoever sends a batch to this model holds it."""
-        return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
-
-    def heard(self, model: ModelConfig, error: PortError) -> None:
-        """A batch has come to nothing, for now. A provider that wants to be left alone for longer than that is."""
-        if (pause := error.retry_after or 0.0) > self.patience:
-            self.gateway.lane(model).state.close_to_batches(pause, self.patience)
 
     def keep_in(self, journal: Journal) -> None:
         """The journal of the run, with the batches that were sent before."""
@@ -203,27 +176,6 @@ class Batching:
             del self.sent[batch.row.id]
             if batch.told:  # the journal writes in order: after the reply itself
                 self.begin(batch.put(DONE))
-
-    def begin(self, work: Any) -> asyncio.Task[None]:
-        """Do this beside everything else, until the run ends."""
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, context=Context())  # of no item
-        self._tasks.add(task)
-        task.add_done_callback(self._over)
-        return task
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("a batch could not be followed", error=str(error))
-
-    def remark(self, text: str) -> None:
-        self.remarks.append(text)
-        log.warning(text)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether nothing may be sent any more."""
-        return self._closed or self.gateway.draining
 
     @property
     def notes(self) -> tuple[str, ...]:

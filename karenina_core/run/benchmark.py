@@ -15,8 +15,7 @@ from ..model.foreign import as_foreign
 from ..model.question import Question
 from ..model.rubric import DynamicRubric, Rubric
 from ..plugin.application import Karenina, current
-from .answer_files import as_store
-from .answers import ReplayStore
+from .answers import ReplayStore, as_store
 from .control import RunControl
 from .prepare import prepare
 from .results import VerificationResultSet

@@ -23,7 +23,7 @@ from ..secrets import redactor
 from .answers import ReplayStore
 from .fingerprint import Changed, digest_of, fingerprint, other_tools
 from .owner import LOCK, RunLock, owner_of
-from .places import check_place
+from .places import MANIFEST, RESULTS, check_place
 from .prepare import Prepared
 from .recorded import recorded, rubric_definition
 from .whole_files import replacing, write_atomically, write_json
@@ -44,8 +44,6 @@ __all__ = [
     "write_atomically",
 ]
 
-MANIFEST = "manifest.json"
-RESULTS = "results.jsonl"
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"
 ASKED_ANEW = "answers_asked_anew"

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..errors import ConfigError, PluginError, did_you_mean
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
-from .directory import MANIFEST, RESULTS
+from .places import MANIFEST, RESULTS
 from .whole_files import flush_folder
 
 __all__ = ["Format", "export_results", "find_format", "ready_format", "suffix_format", "usual_suffix"]

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from ..errors import ConfigError, Problem, plural
 from ..model.rubric import Rubric
-from ..model.trait_rows import read_traits
+from ..model.rubric_part import read_traits
 from .extension_rows import Prior, is_scorable, prior_items
 from .journal_reader import Done, JournalReader
 from .keeping import PASSING, read_back, stands

@@ -1,4 +1,4 @@
-"""Which folders a run can be kept in: those of a local file system that can be written and has room."""
+"""The folder of a run: its files by name, and where it can lie: on a local file system with room that can be written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from ..errors import RunDirectoryError
 
-__all__ = ["MOUNTS", "Place", "check_place", "place_of"]
+__all__ = ["MANIFEST", "MOUNTS", "RESULTS", "Place", "check_place", "place_of"]
 
+MANIFEST = "manifest.json"
+RESULTS = "results.jsonl"
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = re.compile(
     r"(?:nfs\d*|cifs|smb\w*|ncpfs?|9p|afs|autofs|coda|ceph|lustre|glusterfs|gpfs|beegfs\w*|orangefs|pvfs2|ocfs2|gfs2"

@@ -13,7 +13,7 @@ from attrs import field, fields, frozen
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.identity import ModelIdentity
 from ..model.result import EMPTY
-from ..model.trait_rows import FAILED
+from ..model.rubric_part import FAILED
 from .journal_reader import JournalReader, StoredResult
 from .keeping import unreadable
 from .repairs import Mode, Row

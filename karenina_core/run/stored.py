@@ -16,8 +16,8 @@ from ..errors import BenchmarkError, ConfigError, RunDirectoryError
 from ..model.convert import structure
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
-from .directory import MANIFEST, RESULTS
 from .exports import suffix_format
+from .places import MANIFEST, RESULTS
 
 __all__ = ["LineIndex", "StoredResults", "line_index", "read_line", "stored_results"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from ..model.result import VerificationResult
-from ..model.trait_rows import TraitOutcome
+from ..model.rubric_part import TraitOutcome
 from ..model.trait_scale import is_number
 from .exact import ExactSum
 from .usage import UsageTally

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from ..model.result import VerificationResult
-from ..model.trait_rows import FAILED, SCORES, TraitOutcome, read_traits
+from ..model.rubric_part import FAILED, SCORES, TraitOutcome, read_traits
 from ..model.trait_scale import is_number, scale_classes, scale_kind
 from .exact import ExactSum
 

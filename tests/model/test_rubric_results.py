@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.result import RubricPart
-from karenina_core.model.trait_rows import read_traits, typed_scores
+from karenina_core.model.rubric_part import read_traits, typed_scores
 from karenina_core.model.trait_scale import misfit, scale_kind
 
 OK = {"state": "ok", "reason": ""}

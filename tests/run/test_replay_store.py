@@ -22,8 +22,8 @@ from karenina_core.model.identity import ModelIdentity
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.model.result import GenerationPart, MetadataPart, TemplatePart
 from karenina_core.pipeline.cached_answer import CachedAnswer
-from karenina_core.run.answer_files import as_store, is_store
-from karenina_core.run.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of
+from karenina_core.run.answer_files import is_store
+from karenina_core.run.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store
 from karenina_core.run.runner import Destination
 from karenina_core.testing import ScriptedLLM
 from karenina_core.testing.strategies.results import results as any_results

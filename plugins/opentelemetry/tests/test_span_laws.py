@@ -26,7 +26,7 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
 from karenina_core.model.identity import ModelIdentity, TaskIdentity, question_urn
 from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.model.trait_rows import FAILED, read_traits
+from karenina_core.model.rubric_part import FAILED, read_traits
 from karenina_core.model.trait_scale import scale_classes
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.values import (

@@ -21,7 +21,7 @@ from karenina_core import ModelIdentity, VerificationResult, VerificationResultS
 from karenina_core.errors import ConfigError
 from karenina_core.model.outcome import OutcomeName
 from karenina_core.model.result import MetadataPart, RubricPart, TemplatePart
-from karenina_core.model.trait_rows import read_traits
+from karenina_core.model.rubric_part import read_traits
 from karenina_core.run.records import record
 from karenina_core.testing import strategies
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.model.result import MetadataPart, RubricPart
-from karenina_core.model.trait_rows import COUNTS, typed_scores
+from karenina_core.model.rubric_part import COUNTS, typed_scores
 from karenina_core.testing import application, strategies
 
 LAW = settings(

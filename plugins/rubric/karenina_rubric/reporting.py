@@ -7,7 +7,7 @@ from typing import Any
 
 from karenina_core import ArtifactKeys
 from karenina_core.model.rubric import LLMRubricTrait, RubricTrait, ScoredTrait, TemplateKind
-from karenina_core.model.trait_rows import LABEL
+from karenina_core.model.rubric_part import LABEL
 from karenina_core.pipeline.scoring import MISSING_LABEL, error_label
 from karenina_core.pipeline.traits import TraitScore
 

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from karenina_core import VerificationResult
-from karenina_core.model.trait_rows import TraitOutcome, read_traits
+from karenina_core.model.rubric_part import TraitOutcome, read_traits
 from karenina_core.model.trait_scale import is_number, scale_classes
 
 from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import asdict
 
 from karenina_core import VerificationResult
-from karenina_core.model.trait_rows import TraitOutcome, read_traits
+from karenina_core.model.rubric_part import TraitOutcome, read_traits
 
 from .shared import (
     ADDED,

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from karenina_core import VerificationResult, VerificationResultSet, __version__
 from karenina_core.errors import RunDirectoryError
-from karenina_core.model.trait_rows import read_traits
+from karenina_core.model.rubric_part import read_traits
 from karenina_core.run.whole_files import replacing
 from karenina_core.run.workspace_capture import captures
 

@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 
 from karenina_core import VerificationResult
 from karenina_core.errors import did_you_mean
-from karenina_core.model.trait_rows import COUNTS, FAILED, TraitOutcome, read_traits
+from karenina_core.model.rubric_part import COUNTS, FAILED, TraitOutcome, read_traits
 from karenina_core.run.summary import has_no_scores
 from karenina_core.run.trait_summary import trait_lines
 
