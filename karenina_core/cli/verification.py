@@ -12,8 +12,9 @@ from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
 from ..run.exports import Format, export_results, ready_format
 from ..run.going_on import line_to_go_on, line_to_score_again
+from ..run.items import Prepared
 from ..run.passing import PASSING
-from ..run.prepare import Prepared, prepare
+from ..run.prepare import prepare
 from ..run.repair import RepairSelection, planned_repair
 from ..run.results import VerificationResultSet
 from ..run.reuse import followed

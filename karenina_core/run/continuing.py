@@ -10,9 +10,9 @@ from ..ports.item_calls import current_item
 from .budget import Budget
 from .directory import RunDirectory
 from .gateway import Gateway
+from .items import Item, Prepared
 from .keeping import Keeper, read_back
 from .overrides import overrides
-from .prepare import Item, Prepared
 from .repairs import Repair, keep_config
 from .sinks import Sinks
 from .summary import Tally

@@ -13,8 +13,8 @@ from ..secrets import redactor
 from .directory import RunDirectory, secrets_of_run
 from .extension_rows import Extension
 from .gateway import Gateway
+from .items import Prepared
 from .keeping import Keeper, unread
-from .prepare import Prepared
 from .repairs import Repair
 from .reuse import Sources, followed
 from .schedule import Schedule

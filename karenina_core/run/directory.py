@@ -22,9 +22,9 @@ from ..ports.client import Model
 from ..secrets import redactor
 from .answers import ReplayStore
 from .fingerprint import Changed, digest_of, fingerprint, other_tools
+from .items import Prepared
 from .owner import LOCK, RunLock, owner_of
 from .places import MANIFEST, RESULTS, check_place
-from .prepare import Prepared
 from .recorded import recorded, rubric_definition
 from .whole_files import replacing, write_atomically, write_json
 

@@ -11,8 +11,8 @@ from .batching import Batching
 from .continuing import count_stale
 from .directory import RunDirectory
 from .gateway import Gateway
+from .items import Prepared
 from .keeping import Keeper
-from .prepare import Prepared
 from .sinks import Sinks
 from .summary import Tally, spent
 from .workspaces import Workspaces

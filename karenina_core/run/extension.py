@@ -22,8 +22,9 @@ from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior
 from .extension_scan import Found, scan
 from .going_on import line_to_go_on
+from .items import Prepared
 from .journal_reader import journal_of
-from .prepare import Prepared, prepare
+from .prepare import prepare
 from .results import VerificationResultSet
 from .resume import Changed, benchmark_of, configured_by, source_of
 from .reuse import followed

@@ -15,7 +15,7 @@ from .directory import RunDirectory, read_fingerprint, read_manifest, secrets_of
 from .extension_plans import scoring_of
 from .extension_rows import Extension, Prior
 from .fingerprint import differences
-from .prepare import Prepared
+from .items import Prepared
 from .workspace_sources import investigated_modes
 
 __all__ = ["added_traits", "changes", "check_folders", "extension_of", "fingerprints", "prior_of"]

@@ -18,9 +18,9 @@ from attrs import define, evolve, field, frozen
 from ..errors import RunDirectoryError
 from ..model.result import VerificationResult
 from .extension_plans import Scoring
+from .items import Item, Prepared
 from .journal_reader import Done, JournalReader, StoredResult
 from .keeping import PASSING, Keeper, read_back, stands
-from .prepare import Item, Prepared
 
 __all__ = ["Extension", "Prior", "PriorRows", "is_scorable", "opened_rows", "prior_items"]
 

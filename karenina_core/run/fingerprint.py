@@ -19,7 +19,7 @@ from ..pipeline.folder_copy import Limits
 from ..plugin.code import LENGTH, code_digest, code_of, package_of
 from ..plugin.markers import is_neutral
 from ..ports.tool_servers import address_digest, shown_address
-from .prepare import Prepared
+from .items import Prepared
 from .workspace_capture import snapshot
 from .workspace_sources import source_folder
 

@@ -19,11 +19,11 @@ from ..pipeline.cached_answer import CachedAnswer
 from ..ports.item_calls import current_item
 from .answers import answer_of
 from .directory import RESULTS, replacing
+from .items import Generation, Item
 from .journal import Journal
 from .journal_reader import Done, JournalReader, StoredResult, journal_of
 from .owner import RunLock
 from .passing import PASSING, stands
-from .prepare import Generation, Item
 from .records import portable_record
 from .repairs import Mode, Repair, remaining, undo_line
 

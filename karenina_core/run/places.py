@@ -1,4 +1,4 @@
-"""The folder of a run: its files by name, and where it can lie: on a local file system with room that can be written."""
+"""The folder of a run: its files by name, and where it can lie: on a local file system that can be written."""
 
 from __future__ import annotations
 

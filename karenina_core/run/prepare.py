@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from attrs import evolve, field, fields_dict, frozen
+from attrs import evolve, fields_dict
 
 from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
-from ..model.config import EMBEDDING_THRESHOLD, EvaluationMode, ModelConfig, VerificationConfig
-from ..model.identity import TaskIdentity
+from ..model.config import EMBEDDING_THRESHOLD, EvaluationMode, VerificationConfig
 from ..model.question import Question
 from ..model.rubric import Rubric
 from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
-from ..plugin.adapters import Resolution
 from ..plugin.application import Karenina
 from ..plugin.known_secrets import secrets_of
 from ..secrets import Secrets
@@ -25,133 +22,21 @@ from .agentic_settings import check_agentic_parsing, check_blind_judging, check_
 from .answers import ReplayStore
 from .budget import check_limits
 from .identities import check_identities
+from .items import LeftOut, Prepared, trait_types
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
-from .rates import Planned
 from .replaying import NO_ANSWER, check_answers, unanswered
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 from .workspace_sources import check_workspaces, idle_workspaces
 
 __all__ = [
-    "Generation",
-    "Item",
-    "LeftOut",
-    "Prepared",
     "check_policy",
     "check_stages",
     "default_mode",
     "prepare",
     "why_left_out",
 ]
-
-
-NO_TRAITS: frozenset[str] = frozenset()
-
-
-@frozen
-class Item:
-    """One piece of work with one result."""
-
-    question: Question
-    answering: ModelConfig
-    parsing: ModelConfig
-    replicate: int
-    rubric: Rubric | None
-    orchestrator: StageOrchestrator = field(eq=False, repr=False)
-    position: int = 0
-    """Its place among all items of the run, from 0, as the plan counts them."""
-
-    @property
-    def task(self) -> TaskIdentity:
-        return TaskIdentity(
-            self.question.id,
-            self.question.template_id,
-            self.answering.identity,
-            self.parsing.identity,
-            self.replicate,
-        )
-
-
-@frozen
-class Generation:
-    """Items that share one answer: the same question, answering model and replicate, one item per judge."""
-
-    items: tuple[Item, ...]
-
-
-@frozen
-class LeftOut:
-    """A question that is not run, and why."""
-
-    question_id: str
-    reason: str
-
-
-@frozen(kw_only=True)
-class Prepared:
-    """A run that has passed every check."""
-
-    app: Karenina = field(repr=False)
-    benchmark: BenchmarkData = field(repr=False)
-    config: VerificationConfig
-    mode: EvaluationMode
-    run_name: str
-    questions: tuple[Question, ...] = field(repr=False)
-    left_out: tuple[LeftOut, ...]
-    rubrics: Mapping[str, Rubric | None] = field(repr=False)
-    plans: Mapping[frozenset[str], StageOrchestrator] = field(repr=False)
-    resolutions: Mapping[str, Resolution]
-    templates: TemplateLoader = field(repr=False)
-    notes: tuple[str, ...] = ()
-    workspace_root: Path | None = None
-    answers: ReplayStore | None = field(default=None, repr=False)
-    """Answers that were captured in other runs and take the place of asking the answering models."""
-
-    def has_tools(self, item: Item) -> bool:
-        """Whether the answering model of an item can use a workspace."""
-        return has_tools(item.answering, self.resolutions[str(item.answering.identity)])
-
-    @property
-    def uses_tools(self) -> bool:
-        """Whether some answering model can use a workspace."""
-        return any(has_tools(model, self.resolutions[str(model.identity)]) for model in self.config.answering_models)
-
-    @property
-    def overrides(self) -> list[ModelConfig]:
-        """The models that traits name in place of the judges."""
-        return [model for _, model in overrides(self.rubrics.values())]
-
-    @property
-    def planned(self) -> Planned:
-        """The items, without a list of them."""
-        config = self.config
-        pairs = product(config.answering_models, config.parsing_models)
-        names = tuple((str(answering.identity), str(parsing.identity)) for answering, parsing in pairs)
-        return Planned(self.rubrics, range(1, config.replicate_count + 1), names)
-
-    def __len__(self) -> int:
-        models = len(self.config.answering_models) * len(self.config.parsing_models)
-        return len(self.questions) * models * self.config.replicate_count
-
-    def generations(self) -> Iterator[Generation]:
-        """The work, lazily, as the plan counts it: question by question within each answering model."""
-        questions, replicates = range(len(self.questions)), range(1, self.config.replicate_count + 1)
-        for place in product(range(len(self.config.answering_models)), questions, replicates):
-            yield self.generation(*place)
-
-    def generation(self, answering: int, question: int, replicate: int) -> Generation:
-        """The items of one answer: the model and the question by their places from 0, the replicate counted from 1."""
-        config, asked = self.config, self.questions[question]
-        rubric, judges = self.rubrics[asked.id], config.parsing_models
-        plan = self.plans[_kinds(rubric)]
-        number = (answering * len(self.questions) + question) * config.replicate_count + replicate - 1
-        return Generation(
-            tuple(
-                Item(asked, config.answering_models[answering], judge, replicate, rubric, plan, position)
-                for position, judge in enumerate(judges, number * len(judges))
-            )
-        )
 
 
 def prepare(
@@ -176,10 +61,10 @@ def prepare(
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, names)
     rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
-    kinds = {_kinds(rubric): rubric for rubric in rubrics.values()}
+    kinds = {trait_types(rubric): rubric for rubric in rubrics.values()}
     plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
     for kind, plan in plans.items():
-        check_stages(plan, config, app, [rubric for rubric in rubrics.values() if _kinds(rubric) == kind])
+        check_stages(plan, config, app, [rubric for rubric in rubrics.values() if trait_types(rubric) == kind])
     check_overrides(app, rubrics.values(), config)
     check_limits(app, config, [model for _, model in overrides(rubrics.values())])
     templates = TemplateLoader(app, config.code_policy)
@@ -304,10 +189,6 @@ def why_left_out(
         if rubric is None or not len(rubric.usable):
             return "has no rubric traits that can be scored"
     return ""
-
-
-def _kinds(rubric: Rubric | None) -> frozenset[str]:
-    return NO_TRAITS if rubric is None else PlanRequest(rubric=rubric).traits
 
 
 def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:

@@ -14,7 +14,7 @@ from ..model.foreign import replaced_models
 from ..ports.tool_servers import shown_address
 from .config_file import Flags, RunConfig, load_config
 from .config_layers import Layer, merged, read_layer, settings_layer
-from .prepare import Prepared
+from .items import Prepared
 from .sinks import without_password
 
 __all__ = ["rebuilt", "recorded", "rubric_definition"]

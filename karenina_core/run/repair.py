@@ -17,9 +17,9 @@ from ..secrets import redactor
 from .config_file import RunConfig
 from .control import RunControl
 from .directory import RunDirectory, read_manifest, secrets_of_run
+from .items import Prepared
 from .keeping import write_missing_results
 from .owner import RunLock, owner_of
-from .prepare import Prepared
 from .repair_selection import RepairPlan, RepairSelection, plan_repair
 from .repairs import Mode, Row, begin_repair, pending
 from .replaying import judged_by_folder

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, Problem, plural
 from ..pipeline.cached_answer import CachedAnswer
+from .answers import ReplayStore
+from .items import Generation, Item, Prepared
 from .workspace_sources import investigated_modes
-
-if TYPE_CHECKING:
-    from .answers import ReplayStore
-    from .prepare import Generation, Item, Prepared
 
 __all__ = ["NO_ANSWER", "check_answers", "judged_by_folder", "replayed", "unanswered"]
 

@@ -14,7 +14,7 @@ from ..model.outcome import Outcome, OutcomeName
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
 from .directory import RESULTS
-from .prepare import LeftOut
+from .items import LeftOut
 from .rates import Planned
 from .stored import stored_results
 from .stored_sequence import StoredSequence

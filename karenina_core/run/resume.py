@@ -23,9 +23,10 @@ from .directory import RunDirectory, answers_of_run, read_fingerprint, read_mani
 from .extension_checks import extension_of
 from .fingerprint import Changed, differences
 from .going_on import line_to_fork
+from .items import Prepared
 from .journal_reader import JournalReader, journal_of
 from .keeping import PASSING, stands, write_missing_results
-from .prepare import Prepared, prepare
+from .prepare import prepare
 from .recorded import rebuilt
 from .repairs import Repair, end_repair, pending, remaining, settings_of
 from .results import VerificationResultSet

@@ -31,12 +31,12 @@ from .extension_rows import Extension, PriorRows, opened_rows
 from .gateway import Gateway
 from .grouped_errors import one_of
 from .idle_stages import IdleStages, watched_stages
+from .items import Generation, Item, Prepared
 from .journal_reader import Done
 from .keeping import Keeper
 from .metering import Metering
 from .models import open_models
 from .overrides import ModelPool, model_pool
-from .prepare import Generation, Item, Prepared
 from .replaying import judged_by_folder, replayed
 from .results import VerificationResultSet
 from .reuse import Sources, opened_sources

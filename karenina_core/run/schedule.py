@@ -10,7 +10,7 @@ from itertools import chain, product
 from attrs import define, field
 
 from ..model.config import TaskOrdering
-from .prepare import Generation, Prepared
+from .items import Generation, Prepared
 
 __all__ = ["Schedule"]
 

@@ -34,10 +34,11 @@ from .budget import check_limits
 from .gateway import Gateway
 from .identities import check_identities
 from .idle_stages import IdleStages, watched_stages
+from .items import Item
 from .metering import Metering
 from .models import check_models, has_tools, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
-from .prepare import Item, check_policy, check_stages
+from .prepare import check_policy, check_stages
 from .rubrics import check_names
 from .templates import TemplateLoader
 from .workspace_sources import check_workspaces

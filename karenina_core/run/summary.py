@@ -16,7 +16,7 @@ from ..model.trait_scale import is_number
 from ..model.usage_rows import is_cost_unknown, replies_of
 from ..ports.cleaning import SECRET_REMOVED, sources_noted
 from .exact import ExactSum
-from .prepare import LeftOut
+from .items import LeftOut
 from .rates import Planned, RateTally
 from .reasons import caveats_of, failure_kind
 from .totals import TotalsTally, tokens

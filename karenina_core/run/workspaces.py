@@ -22,8 +22,8 @@ from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
 from ..pipeline.folder_copy import Limits, copy_tree, is_shared
 from ..pipeline.folder_removal import remove_tree
+from .items import Item
 from .models import has_tools
-from .prepare import Item
 from .workspace_capture import (
     WORKSPACES,
     CaptureRow,

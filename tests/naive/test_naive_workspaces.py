@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Question, Rubric, VerificationConfig
-from karenina_core.run.prepare import Item
+from karenina_core.run.items import Item
 from karenina_core.run.workspace_sources import wants_workspace
 from karenina_core.run.workspaces import Workspace, Workspaces
 

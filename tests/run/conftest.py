@@ -12,7 +12,8 @@ from attrs import field, frozen
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, Rubric, VerificationConfig, VerificationResultSet
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.prepare import Prepared, prepare
+from karenina_core.run.items import Prepared
+from karenina_core.run.prepare import prepare
 from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedLLM, application
 

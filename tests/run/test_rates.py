@@ -18,7 +18,7 @@ from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
 from karenina_core.ports.cleaning import removal_note
 from karenina_core.run.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
-from karenina_core.run.prepare import LeftOut
+from karenina_core.run.items import LeftOut
 from karenina_core.run.rates import DECIDED, Planned, rates_of
 from karenina_core.run.reasons import failure_kind
 from karenina_core.run.results import VerificationResultSet

@@ -24,7 +24,7 @@ from karenina_core.model.result import (
     RubricPart,
     TemplatePart,
 )
-from karenina_core.run.prepare import LeftOut
+from karenina_core.run.items import LeftOut
 from karenina_core.run.summary import Tally
 from karenina_core.testing import application, strategies
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.model.config import TaskOrdering
-from karenina_core.run.prepare import Generation, Prepared
+from karenina_core.run.items import Generation, Prepared
 from karenina_core.run.schedule import Schedule
 
 Make = Callable[..., Any]

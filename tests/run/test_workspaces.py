@@ -32,7 +32,7 @@ from karenina_core.errors import ConfigError, PortError, WorkspaceError
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.folder_copy import Limits, copy_tree
 from karenina_core.pipeline.folder_removal import remove_tree
-from karenina_core.run.prepare import Item
+from karenina_core.run.items import Item
 from karenina_core.run.runner import Destination, execute
 from karenina_core.run.workspace_capture import CaptureRow, capture, safe_name, snapshot
 from karenina_core.run.workspace_sources import source_folder

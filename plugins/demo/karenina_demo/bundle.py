@@ -10,7 +10,8 @@ from pathlib import Path
 from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import PluginError, TemplateRefused
 from karenina_core.plugin.discovery import discover
-from karenina_core.run.prepare import Prepared, prepare
+from karenina_core.run.items import Prepared
+from karenina_core.run.prepare import prepare
 
 __all__ = [
     "ADDRESS",

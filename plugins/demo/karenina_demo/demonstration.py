@@ -15,7 +15,7 @@ from karenina_core.errors import plural
 from karenina_core.log import configure
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.directory import default_directory
-from karenina_core.run.prepare import Prepared
+from karenina_core.run.items import Prepared
 from karenina_core.run.results import VerificationResultSet
 from karenina_core.run.runner import Destination, execute
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from karenina_core.cli.output import Part
 from karenina_core.cli.summary import model_parts, not_passed
 from karenina_core.model.result import VerificationResult
-from karenina_core.run.prepare import Prepared
+from karenina_core.run.items import Prepared
 from karenina_core.run.results import VerificationResultSet
 
 from .bundle import BENCHMARK, FAILING, JUDGE

@@ -30,7 +30,8 @@ from karenina_core import (
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.values import Tool, ToolOutcome
-from karenina_core.run.prepare import Prepared, prepare
+from karenina_core.run.items import Prepared
+from karenina_core.run.prepare import prepare
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
 CANARY = "canary-of-what-was-said"

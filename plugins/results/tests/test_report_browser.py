@@ -27,7 +27,7 @@ from karenina_core.model.result import (
     TemplatePart,
     TrailEntry,
 )
-from karenina_core.run.prepare import LeftOut
+from karenina_core.run.items import LeftOut
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NEEDS = (

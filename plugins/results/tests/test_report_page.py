@@ -45,7 +45,7 @@ from karenina_core.model.result import (
     TemplatePart,
     TrailEntry,
 )
-from karenina_core.run.prepare import LeftOut
+from karenina_core.run.items import LeftOut
 from karenina_core.run.rates import Planned
 from karenina_core.run.workspace_capture import WORKSPACES, CaptureRow, append_row
 from karenina_core.testing import strategies
