@@ -1,0 +1,58 @@
+"""What the guards of the structure see: a small checkout with every fault in it, and the source as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.structure import Structure, read_structure
+
+PROJECT = '[project]\nname = "{}"\ndependencies = [{}]\n'
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Structure:
+    files = {
+        "pyproject.toml": PROJECT.format("karenina-core", '"attrs>=24"'),
+        "karenina_core/__init__.py": "",
+        "karenina_core/a.py": "from __future__ import annotations\nif 1:\n    from .b import x\n",
+        "karenina_core/b.py": "def _once(p, *, q): ...\ndef f():\n    from . import c\n    _once(1, q=2)\n",
+        "karenina_core/c.py": '"""litellm"""\nfrom karenina_core import a\nNAME = "litellm"\nOTHER = "x"  # why\n',
+        "plugins/x/pyproject.toml": PROJECT.format("karenina-x", '"karenina-core>=1", "karenina-y"'),
+        "plugins/x/karenina_x/__init__.py": "import karenina_z\nimport karenina_y.inner\n",
+        "plugins/y/pyproject.toml": PROJECT.format("karenina-y", '"karenina-x"'),
+        "plugins/y/karenina_y/__init__.py": "",
+        "plugins/y/karenina_y/inner.py": "",
+        "plugins/z/pyproject.toml": PROJECT.format("karenina-z", ""),
+        "plugins/z/karenina_z/__init__.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    return read_structure(tmp_path)
+
+
+def test_circles_of_imports_are_found_wherever_they_are_written(faulty: Structure) -> None:
+    assert faulty.circles() == [["karenina_core.a", "karenina_core.b", "karenina_core.c"]]
+
+
+def test_imports_that_are_not_declared_are_found(faulty: Structure) -> None:
+    assert faulty.undeclared() == ["karenina_x imports karenina_z, and karenina-x does not declare karenina-z"]
+    assert set(faulty.cycle()) == {"karenina-x", "karenina-y"}
+
+
+def test_names_of_instances_are_found_but_not_in_docstrings(faulty: Structure) -> None:
+    assert faulty.named_in_core() == ["karenina_core.c:3: 'litellm'"]
+
+
+def test_sizes_are_counted(faulty: Structure) -> None:
+    assert (faulty.lines("karenina-core"), faulty.lines()) == (11, 13)
+    assert faulty.called_once() == 1 / 2
+    assert faulty.comments("karenina-core") == 1 / 11
+
+
+def test_what_is_imported_is_declared_and_goes_one_way() -> None:
+    found = read_structure()
+    assert found.undeclared() == []
+    assert found.cycle() == []
