@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import FillError
 from ..ports.structured import Validate
 from ..ports.values import ParsePortResult
-from ..prompts.untrusted import untrusted
+from ..prompts.untrusted_text import untrusted
 from .context import VerificationContext
 from .trace import EvaluationInput, evaluation_input
 

@@ -12,7 +12,7 @@ from ..errors import ErrorKind, KareninaError, one_line
 from ..log import get_logger
 from ..model.rubric import RubricTrait
 from ..prompts.tasks import PromptTask
-from ..prompts.untrusted import UNTRUSTED_NOTE
+from ..prompts.untrusted_text import UNTRUSTED_NOTE
 from .asking import ask_judge, check_reply, closed_object, presented
 from .engine import stops_item
 from .traits import TraitCase, TraitScore

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from .assembler import PromptAssembler
-from .instructions import AdapterInstruction, AdapterInstructionRegistry
-from .tasks import PromptTask
-from .untrusted import untrusted
+from ..names import exports
 
-__all__ = ["AdapterInstruction", "AdapterInstructionRegistry", "PromptAssembler", "PromptTask", "untrusted"]
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import asdict, evolve
 
-from ..prompts.untrusted import UNTRUSTED_NOTE, untrusted
+from ..prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 from .checks import Fault
 from .fakes import Script, ScriptedCall
 from .loops import in_loop
@@ -83,7 +83,7 @@ def _prompts(trial: Trial) -> Fault | None:
         bare = _plain(unmarked(call.text))
         if shown := [part for part in parts if part in bare]:
             problem = f"a prompt ({call.task}) holds {'the answer' if len(shown) == len(parts) else 'a part of it'}"
-            remedy = "show it with karenina_core.pipeline.asking.presented, or mark it with prompts.untrusted"
+            remedy = "show it with karenina_core.pipeline.asking.presented, or mark it with prompts.untrusted_text"
             return trial.fault(f"{problem} unmarked: {shown[0]!r}", remedy)
         if marks_within(call.text) and UNTRUSTED_NOTE not in call.text:
             problem = f"a prompt ({call.task}) does not say what the marks around the answer mean"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE, untrusted
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "citations"

@@ -26,9 +26,17 @@ ROOMS = (
     "errors",
     "log",
     "secrets",
+    "names",
 )
 """From top to bottom. A room imports itself and what is below it."""
-BOTTOM = {"templates": {"errors"}, "model": {"errors"}, "errors": set(), "log": {"errors", "secrets"}, "secrets": set()}
+BOTTOM = {
+    "names": set(),
+    "templates": {"errors", "names"},
+    "model": {"errors"},
+    "errors": set(),
+    "log": {"errors", "secrets"},
+    "secrets": set(),
+}
 """What the lowest rooms may import beside themselves."""
 
 

@@ -22,7 +22,7 @@ from karenina_core.model.traits import LLMRubricTrait, RubricTrait, ScoredTrait
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE, untrusted
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_core.testing import application, check_trait_evaluator, plugin_checks, run_checks, trait_checks
 from karenina_core.testing import trait_trials as trials
 from karenina_core.testing.checks import BrokenPromise

@@ -15,7 +15,7 @@ from karenina_core.model.traits import RubricTrait
 from karenina_core.pipeline.asking import ask_judge, closed_object, presented
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.testing import application, trait_checks
 from karenina_core.testing import trait_files as files
 from karenina_core.testing.checks import BrokenPromise

@@ -15,7 +15,7 @@ from karenina_core.pipeline.asking import check_reply, closed_object
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.templates.handle import TemplateHandle
 
 from .agents import with_own

@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
 from karenina_core.pipeline.scoring import scale_words
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE, untrusted
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 
 __all__ = [
     "EXTRACTION",

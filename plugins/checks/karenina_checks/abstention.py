@@ -24,7 +24,7 @@ from karenina_core.errors import ContradictionError, FillError, ParseError, Port
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.trace import EvaluationInput, final_message, said_by_model
 from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .answered import stated
 from .judge import Finding, examined, keep

@@ -8,7 +8,7 @@ from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import ParseError, TemplateError, one_line
 from karenina_core.pipeline.asking import ask_judge
 from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.templates.grounding import standing
 
 __all__ = ["stated"]

@@ -24,7 +24,7 @@ from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object,
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .judge import Finding, examined, keep
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from karenina_core.model.traits import ScoredTrait
 from karenina_core.pipeline.scoring import scale_words
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .prompts import COPYING
 

@@ -12,7 +12,7 @@ from karenina_core import VerificationContext
 from karenina_core.errors import FillError
 from karenina_core.pipeline.asking import ask_judge, closed_object
 from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .candidates import Pair
 

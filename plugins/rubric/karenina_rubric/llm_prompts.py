@@ -8,7 +8,7 @@ from karenina_core import LLMRubricTrait
 from karenina_core.pipeline.asking import presented
 from karenina_core.pipeline.scoring import scale_words
 from karenina_core.pipeline.traits import TraitCase
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 __all__ = ["CLASSES", "RECORD", "SCORES", "record_text", "system_text", "traits_text"]
 

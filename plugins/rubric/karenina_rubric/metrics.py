@@ -22,7 +22,7 @@ from karenina_core.errors import ContradictionError, FillError, ParseError, Prob
 from karenina_core.pipeline.asking import ask_judge, check_reply, presented
 from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
 from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .metrics_counts import (
     Finding,

@@ -11,7 +11,7 @@ from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted import UNTRUSTED_NOTE
+from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.templates.handle import TemplateField, TemplateHandle
 
 SYSTEM = f"""\
