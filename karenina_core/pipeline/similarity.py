@@ -10,8 +10,9 @@ from attrs import frozen
 from ..errors import KareninaError, PluginError
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina
+from ..ports.call_port import CallPort
 from ..ports.call_records import CallRecord, record_of
-from ..ports.embedding import Embeddings, NamedEmbedder, cosine
+from ..ports.embedding import Embeddings, cosine
 from ..ports.retry import Attempts, with_retries
 from ..prompts.tasks import EMBEDDING
 from ..templates.handle import TemplateHandle
@@ -35,7 +36,7 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
     """
     config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    embedder: NamedEmbedder = context.app.embedder(name, model)
+    embedder: CallPort = context.app.embedder(name, model)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
@@ -57,7 +58,7 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
 
 
 def _record(
-    embedder: NamedEmbedder,
+    embedder: CallPort,
     found: Embeddings | None,
     attempts: Attempts,
     started: float,
@@ -65,7 +66,7 @@ def _record(
 ) -> CallRecord:
     if not embedder.needs_provider:
         attempts.count = 0  # nobody is asked
-    who = (EMBEDDING, f"{embedder.name}:{found.model if found else embedder.model}")
+    who = (EMBEDDING, f"{embedder.target.name}:{found.model if found else embedder.target.model}")
     told = {"usage": found.usage, "usage_unavailable": found.usage_unavailable} if found else {}
     return record_of(who, attempts, started, error, **told)
 

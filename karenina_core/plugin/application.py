@@ -65,13 +65,9 @@ OTHER_KINDS = {
     "karenina_load_benchmark": "loader",
     "karenina_save_benchmark": "writer",
     "karenina_resolve_model": "model resolver",
-    "karenina_wrap_port": "port middleware",
-    "karenina_wrap_embedder": "embedder middleware",
-    "karenina_wrap_search_tool": "search tool middleware",
-    "karenina_wrap_tool_server": "tool server middleware",
+    "karenina_wrap_call": "call middleware",
     "karenina_classify_error": "error classifier",
     "karenina_instruct": "prompt instructions",
-    "karenina_wrap_agent": "agent middleware",
     "karenina_wrap_item": "item middleware",
     "karenina_wrap_stage": "stage middleware",
     "karenina_run_started": "observer",
@@ -248,12 +244,11 @@ class Karenina:
         UnknownName and PluginError.
         """
         if (name, model) not in self._embedders:
-            from ..ports.shared_services import SharedEmbedder  # runs that embed pay for it
+            from ..ports.middleware import CallTarget  # runs that embed pay for it
+            from .model_ports import embedder_port, middleware
 
-            made = self._made(self.embedders, name, model)
-            for _, wrap in reversed(self.implementations("karenina_wrap_embedder")):
-                made = wrap(embedder=made, name=name, model=model) or made
-            self._embedders[name, model] = SharedEmbedder(made, name, model)
+            made, target = self._made(self.embedders, name, model), CallTarget("embedder", name, model)
+            self._embedders[name, model] = embedder_port(target, made, middleware(self, target))
         return self._embedders[name, model]
 
     def _made(self, registry: Registry[Any], name: str, *arguments: Any) -> Any:
@@ -283,15 +278,13 @@ class Karenina:
         What one that has a name in `search_tools` finds for a stage is kept by the stage's run. Raises UnknownName,
         PluginError, and TypeError for what cannot search.
         """
-        from ..ports.search import as_search_tool, search_tool  # runs that search pay for it
-        from ..ports.shared_services import SharedSearch
+        from ..ports.middleware import CallTarget  # runs that search pay for it
+        from ..ports.search import search_tool
+        from .model_ports import middleware, search_port
 
-        made: Any = search_tool(wanted, self.search_tools, self.settings)
-        name = wanted if isinstance(wanted, str) else _qualified_name(wanted)
-        for _, wrap in reversed(self.implementations("karenina_wrap_search_tool")):
-            outer = wrap(tool=made, name=name)
-            made = made if outer is None else as_search_tool(outer)
-        return SharedSearch(made, wanted) if isinstance(wanted, str) else made
+        made, is_named = search_tool(wanted, self.search_tools, self.settings), isinstance(wanted, str)
+        target = CallTarget("search", wanted if is_named else _qualified_name(wanted))
+        return search_port(target, made, middleware(self, target), kept=is_named)
 
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,11 +31,11 @@ def code_of(app: Karenina, plugin: str) -> dict[str, str] | None:
     return {"distribution": info.distribution, "version": info.version, "digest": digest}
 
 
-def code_behind(app: Karenina, plugin: str, hook: str) -> str:
-    """The code that answers where this plugin is asked: its own, and that of others which `hook` puts in front of it,
-    unless they are neutral. Equal texts mean equal code; what else is installed has no part in it."""
-    wrapping = (impl for impl in getattr(app.hooks, hook).get_hookimpls() if not is_neutral(impl.function))
-    plugins = (plugin, *sorted(impl.plugin_name for impl in wrapping))
+def code_behind(app: Karenina, plugin: str, in_front: Collection[str]) -> str:
+    """The code that answers where this plugin is asked: its own, and that of the plugins `in_front` of it whose
+    middleware is not neutral. Equal texts mean equal code; what else is installed has no part in it."""
+    wrapping = (impl for impl in app.hooks.karenina_wrap_call.get_hookimpls() if not is_neutral(impl.function))
+    plugins = (plugin, *sorted(impl.plugin_name for impl in wrapping if impl.plugin_name in in_front))
     return "\n".join(f"{name} {sorted((code_of(app, name) or {}).items())}" for name in plugins)
 
 

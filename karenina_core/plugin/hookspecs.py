@@ -11,7 +11,7 @@ of before. One that changes none, as it traces or records, is marked `@neutral` 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,9 @@ from .markers import hookspec
 if TYPE_CHECKING:
     from ..errors import ErrorKind
     from ..model.benchmark import BenchmarkData
-    from ..model.config import ModelConfig
     from ..model.identity import TaskIdentity
     from ..model.result import TrailEntry, VerificationResult
-    from ..ports.values import AgentResult, CallContext, Tool
+    from ..ports.middleware import Around, CallTarget
     from ..prompts.instructions import AdapterInstruction
     from .adapters import AdapterRegistry
     from .application import Karenina
@@ -160,33 +159,6 @@ def karenina_resolve_model(model: str) -> str | None:
     """The interface that serves a model given as `provider/name`, or None."""
 
 
-@hookspec
-def karenina_wrap_port(port: Any, model: ModelConfig, app: Karenina) -> Any | None:
-    """Return a port of the same kind that stands in front of `port`: to record, replay or trace calls.
-
-    None leaves it as it is. One that changes no number is marked `@neutral`, too, here and in the hooks below: a run is
-    gone on with whether it is there or not.
-
-    The port of the plugin with the first name is the outermost one.
-    """
-
-
-@hookspec
-def karenina_wrap_agent(
-    model: ModelConfig, app: Karenina
-) -> (
-    Callable[[CallContext, Sequence[Tool], Callable[[Sequence[Tool]], Awaitable[AgentResult]]], Awaitable[AgentResult]]
-    | None
-):
-    """Return a coroutine function `around(call, tools, proceed)` that stands in front of the model's work with tools.
-
-    It gives back what `proceed(tools)` gives, and may hand on other tools of the same names, such as ones that time
-    their calls: `karenina_core.ports.tool_calls.current_call` tells a tool which call it answers. Called once per model
-    that is opened, also for one with an agent of its own. What it raises, the agent run has raised. The wrapper of the
-    plugin with the first name is the outermost one.
-    """
-
-
 @hookspec(firstresult=True)
 def karenina_classify_error(error: BaseException) -> ErrorKind | None:
     """Name the kind of an exception that an adapter let through, or None."""
@@ -199,33 +171,22 @@ def karenina_instruct(
     """Text to add to the prompt of a task for models behind an interface. Called once per prompt."""
 
 
-@hookspec
-def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Karenina) -> Any | None:
-    """Return an embedder that stands in front of the one called `name`, made for `model`: to record or replay.
-
-    None leaves it as it is. Called once per embedder; the one of the plugin with the first name is the outermost. Have
-    it say the same `needs_provider` and `tells_cost` as the embedder behind it.
-    """
+# Calls: once for everything that is opened.
 
 
 @hookspec
-def karenina_wrap_search_tool(tool: Any, name: str, app: Karenina) -> Any | None:
-    """Return a search tool that stands in front of `tool`: to record or replay.
+def karenina_wrap_call(target: CallTarget, app: Karenina) -> Around | None:
+    """Return middleware that stands in front of what is called: to record, replay, trace or change calls.
 
-    None leaves it as it is. `name` is that of the registry; of a function or an object that a configuration gives, it
-    is `module.name` of the function or of the object's class.
+    A coroutine function `around(call, proceed)` that returns what `await proceed(call)` gives, or a reply of its own;
+    it may proceed with another call. What else it may have is in `karenina_core.ports.middleware.Around`. What it
+    raises, the call raises. None leaves `target` as it is.
 
-    Called whenever a tool is asked for, once per item that searches; the one of the plugin with the first name is the
-    outermost.
-    """
-
-
-@hookspec
-def karenina_wrap_tool_server(server: Any, name: str, app: Karenina) -> Any | None:
-    """Return a `ToolServer` that stands in front of the one called `name`: to record or replay.
-
-    None leaves it as it is. Called when a server is looked at before a run and again when it is connected to; the one
-    of the plugin with the first name is the outermost.
+    Called for everything that is opened, by its kind: for each port of a model (also where it is only looked at before
+    a run) and for its work with tools; once per embedder; for a search tool whenever it is asked for; for a tool
+    server when it is looked at and again when it is connected to. The middleware of the plugin with the first name is
+    the outermost. One that changes no number is marked `@neutral`, too: a run is gone on with whether it is there or
+    not.
     """
 
 

@@ -22,7 +22,7 @@ def neutral(function: F) -> F:
 
         @hookimpl
         @neutral
-        def karenina_wrap_port(port, model, app): ...
+        def karenina_wrap_call(target, app): ...
 
     A run is gone on with whether or not such a plugin is there. Without this mark its version, code and settings must
     be those of before.

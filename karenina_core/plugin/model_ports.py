@@ -1,35 +1,77 @@
-"""The ports of a model as a run uses them: made by its adapter, inside their middleware, and not yet opened."""
+"""What is called, as a run uses it: made by its plugin, inside its middleware, and not yet opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import KareninaError, PluginError
+from ..errors import KareninaError, PluginError, one_line
 from ..model.config import ModelConfig
 from ..ports.batch import BatchedLLM
+from ..ports.call_port import CallPort, Layer, vectors_checked
+from ..ports.metered import MeteredByRun
+from ..ports.middleware import CallKind, CallTarget
+from ..ports.search import SearchTool, as_search_tool
 from ..prompts.tasks import PromptTask
 from .adapters import AdapterSpec
 
 if TYPE_CHECKING:
     from .application import Karenina
 
-__all__ = ["able_to_use_tools", "model_ports", "why_no_investigator"]
-
-METHODS = {"llm": "ainvoke", "parser": "aparse", "agent": "arun"}
+__all__ = ["able_to_use_tools", "embedder_port", "middleware", "model_ports", "search_port", "why_no_investigator"]
 
 
-def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, Any]:
+def middleware(app: Karenina, target: CallTarget) -> tuple[Layer, ...]:
+    """What plugins put in front of what is called, the outermost first. Raises KareninaError."""
+    found = []
+    for plugin, wrap in app.implementations("karenina_wrap_call"):
+        try:
+            around = wrap(target=target)
+        except KareninaError:
+            raise
+        except Exception as error:  # a plugin's own code
+            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} failed: {one_line(error)}") from error
+        if around is None:
+            continue
+        if not callable(around):
+            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} must return a coroutine function or None")
+        found.append(Layer(around, plugin))
+    return tuple(found)
+
+
+def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, CallPort]:
     """`{"llm" | "parser" | "agent": port}`. To make one costs nothing. Raises KareninaError."""
+
+    def port(kind: CallKind, made: Any) -> CallPort:
+        target = CallTarget.of_model(kind, model)
+        return CallPort(target, made, middleware(app, target))
+
     if model.batch and spec.batch_factory is not None:
-        batched = BatchedLLM(app.adapters.make_port(spec.batch_factory, model, spec))
-        return {"llm": _wrapped(app, batched, model, METHODS["llm"])}
-    factories = {"llm": spec.llm_factory, "parser": spec.parser_factory, "agent": spec.agent_factory}
+        return {"llm": port("llm", BatchedLLM(app.adapters.make_port(spec.batch_factory, model, spec)))}
+    kinds: Mapping[CallKind, Any] = {
+        "llm": spec.llm_factory,
+        "parser": spec.parser_factory,
+        "agent": spec.agent_factory,
+    }
     return {
-        name: _wrapped(app, app.adapters.make_port(factory, model, spec), model, METHODS[name])
-        for name, factory in factories.items()
+        kind: port(kind, app.adapters.make_port(factory, model, spec))
+        for kind, factory in kinds.items()
         if factory is not None
     }
+
+
+def embedder_port(target: CallTarget, embedder: Any, layers: Sequence[Layer] = ()) -> CallPort:
+    """An embedder whose calls from within a run go through the run, unless it computes on this machine."""
+    port = CallPort(target, embedder, (Layer(vectors_checked), *layers))
+    return port.behind(MeteredByRun(port.plugins))
+
+
+def search_port(target: CallTarget, tool: SearchTool, layers: Sequence[Layer], *, kept: bool) -> SearchTool:
+    """A search tool; `kept`: what it finds within a run is kept by the run."""
+    port = CallPort(target, tool, tuple(layers))
+    if layers:
+        port = CallPort(target, as_search_tool(port))  # middleware is anybody's code, too
+    return port.behind(MeteredByRun(tuple(layer.plugin for layer in layers))) if kept else port
 
 
 def able_to_use_tools(ports: Mapping[str, Any]) -> bool:
@@ -54,16 +96,3 @@ def why_no_investigator(
             "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
         )
     return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
-
-
-def _wrapped(app: Karenina, port: Any, model: ModelConfig, method: str) -> Any:
-    """The port inside its middleware. Raises PluginError for middleware that lacks the port's own method."""
-    for plugin, wrap in reversed(app.implementations("karenina_wrap_port")):
-        outer = wrap(port=port, model=model) or port
-        if hasattr(port, method) and not hasattr(outer, method):
-            raise PluginError(
-                f"plugin {plugin!r} cannot be put in front of the model {model.identity}: what it returns has no "
-                f"{method}; switch the plugin off for this run (KARENINA_DISABLE={plugin}), or use another model"
-            )
-        port = outer
-    return port

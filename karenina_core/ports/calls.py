@@ -20,21 +20,12 @@ from typing import Any, ClassVar, Literal
 from attrs import asdict, field, fields, frozen
 
 from ..errors import KareninaError, ParseError, PortError, SearchError
-from ..model.config import ModelConfig
 from ..model.identity import ModelIdentity, canonical_json
 from ..model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
 from ..prompts.tasks import EMBEDDING, SEARCH
 from .embedding import NO_NUMBER, Embeddings
 from .search import SearchResult
-from .values import (
-    AgentConfig,
-    AgentResult,
-    CallContext,
-    LLMResponse,
-    OutputFormat,
-    ParsePortResult,
-    Tool,
-)
+from .values import AgentResult, LLMResponse, ParsePortResult
 
 __all__ = [
     "FORMAT",
@@ -76,7 +67,7 @@ class _Plain:
 
     def key_of(self, question_id: str, version: str = "1", behind: str = "") -> str:
         """The key in a journal: what is asked is the same, whoever asks, and for whatever question. `behind` is the
-        code that serves it, see `MeteredPort.adapter`."""
+        code that serves it, see `Metered.adapter`."""
         return hashlib.sha256(f"{self.key}\n{behind}".encode()).hexdigest()
 
     def line(self) -> dict[str, Any]:
@@ -117,7 +108,7 @@ class Request(_Plain):
 
     def key_of(self, question_id: str, version: str = "1", behind: str = "") -> str:
         """The key in a journal: that of a recording, with the question, the version of the stage that asks, and what is
-        `behind` the port: the code of the adapter and, of an agent, the tool servers (see `MeteredPort`).
+        `behind` the port: the code of the adapter and, of an agent, the tool servers (see `Metered`).
 
         Two questions with the same text are answered each by itself, also by an adapter that goes by their ids; and the
         author of a stage can have its calls made again.
@@ -137,88 +128,6 @@ class Request(_Plain):
             "channel": self.channel,
             "parameters": self.parameters,
         }
-
-    @classmethod
-    def of_llm(
-        cls,
-        model: ModelConfig,
-        messages: Sequence[Message],
-        output: OutputFormat | None,
-        temperature: float | None,
-        call: CallContext | None,
-        tools: Sequence[Tool] = (),
-    ) -> Request:
-        call = call or CallContext("")
-        offered = {"tools": [_offered(tool) for tool in tools]} if tools else {}
-        return cls(
-            "llm",
-            model.identity.to_dict(),
-            call.task,
-            call.replicate,
-            tuple(message.to_dict() for message in messages),
-            dict(output.schema) if output else None,
-            output.channel if output else None,
-            {**_parameters(model, temperature), **offered},
-        )
-
-    @classmethod
-    def of_parser(
-        cls, model: ModelConfig, messages: Sequence[Message], schema: Mapping[str, Any], call: CallContext | None
-    ) -> Request:
-        call = call or CallContext("")
-        rows = tuple(message.to_dict() for message in messages)
-        return cls(
-            "parser",
-            model.identity.to_dict(),
-            call.task,
-            call.replicate,
-            rows,
-            dict(schema),
-            None,
-            _parameters(model, call.temperature),
-        )
-
-    @classmethod
-    def of_agent(
-        cls,
-        model: ModelConfig,
-        messages: Sequence[Message],
-        tools: Sequence[Tool],
-        config: AgentConfig,
-        call: CallContext | None,
-    ) -> Request:
-        """The limits of the agent's work are part of the call: with others it might have gone further. Its folder is
-        another one every time, and no part of what makes the call."""
-        call = call or CallContext("")
-        rows = [message.to_dict() for message in messages]
-        offered = [_offered(tool) for tool in tools]
-        own = asdict(config, filter=lambda attribute, _: attribute.name != "workspace_path")
-        parameters = {**_parameters(model, None), "tools": offered, "agent": own}
-        folder = str(config.workspace_path) if config.workspace_path is not None else ""
-        return cls(
-            "agent",
-            model.identity.to_dict(),
-            call.task,
-            call.replicate,
-            tuple(_anywhere(rows, folder)),
-            parameters=_anywhere(parameters, folder),
-        )
-
-
-def _anywhere(data: Any, folder: str) -> Any:
-    """The data with `{workspace}` in place of the path of a folder."""
-    if not folder:
-        return data
-    if isinstance(data, str):
-        return data.replace(folder, "{workspace}")
-    if isinstance(data, Mapping):
-        return {key: _anywhere(value, folder) for key, value in data.items()}
-    return [_anywhere(value, folder) for value in data] if isinstance(data, list | tuple) else data
-
-
-def _offered(tool: Tool) -> dict[str, Any]:
-    """A tool as the model is told of it."""
-    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
 
 
 @frozen
@@ -272,14 +181,6 @@ class ToolRequest(_Plain):
 
 KeptRequest = Request | EmbeddingRequest | SearchRequest
 """What a journal keeps the reply to."""
-
-
-def _parameters(model: ModelConfig, temperature: float | None) -> dict[str, Any]:
-    return {
-        "temperature": model.temperature if temperature is None else temperature,
-        "max_tokens": model.max_tokens,
-        "extra_kwargs": dict(model.extra_kwargs),
-    }
 
 
 def llm_to(response: LLMResponse) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from ..errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
 from ..model.config import ModelConfig, PromptConfig, RetryPolicy
@@ -17,10 +16,13 @@ from ..prompts.assembler import PromptAssembler
 from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
 from .agent_loop import run_agent_loop
+from .call_port import Layer, through
 from .call_records import CallRecord, record_of
 from .cleaning import Cleaner
 from .item_calls import ItemCalls
+from .middleware import CallTarget
 from .own_agent import in_time, is_proper
+from .port_calls import AgentCall
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, this_call, with_retries
 from .structured import StructuredParser, Validate, parse_with_repair
@@ -37,10 +39,6 @@ from .values import (
 )
 
 __all__ = ["CallRecord", "Model", "ModelClient"]
-
-T = TypeVar("T")
-RunAgent = Callable[[Sequence[Tool]], Awaitable[AgentResult]]
-AroundAgent = Callable[[CallContext, Sequence[Tool], RunAgent], Awaitable[AgentResult]]
 
 
 @define(eq=False, kw_only=True)
@@ -63,7 +61,7 @@ class Model:
     instructions: AdapterInstructionRegistry = field(factory=AdapterInstructionRegistry)
     max_elapsed: float = 120.0
     classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
-    around_agent: Sequence[AroundAgent] = ()
+    around_work: Sequence[Layer] = ()
     """What stands in front of work with tools, the outermost first."""
     secrets: Secrets = field(factory=Secrets)
     """Of the run: no tool's answer holds them, and no error."""
@@ -176,11 +174,9 @@ class ModelClient:
         call = self._call(task, None)
         attempts, started = Attempts(), time.monotonic()
 
-        async def work(tools: Sequence[Tool]) -> AgentResult:
-            return await self._agent(messages, tools, mcp_servers, config, call, attempts)
-
+        work = AgentCall(CallTarget.of_model("work", self.config), messages, tools, mcp_servers, config, call)
         try:
-            result = await self._surrounded(call, tools, work)
+            result = await through(self.model.around_work, _Worker(self, attempts))(work)
         except BaseException as error:
             done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
             part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
@@ -190,19 +186,15 @@ class ModelClient:
         self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
         return result
 
-    async def _surrounded(self, call: CallContext, tools: Sequence[Tool], work: RunAgent) -> AgentResult:
-        for around in reversed(self.model.around_agent):
-            work = partial(_around, around, call, work)
-        return await work(tools)
-
     async def _agent(
         self,
+        attempts: Attempts,
         messages: Sequence[Message],
         tools: Sequence[Tool],
         mcp_servers: Mapping[str, Any] | None,
         config: AgentConfig,
+        *,
         call: CallContext,
-        attempts: Attempts,
     ) -> AgentResult:
         agent, llm = self.model.agent, cast("ToolCallingLLMPort | None", self.model.llm)
         if agent is not None:
@@ -312,6 +304,22 @@ class ModelClient:
         self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))
 
 
+@frozen(eq=False)
+class _Worker:
+    """A model at work with tools, behind its middleware."""
+
+    client: ModelClient
+    attempts: Attempts
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        model = self.client.model
+        return model.capabilities if model.agent is None else model.agent.capabilities
+
+    async def arun(self, *asked: Any, call: CallContext) -> AgentResult:
+        return await self.client._agent(self.attempts, *asked, call=call)
+
+
 @define(eq=False)
 class _Retried:
     """A parser whose every call is tried again by the model's policy; a reply that cannot be read is not a failed
@@ -351,14 +359,6 @@ class _Retried:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
-
-
-async def _around(around: AroundAgent, call: CallContext, proceed: RunAgent, tools: Sequence[Tool]) -> AgentResult:
-    result: object = await around(call, tools, proceed)
-    if not isinstance(result, AgentResult):
-        what = f"gave back no result of the agent ({type(result).__name__}); it has to return what proceed(tools) gives"
-        raise PortError(f"middleware around the agent {what}", kind="plugin")
-    return result
 
 
 def _is_proper_reply(reply: Any) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
-from ..errors import KareninaError, PluginError, PortError, one_line
+from ..errors import PortError
 from ..model.message import UsageMetadata
 
-__all__ = ["NO_NUMBER", "Embedder", "Embeddings", "NamedEmbedder", "cosine"]
+__all__ = ["NO_NUMBER", "Embedder", "Embeddings", "check_vectors", "cosine"]
 
 DIGITS = 4
 """Decimals of a similarity. Processors and numbers of threads move the vectors of all-MiniLM-L6-v2 by up to 3e-7 and
@@ -57,45 +57,10 @@ class Embedder(Protocol):
         ...
 
 
-@frozen
-class NamedEmbedder:
-    """An embedder by its names: what it may not do becomes an error that names it."""
-
-    inner: Any
-    name: str
-    model: str
-
-    @property
-    def needs_provider(self) -> bool:
-        """False where no call leaves this machine."""
-        return bool(getattr(self.inner, "needs_provider", True))
-
-    @property
-    def tells_cost(self) -> bool:
-        """Whether it says what its calls cost."""
-        return bool(getattr(self.inner, "tells_cost", False))
-
-    def problem(self) -> str | None:
-        found: str | None = self.inner.problem()
-        return found
-
-    async def aembed(self, texts: Sequence[str]) -> Embeddings:
-        """Raises PluginError, and PortError for anything but one vector for each text that can be compared with the
-        others."""
-        try:
-            found: object = await self.inner.aembed(texts)
-        except (KareninaError, TimeoutError):
-            raise
-        except Exception as error:  # anybody's code
-            raise PluginError(f"the embedder {self.name!r} failed: {one_line(error)}") from error
-        if not isinstance(found, Embeddings) or len(found.vectors) != len(texts):
-            raise PortError(
-                f"the embedder {self.name!r} did not give one vector for each of {len(texts)} texts",
-                kind="bad_response",
-            )
-        for vector in found.vectors:
-            _check(found.vectors[0], vector)
-        return found
+def check_vectors(vectors: Sequence[Sequence[float]]) -> None:
+    """Raises PortError (`bad_response`) for vectors that cannot be compared with each other."""
+    for vector in vectors:
+        _check(vectors[0], vector)
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from attrs import define, field
 
 from ..errors import KareninaError
+from .middleware import Around, CallTarget
 
-if TYPE_CHECKING:
-    from .metered import Meter
+__all__ = ["ItemCalls", "Meter", "current_item", "current_trait"]
 
-__all__ = ["ItemCalls", "current_item", "current_trait"]
+
+class Meter(Protocol):
+    """What stands in front of all that a run asks."""
+
+    def of(self, target: CallTarget, plugins: Sequence[str]) -> Around:
+        """In front of an embedder or a search tool, as the run asks it; `plugins` stand between."""
+        ...
 
 
 @define(eq=False)

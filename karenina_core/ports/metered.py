@@ -1,71 +1,44 @@
-"""The outermost port of a model: what was paid for is not asked again, and what is asked waits for its place."""
+"""The outermost middleware: what was paid for is not asked again, and what is asked waits for its place."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
-from ..model.message import Message
 from ..secrets import Secrets
 from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
-from .calls import (
-    EmbeddingRequest,
-    KeptRequest,
-    Request,
-    SearchRequest,
-    agent_from,
-    agent_to,
-    embeddings_from,
-    embeddings_to,
-    error_from,
-    error_to,
-    llm_from,
-    llm_to,
-    parse_from,
-    parse_to,
-    search_from,
-    search_to,
-)
+from .calls import KeptRequest, error_from, error_to
 from .cleaning import Cleaner
 from .clocks import standing_still
-from .embedding import Embeddings, NamedEmbedder
 from .item_calls import ItemCalls, current_item, current_trait
+from .middleware import Call, Proceed
 from .own_agent import out_of_time
+from .port_calls import AgentCall
 from .prices import priced
 from .refusals import Refusals
 from .retry import Attempts, this_call
-from .search import NamedSearch, SearchResult
 from .tool_servers import address_digest
-from .values import (
-    AgentConfig,
-    AgentResult,
-    CallContext,
-    Channel,
-    LLMResponse,
-    OutputFormat,
-    ParsePortResult,
-    PortCapabilities,
-    Tool,
-)
+from .values import AgentResult, Channel, OutputFormat
 
 __all__ = [
     "CallFacts",
     "CallStore",
     "Lane",
-    "Meter",
-    "MeteredPort",
+    "Metered",
+    "MeteredByRun",
     "Place",
     "StoredCall",
     "StoredReply",
 ]
 
-T = TypeVar("T")
+R = TypeVar("R")
 _inside: ContextVar[bool] = ContextVar("karenina_inside_call", default=False)
 """Whether a call is under way that what happens here is the work of."""
 
@@ -129,18 +102,6 @@ class Lane(Protocol):
         ...
 
 
-class Meter(Protocol):
-    """What stands in front of all that a run asks."""
-
-    def of_embedder(self, embedder: NamedEmbedder) -> MeteredPort:
-        """The embedder, as the run asks it."""
-        ...
-
-    def of_search(self, tool: NamedSearch) -> MeteredPort:
-        """The same of a search tool."""
-        ...
-
-
 class Place(Protocol):
     """What a call occupies while it is under way."""
 
@@ -151,11 +112,15 @@ class Place(Protocol):
 
 
 @define(eq=False)
-class MeteredPort:
-    """In front of a port, its middleware included."""
+class Metered:
+    """In front of what is called, its other middleware included.
 
-    inner: Any
+    What an agent did in a folder is in that folder, which is gone: such work is kept and not served again. What was
+    ended by the clock is no reply: it is counted, and asked for again.
+    """
+
     model: ModelConfig
+    """What is asked, as lanes and prices know it."""
     lane: Lane | None = None
     store: CallStore | None = None
     adapter: str = ""
@@ -163,123 +128,38 @@ class MeteredPort:
     secrets: Secrets = field(factory=Secrets)
 
     @property
-    def capabilities(self) -> PortCapabilities:
-        capabilities: PortCapabilities = self.inner.capabilities
-        return capabilities
-
-    async def aopen(self) -> None:
-        if opener := getattr(self.inner, "aopen", None):
-            await opener()
-
-    async def ainvoke(
-        self,
-        messages: Sequence[Message],
-        *,
-        output: OutputFormat | None = None,
-        temperature: float | None = None,
-        tools: Sequence[Tool] = (),
-        call: CallContext | None = None,
-    ) -> LLMResponse:
-        asked: dict[str, Any] = {"output": output, "temperature": temperature, "call": call}
-        if tools:  # a port without tools need not know the argument
-            asked["tools"] = tools
-        request = Request.of_llm(self.model, messages, output, temperature, call, tools)
-        return await self._once(request, lambda: self.inner.ainvoke(messages, **asked), llm_to, llm_from, output=output)
-
-    @property
     def knows_refusals(self) -> bool:
-        """Whether a schema is refused here on channels on which the model is known to refuse it. What it replied there
-        all the same is served."""
         return self.store is not None
 
-    async def aparse(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
-    ) -> ParsePortResult:
-        request = Request.of_parser(self.model, messages, schema, call)
-        return await self._once(request, lambda: self.inner.aparse(messages, schema, call=call), parse_to, parse_from)
-
-    async def arun(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
-        mcp_servers: Mapping[str, Any] | None = None,
-        config: AgentConfig | None = None,
-        *,
-        call: CallContext | None = None,
-    ) -> AgentResult:
-        """What an agent did in a folder is in that folder, which is gone: such work is kept and not served again. What
-        was ended by the clock is no reply: it is counted, and asked for again."""
-        config = config or AgentConfig()
-        request, cleaner = Request.of_agent(self.model, messages, tools, config, call), self._cleaner()
-        tools = cleaner.tools(tools)
-        return await self._once(
-            request,
-            lambda: self.inner.arun(messages, tools, mcp_servers, config, call=call),
-            agent_to,
-            agent_from,
-            again=config.workspace_path is None,
-            cleaner=cleaner,
-            unserved=out_of_time,
-        )
-
-    async def aembed(self, texts: Sequence[str]) -> Embeddings:
-        """Of a `NamedEmbedder`."""
-        request = EmbeddingRequest(self.inner.name, self.inner.model, tuple(texts))
-        return await self._once(request, lambda: self.inner.aembed(texts), embeddings_to, embeddings_from)
-
-    async def asearch(self, query: str) -> Sequence[SearchResult]:
-        """Of a `NamedSearch`."""
-        request = SearchRequest(self.inner.name, query)
-        around = this_call.set(Attempts(count=1))  # a search is not tried again
-        try:
-            return await self._once(
-                request, lambda: self.inner.asearch(query), search_to, lambda reply: search_from({"reply": reply})
-            )
-        finally:
-            this_call.reset(around)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
-    def _cleaner(self) -> Cleaner:
-        item = current_item.get()
-        return Cleaner(self.secrets) if item is None else Cleaner(self.secrets, item.removed)
-
-    async def _once(
-        self,
-        request: KeptRequest,
-        ask: Callable[[], Awaitable[T]],
-        to: Callable[[T], dict[str, Any]],
-        come_back: Callable[[Mapping[str, Any]], T],
-        *,
-        again: bool = True,
-        output: OutputFormat | None = None,
-        cleaner: Cleaner | None = None,
-        unserved: Callable[[T], PortError | None] = lambda answer: None,
-    ) -> T:
-        item, cleaner = current_item.get() or ItemCalls(), cleaner or self._cleaner()
+    async def __call__(self, call: Call[R], proceed: Proceed) -> R:
+        item, request, store = current_item.get() or ItemCalls(), call.request, self.store
+        cleaner, output = Cleaner(self.secrets, item.removed), getattr(call, "output", None)
         # Only a store asks which call it is, and to know that takes as long as half of the rest.
-        key = self._key(request, item) if self.store is not None else ""
-        number = item.reserve(key) if self.store is not None else 0
+        key = self._key(request, item) if store is not None else ""
+        number = item.reserve(key) if store is not None else 0
         where = item.stage, current_trait.get(), item.question_id, item.result_id, item.stage_version
-        call = StoredCall(key, number, request, *where, _inside.get(), () if output is None else output.refused)
+        refused = () if output is None else output.refused
+        stored = StoredCall(key, number, request, *where, _inside.get(), refused)
+        found = None
         try:
-            found = await self._found(call) if again else None
+            if store is not None and not _in_a_folder(call):
+                with standing_still():  # somebody else may be asking the same
+                    found = await store.take(stored)
             if found is None:
-                if output is not None and (refusal := self._refusal(call, output)) is not None:
-                    raise refusal
-                return await self._asked(call, item, ask, to, cleaner, unserved)
+                if store is not None and output is not None:
+                    self._look_at_refusals(store, stored, output, proceed)
+                return await self._asked(call, proceed, stored, item, cleaner)
         except ParseError:
             raise  # a reply, though no proper one
         except BaseException:
-            if self.store is not None:
+            if store is not None:
                 item.give_back(key, number)
             raise
         attempts_so_far().served(found.facts.attempts, found.facts.retries, found.facts.seconds)
         kept = cleaner.kept(found.outcome)
         if "error" in kept:
             raise error_from(kept["error"])
-        return cleaner.reply(come_back(kept["reply"]))
+        return cleaner.reply(call.from_data(kept["reply"]))
 
     def _key(self, request: KeptRequest, item: ItemCalls) -> str:
         """Of an agent, which is served with all that its tools answered, also with the addresses of its servers."""
@@ -289,53 +169,42 @@ class MeteredPort:
             behind = "\n".join((behind, *(address_digest(name, address) for name, address in servers)))
         return request.key_of(item.question_id, item.stage_version, behind)
 
-    def _refusal(self, call: StoredCall, output: OutputFormat) -> PortError | None:
-        """That of a schema which the model is known to refuse on this channel. The weakest channel is always asked."""
-        if self.store is None or not self.store.refusals.known:
-            return None
-        known = self.store.refusals.of(self.model.identity.to_dict(), output.schema)
-        if output.channel not in known or output.channel in self.capabilities.output_channels[-1:]:
-            return None
+    def _look_at_refusals(self, store: CallStore, call: StoredCall, output: OutputFormat, behind: Proceed) -> None:
+        """Raises PortError for a schema that the model is known to refuse on this channel. The weakest channel is
+        always asked."""
+        if not store.refusals.known:
+            return
+        known = store.refusals.of(self.model.identity.to_dict(), output.schema)
+        if output.channel not in known or output.channel in behind.capabilities.output_channels[-1:]:
+            return
         said = f"{self.model.identity} has refused this schema as {output.channel} before"
         error = PortError(said, kind="invalid_request", status=400, final=True)
-        self.store.failed(call, error, evolve(facts_of_reply(), made=False))
-        return error
+        store.failed(call, error, evolve(facts_of_reply(), made=False))
+        raise error
 
-    async def _found(self, call: StoredCall) -> StoredReply | None:
-        if self.store is None:
-            return None
-        with standing_still():  # somebody else may be asking the same
-            return await self.store.take(call)
-
-    async def _asked(
-        self,
-        call: StoredCall,
-        item: ItemCalls,
-        ask: Callable[[], Awaitable[T]],
-        to: Callable[[T], dict[str, Any]],
-        cleaner: Cleaner,
-        unserved: Callable[[T], PortError | None],
-    ) -> T:
-        place = await self._place(call, item)
+    async def _asked(self, call: Call[R], proceed: Proceed, stored: StoredCall, item: ItemCalls, cleaner: Cleaner) -> R:
+        place = await self._place(stored, item)
         begun = time.monotonic()
         try:
-            answer = priced(await _inside_call(ask, cleaner), self.model)
-            outcome = cleaner.outcome("reply", to(answer)) if self.store is not None else {}
+            answer = priced(await _inside_call(call, proceed, cleaner), self.model)
+            outcome = cleaner.outcome("reply", call.to_data(answer)) if self.store is not None else {}
         except BaseException as error:
             told = facts_of_failure(error, self.model, time.monotonic() - begun)
             facts = left(place, told, error)
             if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
                 if self.store is not None:
-                    await self.store.put(call, cleaner.outcome("error", error_to(error)), facts)
+                    await self.store.put(stored, cleaner.outcome("error", error_to(error)), facts)
             elif self.store is not None:
-                self.store.failed(call, error, facts)
+                self.store.failed(stored, error, facts)
             raise
         facts = left(place, facts_of_reply(answer, time.monotonic() - begun), None)
-        if self.store is not None and (failure := unserved(answer)) is not None:
-            item.give_back(call.key, call.nth)
-            self.store.failed(call, failure, facts)
-        elif self.store is not None:
-            await self.store.put(call, outcome, facts)
+        if self.store is None:
+            return answer
+        if isinstance(answer, AgentResult) and (failure := out_of_time(answer)) is not None:
+            item.give_back(stored.key, stored.nth)
+            self.store.failed(stored, failure, facts)
+        else:
+            await self.store.put(stored, outcome, facts)
         return answer
 
     async def _place(self, call: StoredCall, item: ItemCalls) -> Place | None:
@@ -352,11 +221,45 @@ class MeteredPort:
             raise
 
 
-async def _inside_call(ask: Callable[[], Awaitable[T]], cleaner: Cleaner) -> T:
+async def _inside_call(call: Call[R], proceed: Proceed, cleaner: Cleaner) -> R:
     """What is asked from within has attempts of its own."""
     around, attempts = _inside.set(True), this_call.set(Attempts(count=1))
     try:
-        return await (cleaner.around(ask) if cleaner.secrets else ask())
+        if not cleaner.secrets:
+            return await proceed(call)
+        asked: Any = call
+        if isinstance(call, AgentCall):
+            asked = evolve(asked, tools=cleaner.tools(call.tools))
+        return await cleaner.around(partial(proceed, asked))
     finally:
         _inside.reset(around)
         this_call.reset(attempts)
+
+
+def _in_a_folder(call: Call[Any]) -> bool:
+    return isinstance(call, AgentCall) and call.config.workspace_path is not None
+
+
+@frozen(eq=False)
+class MeteredByRun:
+    """In front of an embedder or a search tool that an application lends: whoever asks, the calls of a run are the
+    run's. They have places in its gateway, and what comes back is kept in its journal before it is used."""
+
+    plugins: tuple[str, ...] = ()
+    """Those that stand behind it."""
+
+    async def __call__(self, call: Call[R], proceed: Proceed) -> R:
+        item = current_item.get()
+        if item is None or item.meter is None or _is_here(call, proceed):
+            return await proceed(call)
+        item.begun += 1
+        try:
+            reply: R = await item.meter.of(call.target, self.plugins)(call, proceed)
+            return reply
+        finally:
+            item.ended += 1
+
+
+def _is_here(call: Call[Any], behind: Proceed) -> bool:
+    """Whether an embedder computes on this machine."""
+    return call.target.kind == "embedder" and not behind.capabilities.needs_provider

@@ -16,7 +16,7 @@ from ..errors import SearchError, one_line
 from .text import sanitize
 from .threads import in_own_thread
 
-__all__ = ["NamedSearch", "SearchResult", "SearchTool", "as_search_tool", "read_results", "search_tool"]
+__all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results", "search_tool"]
 
 METHODS = ("asearch", "ainvoke", "arun", "invoke", "run")
 FACTS = ("content", "title", "url")
@@ -45,20 +45,6 @@ class SearchTool(Protocol):
     async def asearch(self, query: str) -> Sequence[SearchResult]:
         """What was found, the best first; empty where nothing was. Raises SearchError where the search failed."""
         ...
-
-
-@frozen
-class NamedSearch:
-    """A search tool by its name."""
-
-    inner: SearchTool
-    name: str
-
-    def problem(self) -> str | None:
-        return self.inner.problem()
-
-    async def asearch(self, query: str) -> Sequence[SearchResult]:
-        return await self.inner.asearch(query)
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import define, field
@@ -12,9 +12,9 @@ from ..model.config import ModelConfig
 from ..plugin.application import Karenina
 from ..plugin.code import code_behind
 from ..plugin.registry import Entry
-from ..ports.embedding import NamedEmbedder
-from ..ports.metered import CallStore, Lane, MeteredPort
-from ..ports.search import NamedSearch
+from ..ports.call_port import CallPort
+from ..ports.metered import CallStore, Lane, Metered
+from ..ports.middleware import CallTarget
 from ..secrets import Secrets
 from .batching import NO_DIRECTORY, Batching
 
@@ -45,42 +45,35 @@ class Metering:
     """Whose plugins serve the calls; their code is part of what the replies are found by."""
     secrets: Secrets = field(factory=Secrets)
     """Of the run: nothing that comes in through a port holds them any more."""
-    _ports: list[MeteredPort] = field(factory=list)
-    _embedders: dict[tuple[str, str], MeteredPort] = field(factory=dict)
+    _metered: list[Metered] = field(factory=list)
+    _shared: dict[CallTarget, Metered] = field(factory=dict)
 
-    def around(self, ports: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
+    def around(self, ports: Mapping[str, CallPort], model: ModelConfig) -> dict[str, CallPort]:
         """The ports of a model, metered. Where calls are answered without the provider, they wait for no place."""
         asked = any(port.capabilities.needs_provider for port in ports.values())
         lane = self._lane(model) if asked else None
         adapters = self.app.adapters if self.app is not None else None
         entry = None if adapters is None else adapters[adapters.resolve_interface(model.interface).interface]
-        code = self._code(entry, "karenina_wrap_port")
-        metered = {name: MeteredPort(port, model, lane, self.store, code, self.secrets) for name, port in ports.items()}
-        self._ports += metered.values()
-        return metered
+        return {name: port.behind(self._made(model, lane, entry, port.plugins)) for name, port in ports.items()}
 
-    def of_embedder(self, embedder: NamedEmbedder) -> MeteredPort:
-        """An embedder that asks a provider, metered like a model: the same one whenever it is asked for."""
-        name = embedder.name, embedder.model
-        if name not in self._embedders:
-            model = ModelConfig(model_name=embedder.model, interface=EMBEDDER.format(embedder.name), max_tokens=WRITTEN)
-            entry = self.app.embedders.get(embedder.name) if self.app is not None else None
-            code = self._code(entry, "karenina_wrap_embedder")
-            port = MeteredPort(embedder, model, self._lane(model), self.store, code, self.secrets)
-            self._embedders[name] = port
-            self._ports.append(self._embedders[name])
-        return self._embedders[name]
+    def of(self, target: CallTarget, plugins: Sequence[str]) -> Metered:
+        """The same in front of an embedder that asks a provider, as of a model, whenever it is asked for; and of a
+        search tool: what it finds is kept, it waits for no place, and nobody says what it costs."""
+        if target not in self._shared:
+            name, model = target.name, ModelConfig(model_name=target.name, interface=SEARCH)
+            lane, entries = None, self.app.search_tools if self.app is not None else {}
+            if target.kind == "embedder":
+                told = EMBEDDER.format(name)
+                model = ModelConfig(model_name=target.model, interface=told, max_tokens=WRITTEN)
+                lane, entries = self._lane(model), self.app.embedders if self.app is not None else {}
+            self._shared[target] = self._made(model, lane, entries.get(name), plugins)
+        return self._shared[target]
 
-    def of_search(self, tool: NamedSearch) -> MeteredPort:
-        """A search tool: what it finds is kept. It waits for no place, and nobody says what it costs."""
-        entry = self.app.search_tools.get(tool.name) if self.app is not None else None
-        code = self._code(entry, "karenina_wrap_search_tool")
-        model = ModelConfig(model_name=tool.name, interface=SEARCH)
-        return MeteredPort(tool, model, None, self.store, code, self.secrets)
-
-    def _code(self, entry: Entry[Any] | None, hook: str) -> str:
-        """Of the plugin that serves the calls."""
-        return "" if self.app is None or entry is None else code_behind(self.app, entry.plugin, hook)
+    def _made(self, model: ModelConfig, lane: Lane | None, entry: Entry[Any] | None, plugins: Sequence[str]) -> Metered:
+        """`entry`: whose plugin serves the calls."""
+        code = "" if self.app is None or entry is None else code_behind(self.app, entry.plugin, plugins)
+        self._metered.append(Metered(model, lane, self.store, code, self.secrets))
+        return self._metered[-1]
 
     def _lane(self, model: ModelConfig) -> Lane | None:
         """Raises ConfigError."""
@@ -93,5 +86,5 @@ class Metering:
     def keep_in(self, store: CallStore) -> None:
         """From now on replies are kept there. A run directory is made only when every model is open."""
         self.store = store
-        for port in self._ports:
-            port.store = store
+        for metered in self._metered:
+            metered.store = store

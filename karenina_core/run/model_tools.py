@@ -13,6 +13,9 @@ from ..errors import ConfigError, KareninaError, PluginError, PortError, Problem
 from ..log import get_logger
 from ..model.config import ModelConfig
 from ..plugin.application import Karenina
+from ..plugin.model_ports import middleware
+from ..ports.call_port import CallPort
+from ..ports.middleware import CallTarget
 from ..ports.tool_calls import heard
 from ..ports.tool_servers import OfferedTools, ToolServer, shown_address
 from ..ports.values import Tool
@@ -59,10 +62,9 @@ def _made(app: Karenina, name: str, address: str) -> ToolServer:
     """The client of a server with the settings of its plugin, inside what other plugins put in front of it."""
     settings = app.settings(app.tool_servers[PROTOCOL].plugin)
     server: ToolServer = app.tool_servers.make(PROTOCOL, name, address, settings=settings)
-    for _, wrap in reversed(app.implementations("karenina_wrap_tool_server")):
-        outer = wrap(server=server, name=name)
-        server = server if outer is None else outer
-    return server
+    target = CallTarget("tool", name)
+    layers = middleware(app, target)
+    return CallPort(target, server, layers) if layers else server
 
 
 @define(eq=False)

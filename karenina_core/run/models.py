@@ -13,8 +13,9 @@ from ..model.identity import ModelIdentity
 from ..plugin.adapters import AdapterSpec, Resolution
 from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
-from ..plugin.model_ports import able_to_use_tools, model_ports
+from ..plugin.model_ports import able_to_use_tools, middleware, model_ports
 from ..ports.client import Model, ModelClient
+from ..ports.middleware import CallTarget
 from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
 from .batch_checks import batch_complaints
@@ -121,14 +122,15 @@ async def open_model(
         ),
         max_elapsed=config.call_seconds,
         classify=_classifier(app),
-        around_agent=_around_agent(app, model),
+        around_work=middleware(app, CallTarget.of_model("work", model)),
         secrets=metering.secrets if metering is not None else Secrets(),
-        **ports,
+        llm=ports.get("llm"),
+        parser=ports.get("parser"),
+        agent=ports.get("agent"),
     )
     try:
         for port in ports.values():
-            if opener := getattr(port, "aopen", None):
-                await opener()
+            await port.aopen()
     except BaseException as error:
         await _close(opened)
         if isinstance(error, Exception) and not isinstance(error, KareninaError):
@@ -185,21 +187,6 @@ async def open_client(
 
 def _positional(function: Any) -> Any:
     return lambda task, interface, context: function(task=task, interface=interface, context=context)
-
-
-def _around_agent(app: Karenina, model: ModelConfig) -> list[Any]:
-    found = []
-    for plugin, wrap in app.implementations("karenina_wrap_agent"):
-        try:
-            around = wrap(model=model)
-        except KareninaError:
-            raise
-        except Exception as error:  # a plugin's own code
-            raise PluginError(f"karenina_wrap_agent of plugin {plugin!r} failed: {one_line(error)}") from error
-        if around is not None and not callable(around):
-            raise PluginError(f"karenina_wrap_agent of plugin {plugin!r} must return a coroutine function or None")
-        found.append(around)
-    return [around for around in found if around is not None]
 
 
 def _classifier(app: Karenina) -> Any:

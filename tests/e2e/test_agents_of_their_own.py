@@ -18,6 +18,8 @@ from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import own_agent
+from karenina_core.ports.middleware import CallTarget, Proceed
+from karenina_core.ports.port_calls import LLMCall
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, LLMResponse, PortCapabilities
 from karenina_core.run.single import run_single_model_verification
 from karenina_core.testing import ScriptedServer, application
@@ -142,18 +144,6 @@ def test_an_agent_that_hangs_costs_its_own_part_and_the_run_ends(where: str, tmp
         assert "(time)" in result.rubric.trait_states["tidy"]["reason"]
 
 
-class _Port:
-    def __init__(self, inner: Any, *, tools: bool) -> None:
-        self.inner = inner
-        self.capabilities = evolve(inner.capabilities, supports_tools=tools)
-
-    async def ainvoke(self, messages: Any, *, tools: Any = (), **asked: Any) -> Any:
-        return await self.inner.ainvoke(messages, **asked)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
-
 class Shim:
     """Middleware that gives models tools, or takes them away."""
 
@@ -161,8 +151,14 @@ class Shim:
         self.tools = tools
 
     @hookimpl
-    def karenina_wrap_port(self, port: Any, model: ModelConfig) -> Any:
-        return _Port(port, tools=self.tools)
+    def karenina_wrap_call(self, target: CallTarget) -> Any:
+        return self if target.kind == "llm" else None
+
+    def capabilities(self, behind: PortCapabilities) -> PortCapabilities:
+        return evolve(behind, supports_tools=self.tools)
+
+    async def __call__(self, call: LLMCall, proceed: Proceed) -> LLMResponse:
+        return await proceed(evolve(call, tools=()))
 
 
 class Able(Reader):

@@ -23,6 +23,8 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
+from karenina_core.ports.values import LLMResponse
 from karenina_core.run.journal_reader import JournalReader
 from karenina_core.run.journal_rows import FAILURES
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
@@ -119,8 +121,18 @@ class Watch:
     attempts: list[Attempt] = field(factory=list)
 
     @hookimpl
-    def karenina_wrap_port(self, port: Any, model: ModelConfig, app: Karenina) -> Any:
-        return _Watched(port, self) if hasattr(port, "ainvoke") else None
+    def karenina_wrap_call(self, target: CallTarget) -> Any:
+        return self.around if target.kind == "llm" else None
+
+    async def around(self, call: Call[LLMResponse], proceed: Proceed) -> LLMResponse:
+        begun, failure = time.monotonic(), None
+        try:
+            return await proceed(call)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self.attempts.append(Attempt(begun, time.monotonic(), failure, call.request.key))
 
     @property
     def undercut(self) -> list[float]:
@@ -135,25 +147,6 @@ class Watch:
             elif begins and at < until.get(attempt.asked, 0.0) - 1e-6:
                 early.append(until[attempt.asked] - at)
         return early
-
-
-@define(eq=False)
-class _Watched:
-    port: Any
-    watch: Watch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.port, name)
-
-    async def ainvoke(self, *args: Any, **facts: Any) -> Any:
-        begun, failure = time.monotonic(), None
-        try:
-            return await self.port.ainvoke(*args, **facts)
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            self.watch.attempts.append(Attempt(begun, time.monotonic(), failure, str(args)))
 
 
 @define(eq=False)

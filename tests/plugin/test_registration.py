@@ -97,7 +97,7 @@ def test_async_hooks_are_refused(module: Make) -> None:
 
 @pytest.mark.parametrize("marks", [{"wrapper": True}, {"hookwrapper": True}])
 @pytest.mark.parametrize(
-    "hook", ["karenina_register_sinks", "karenina_item_finished", "karenina_wrap_stage", "karenina_wrap_port"]
+    "hook", ["karenina_register_sinks", "karenina_item_finished", "karenina_wrap_stage", "karenina_wrap_call"]
 )
 def test_wrappers_are_refused_where_they_would_not_be_called(module: Make, hook: str, marks: dict[str, bool]) -> None:
     def wrapper() -> Any:

@@ -11,6 +11,8 @@ from attrs import define, field
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import SearchError, UnknownName
+from karenina_core.ports.middleware import CallTarget, Proceed
+from karenina_core.ports.port_calls import SearchCall
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.testing import application
 
@@ -40,25 +42,21 @@ class InFront:
     names: list[str] = field(factory=list)
 
     @hookimpl
-    def karenina_wrap_search_tool(self, tool: Any, name: str) -> Any | None:
-        self.names.append(name)
-        return Marking(tool, self.mark) if self.mark else None
+    def karenina_wrap_call(self, target: CallTarget) -> Any | None:
+        assert target.kind == "search"
+        self.names.append(target.name)
+        return Marking(self.mark) if self.mark else None
 
 
 @define
 class Marking:
-    inner: Any
     mark: str
 
     def __len__(self) -> int:
         return 0
 
-    def problem(self) -> str | None:
-        problem: str | None = self.inner.problem()
-        return problem
-
-    async def asearch(self, query: str) -> Sequence[SearchResult]:
-        return [SearchResult(content=f"{self.mark}({r.content})") for r in await self.inner.asearch(query)]
+    async def __call__(self, call: SearchCall, proceed: Proceed) -> Sequence[SearchResult]:
+        return [SearchResult(content=f"{self.mark}({r.content})") for r in await proceed(call)]
 
 
 class Brings:
@@ -105,23 +103,19 @@ def test_what_is_unknown_or_cannot_search_is_an_error_before_any_middleware() ->
     assert front.names == []
 
 
-def test_a_plugin_with_search_tool_middleware_is_listed_as_that() -> None:
+def test_a_plugin_with_middleware_is_listed_as_that() -> None:
     app = Karenina({"front": InFront("m")})
-    assert app.plugin("front").kinds == ("search tool middleware",)
+    assert app.plugin("front").kinds == ("call middleware",)
 
 
 def test_middleware_that_raises_anything_is_a_failed_search() -> None:
-    class Broken:
-        def problem(self) -> str | None:
-            return None
-
-        async def asearch(self, query: str) -> Any:
-            raise KeyError(query)
+    async def broken(call: SearchCall, proceed: Proceed) -> Any:
+        raise KeyError(call.query)
 
     class Wrapping:
         @hookimpl
-        def karenina_wrap_search_tool(self, tool: Any, name: str) -> Any:
-            return Broken()
+        def karenina_wrap_call(self) -> Any:
+            return broken
 
     tool = application(Wrapping()).search_tool(lambda query: [query])
     with pytest.raises(SearchError, match="KeyError"):

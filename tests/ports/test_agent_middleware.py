@@ -12,9 +12,12 @@ from attrs import evolve
 from karenina_core import ModelConfig, VerificationConfig, hookimpl
 from karenina_core.errors import PluginError, PortError
 from karenina_core.model.message import Message, ToolUseBlock
+from karenina_core.ports.call_port import Layer
 from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.middleware import CallTarget, Proceed
+from karenina_core.ports.port_calls import AgentCall
 from karenina_core.ports.tool_calls import current_call
-from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.ports.values import AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.run.models import open_model
 from karenina_core.testing import ScriptedLLM, application
 
@@ -36,7 +39,8 @@ class Asks:
 
 def client(*around: Any) -> ModelClient:
     config = ModelConfig(model_name="m", interface="i")
-    return ModelClient(Model(config=config, llm=Asks(), around_agent=around), [])  # type: ignore[arg-type]  # a small port
+    layers = [Layer(one, plugin="front") for one in around]
+    return ModelClient(Model(config=config, llm=Asks(), around_work=layers), [])  # type: ignore[arg-type]  # a small port
 
 
 def test_wrappers_nest_and_tools_know_their_call() -> None:
@@ -49,9 +53,10 @@ def test_wrappers_nest_and_tools_know_their_call() -> None:
         return ToolOutcome("seen")
 
     def named(name: str) -> Any:
-        async def around(call: Any, tools: Sequence[Tool], proceed: Any) -> Any:
-            seen.append(f"{name} before {call.task}")
-            result = await proceed([evolve(tool, description=name) for tool in tools])
+        async def around(call: AgentCall, proceed: Proceed) -> AgentResult:
+            assert (call.target.kind, call.target.name) == ("work", "i")
+            seen.append(f"{name} before {call.context.task if call.context else None}")
+            result = await proceed(evolve(call, tools=[evolve(tool, description=name) for tool in call.tools]))
             seen.append(f"{name} after {result.final_response}")
             return result
 
@@ -70,7 +75,7 @@ def test_wrappers_nest_and_tools_know_their_call() -> None:
 
 
 def test_what_a_wrapper_raises_is_the_agent_runs_error_and_on_record() -> None:
-    async def around(call: Any, tools: Any, proceed: Any) -> Any:
+    async def around(call: AgentCall, proceed: Proceed) -> AgentResult:
         raise PortError("not today", kind="plugin")
 
     asked = client(around)
@@ -80,11 +85,13 @@ def test_what_a_wrapper_raises_is_the_agent_runs_error_and_on_record() -> None:
 
 
 def test_a_wrapper_that_gives_back_no_result_is_told_so_and_on_record() -> None:
-    async def around(call: Any, tools: Any, proceed: Any) -> Any:
-        await proceed(tools)
+    async def around(call: AgentCall, proceed: Proceed) -> None:
+        await proceed(call)
 
     asked = client(around)
-    with pytest.raises(PortError, match=r"no result of the agent \(NoneType\); it has to return what proceed"):
+    with pytest.raises(
+        PortError, match=r"plugin 'front' gave back no AgentResult \(NoneType\); it has to return what proceed"
+    ):
         asyncio.run(asked.run_agent("generation", [Message.user("Look")], [Tool(name="look", run=None)]))
     assert [record.error_kind for record in asked.calls] == ["plugin"]
 
@@ -95,11 +102,11 @@ def test_a_wrapper_that_gives_back_no_result_is_told_so_and_on_record() -> None:
 def test_a_hook_that_cannot_wrap_ends_the_run_before_any_call(returned: Any, said: str) -> None:
     class Wraps:
         @hookimpl
-        def karenina_wrap_agent(self, model: ModelConfig) -> Any:
-            return returned()
+        def karenina_wrap_call(self, target: CallTarget) -> Any:
+            return returned() if target.kind == "work" else None
 
     llm = ScriptedLLM("never")
     app = application(llm.adapter("i"), Wraps())
-    with pytest.raises(PluginError, match=f"karenina_wrap_agent of plugin 'Wraps' .*{said}"):
+    with pytest.raises(PluginError, match=f"karenina_wrap_call of plugin 'Wraps' .*{said}"):
         asyncio.run(open_model(app, VerificationConfig(), ModelConfig(model_name="m", interface="i")))
     assert llm.calls == []

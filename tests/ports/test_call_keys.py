@@ -14,11 +14,14 @@ from karenina_core import ModelConfig
 from karenina_core.model.identity import ModelIdentity, TaskIdentity, canonical_json
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 from karenina_core.ports.calls import EmbeddingRequest, Request, SearchRequest, llm_to
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.port_calls import AgentCall, LLMCall, ParserCall
 from karenina_core.ports.values import AgentConfig, CallContext, LLMResponse, OutputFormat, Tool
 
 MODEL = ModelConfig(
     model_name="m", interface="i", model_provider="p", id="mine", mcp_urls_dict={"b": "https://b", "a": "https://a"}
 )
+TARGET = CallTarget.of_model("llm", MODEL)
 CALL = ToolUseBlock("1", "look", {"at": [1, {"x": None}]})
 USAGE = UsageMetadata(1, 2, 3, 0.5, 4, 5, "m-1")
 MESSAGES = [
@@ -31,10 +34,10 @@ TOOL = Tool(name="look", description="Looks.", input_schema={"type": "object", "
 CONTEXT = CallContext("parsing", "q", "?", 3, 0.5)
 SCHEMA = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "null"}}}
 REQUESTS = [
-    Request.of_llm(MODEL, MESSAGES, OutputFormat("json_schema", SCHEMA), 0.1, CONTEXT, [TOOL]),
-    Request.of_llm(ModelConfig(model_name="m", interface="i"), MESSAGES[:1], None, None, None),
-    Request.of_parser(MODEL, MESSAGES, SCHEMA, CONTEXT),
-    Request.of_agent(MODEL, MESSAGES, [TOOL], AgentConfig(system_prompt="s"), CONTEXT),
+    LLMCall(TARGET, MESSAGES, OutputFormat("json_schema", SCHEMA), 0.1, [TOOL], CONTEXT).request,
+    LLMCall(CallTarget.of_model("llm", ModelConfig(model_name="m", interface="i")), MESSAGES[:1]).request,
+    ParserCall(TARGET, MESSAGES, SCHEMA, CONTEXT).request,
+    AgentCall(TARGET, MESSAGES, [TOOL], None, AgentConfig(system_prompt="s"), CONTEXT).request,
 ]
 
 
@@ -57,11 +60,11 @@ CHANGED = {**{limit.name: 4 for limit in fields(AgentConfig)}, "system_prompt": 
 @pytest.mark.parametrize("name", sorted(CHANGED.keys() - {"workspace_path"}))
 def test_every_limit_of_an_agent_is_part_of_its_call(name: str) -> None:
     first, other = (
-        Request.of_agent(MODEL, MESSAGES, [TOOL], config, CONTEXT)
+        AgentCall(TARGET, MESSAGES, [TOOL], None, config, CONTEXT).request
         for config in (AGENT, evolve(AGENT, **{name: CHANGED[name]}))
     )
     assert first.key != other.key
-    assert first.key == Request.of_agent(MODEL, MESSAGES, [TOOL], evolve(AGENT), CONTEXT).key
+    assert first.key == AgentCall(TARGET, MESSAGES, [TOOL], None, evolve(AGENT), CONTEXT).request.key
 
 
 @pytest.mark.parametrize(
@@ -76,16 +79,18 @@ def test_every_limit_of_an_agent_is_part_of_its_call(name: str) -> None:
 def test_other_tools_make_another_call(offered: list[Tool]) -> None:
     """Such as those of another filter, or with other descriptions; of models that are asked turn by turn too."""
     assert (
-        Request.of_agent(MODEL, MESSAGES, offered, AGENT, CONTEXT).key
-        != Request.of_agent(MODEL, MESSAGES, [TOOL], AGENT, CONTEXT).key
+        AgentCall(TARGET, MESSAGES, offered, None, AGENT, CONTEXT).request.key
+        != AgentCall(TARGET, MESSAGES, [TOOL], None, AGENT, CONTEXT).request.key
     )
-    asked = (Request.of_llm(MODEL, MESSAGES, None, None, CONTEXT, tools) for tools in ([TOOL], offered))
+    asked = (LLMCall(TARGET, MESSAGES, tools=tools, context=CONTEXT).request for tools in ([TOOL], offered))
     assert next(asked).key != next(asked).key
 
 
 def test_the_folder_of_an_agent_is_no_part_of_its_call(tmp_path: Path) -> None:
     asked = [
-        Request.of_agent(MODEL, [Message.user(f"Look into {path}.")], [], evolve(AGENT, workspace_path=path), CONTEXT)
+        AgentCall(
+            TARGET, [Message.user(f"Look into {path}.")], config=evolve(AGENT, workspace_path=path), context=CONTEXT
+        ).request
         for path in (tmp_path / "a", tmp_path / "b")
     ]
     assert asked[0].key == asked[1].key

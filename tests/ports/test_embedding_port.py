@@ -11,9 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from karenina_core.errors import PortError
+from karenina_core.plugin.model_ports import embedder_port
 from karenina_core.ports.calls import embeddings_from, embeddings_to
-from karenina_core.ports.embedding import Embedder, Embeddings, NamedEmbedder, cosine
+from karenina_core.ports.embedding import Embedder, Embeddings, cosine
+from karenina_core.ports.middleware import CallTarget
 
+ODD = CallTarget("embedder", "odd", "m")
 NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False)
 PAIRS = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(NUMBERS, min_size=n, max_size=n)] * 2))
 
@@ -110,10 +113,10 @@ def test_vectors_that_can_be_compared_with_nothing_are_refused_where_they_come_f
 
     for given_ in (vectors, vectors[::-1]):
         with pytest.raises(PortError, match="vectors of .* numbers" if len(words) > 15 else words) as caught:
-            asyncio.run(NamedEmbedder(Odd(given_), "odd", "m").aembed(["a", "b"]))
+            asyncio.run(embedder_port(ODD, Odd(given_)).aembed(["a", "b"]))
         assert caught.value.kind == "bad_response"
     for fine in ([], [[3.0, 4.0], (1, 2)]):
-        found = asyncio.run(NamedEmbedder(Odd(fine), "odd", "m").aembed(["a", "b"][: len(fine)]))
+        found = asyncio.run(embedder_port(ODD, Odd(fine)).aembed(["a", "b"][: len(fine)]))
         assert len(found.vectors) == len(fine)
 
 

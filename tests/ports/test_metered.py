@@ -13,10 +13,12 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import CallFacts, MeteredPort, StoredCall, StoredReply
+from karenina_core.ports.metered import CallFacts, Metered, StoredCall, StoredReply
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import this_call
 from karenina_core.ports.search import SearchResult
@@ -27,6 +29,10 @@ MODEL = ModelConfig(model_name="m", interface="scripted")
 ASKED = [Message.user("What is it?")]
 AGAIN = RetryPolicy(server=AttemptPolicy(3))
 Name = tuple[str, int]
+
+
+def metered(port: Any, model: ModelConfig = MODEL, lane: Any = None, store: Any = None) -> CallPort:
+    return CallPort(CallTarget.of_model("llm", model), port).behind(Metered(model, lane, store))
 
 
 @define
@@ -86,7 +92,7 @@ def test_what_an_agent_took_before_it_failed_is_known(cost: float | None) -> Non
     store, lane = Store(), Lane()
     priced = ModelConfig(model_name="m", interface="scripted", input_cost_per_token=0.1, output_cost_per_token=0.2)
     with pytest.raises(PortError, match="broken"):
-        in_item(lambda: MeteredPort(Broken(error), priced, lane, store).arun(ASKED))
+        in_item(lambda: metered(Broken(error), priced, lane, store).arun(ASKED))
     ((told, found),) = lane.left
     assert found is error
     assert told is not None
@@ -100,13 +106,13 @@ def test_what_an_attempt_counts_as_of_which_nobody_says_what_it_took_is_kept(evi
     error.evidence = evidence
     store, lane = Store(), Lane()
     with pytest.raises(PortError, match="late"):
-        in_item(lambda: MeteredPort(Broken(error), MODEL, lane, store).arun(ASKED))
+        in_item(lambda: metered(Broken(error), MODEL, lane, store).arun(ASKED))
     assert lane.left == [(None, error)]
     ((_, kept),) = store.failures
     assert (kept.usage, kept.estimated_tokens, kept.estimated_usd) == (UsageMetadata(), 7, 0.5)
 
 
-def clients(port: MeteredPort, number: int = 1, **facts: Any) -> list[ModelClient]:
+def clients(port: CallPort, number: int = 1, **facts: Any) -> list[ModelClient]:
     config = ModelConfig(model_name="m", interface="scripted", retry_policy=AGAIN)
     return [ModelClient(Model(config=config, llm=port, **facts), []) for _ in range(number)]
 
@@ -121,7 +127,7 @@ def in_item(work: Callable[[], Awaitable[Any]], item: ItemCalls | None = None) -
 
 def test_a_reply_that_is_there_is_served_without_a_place_and_without_asking() -> None:
     store, lane, llm = Store(), Lane(), ScriptedLLM("once")
-    first, second = (clients(MeteredPort(llm, MODEL, lane, store))[0] for _ in range(2))
+    first, second = (clients(metered(llm, MODEL, lane, store))[0] for _ in range(2))
     replies = [in_item(lambda c=c: c.invoke("generation", ASKED)) for c in (first, second)]
     assert [reply.content for reply in replies] == ["once", "once"]
     assert (len(llm.calls), lane.entered) == (1, 1)
@@ -133,7 +139,7 @@ def test_equal_calls_of_one_item_are_told_apart_and_those_of_another_begin_anew(
     store, llm = Store(), ScriptedLLM("first", "second")
 
     async def twice() -> list[str]:
-        (client,) = clients(MeteredPort(llm, MODEL, None, store))
+        (client,) = clients(metered(llm, MODEL, None, store))
         return [(await client.invoke("generation", ASKED)).content for _ in range(2)]
 
     assert in_item(twice) == ["first", "second"]
@@ -143,7 +149,7 @@ def test_equal_calls_of_one_item_are_told_apart_and_those_of_another_begin_anew(
 
 def test_another_question_is_asked_for_itself_though_the_words_are_the_same() -> None:
     store, llm = Store(), ScriptedLLM("first", "second")
-    port = MeteredPort(llm, MODEL, None, store)
+    port = metered(llm, MODEL, None, store)
     contents = [
         in_item(lambda: clients(port)[0].invoke("generation", ASKED), ItemCalls(question_id=question)).content
         for question in ("q1", "q2", "q1")
@@ -153,7 +159,7 @@ def test_another_question_is_asked_for_itself_though_the_words_are_the_same() ->
 
 def test_a_call_that_is_tried_again_keeps_its_number_and_what_it_took_is_served_too() -> None:
     store, llm = Store(), ScriptedLLM(PortError("down", kind="server"), "there")
-    port = MeteredPort(llm, MODEL, None, store)
+    port = metered(llm, MODEL, None, store)
     first, second = clients(port, 2)
     assert in_item(lambda: first.invoke("generation", ASKED)).content == "there"
     assert in_item(lambda: second.invoke("generation", ASKED)).content == "there"
@@ -164,7 +170,7 @@ def test_a_call_that_is_tried_again_keeps_its_number_and_what_it_took_is_served_
 
 def test_a_failure_is_kept_for_the_ledger_and_never_served() -> None:
     store, llm = Store(), ScriptedLLM(PortError("no", kind="auth"), "now it works")
-    port = MeteredPort(llm, MODEL, None, store)
+    port = metered(llm, MODEL, None, store)
     with pytest.raises(PortError):
         in_item(lambda: clients(port)[0].invoke("generation", ASKED))
     assert (len(store.failures), store.kept) == (1, {})
@@ -189,7 +195,7 @@ class Judge:
 
 def test_a_reply_that_cannot_be_read_was_paid_for_and_comes_again_as_it_was() -> None:
     store, judge = Store(), Judge()
-    port = MeteredPort(judge, MODEL, None, store)
+    port = metered(judge, MODEL, None, store)
     for _ in range(2):
         with pytest.raises(ParseError) as caught:
             in_item(lambda: port.aparse(ASKED, {"type": "object"}))
@@ -214,7 +220,7 @@ class Agent:
 @pytest.mark.parametrize(("folder", "runs"), [(False, 1), (True, 2)])
 def test_work_in_a_folder_is_done_again_because_the_folder_is_gone(tmp_path: Any, folder: bool, runs: int) -> None:
     store, agent = Store(), Agent()
-    port = MeteredPort(agent, MODEL, None, store)
+    port = metered(agent, MODEL, None, store)
     config = AgentConfig(workspace_path=tmp_path if folder else None)
     finals = [in_item(lambda: port.arun(ASKED, (), None, config)).final_response for _ in range(2)]
     assert (agent.runs, finals[-1]) == (runs, f"run {runs}")
@@ -223,14 +229,14 @@ def test_work_in_a_folder_is_done_again_because_the_folder_is_gone(tmp_path: Any
 
 def test_waiting_for_a_place_counts_neither_against_the_limit_nor_as_time_of_the_call() -> None:
     lane, llm = Lane(seconds=0.3), ScriptedLLM("late but whole", seconds=0.01)
-    (client,) = clients(MeteredPort(llm, MODEL, lane, Store()), max_elapsed=0.15)
+    (client,) = clients(metered(llm, MODEL, lane, Store()), max_elapsed=0.15)
     assert in_item(lambda: client.invoke("generation", ASKED)).content == "late but whole"
     assert client.calls[0].seconds < 0.2
 
 
 def test_a_place_is_left_with_what_the_call_took_or_with_what_it_ended_in() -> None:
     lane, failure = Lane(), PortError("no", kind="auth")
-    port = MeteredPort(ScriptedLLM("yes", failure), MODEL, lane, None)
+    port = metered(ScriptedLLM("yes", failure), MODEL, lane, None)
     in_item(lambda: clients(port)[0].invoke("generation", ASKED))
     with pytest.raises(PortError):
         in_item(lambda: clients(port)[0].invoke("generation", ASKED))
@@ -241,7 +247,7 @@ def test_a_place_is_left_with_what_the_call_took_or_with_what_it_ended_in() -> N
 
 def test_a_stage_of_another_version_asks_anew() -> None:
     store, llm = Store(), ScriptedLLM("old", "new")
-    port = MeteredPort(llm, MODEL, None, store)
+    port = metered(llm, MODEL, None, store)
     contents = [
         in_item(
             lambda: clients(port)[0].invoke("generation", ASKED), ItemCalls(question_id="q", stage_version=version)
@@ -263,7 +269,7 @@ class Odd:
 def test_vectors_that_are_none_are_a_failure_and_not_kept() -> None:
     store, lane = Store(), Lane()
     with pytest.raises(PortError, match="no number"):
-        in_item(lambda: MeteredPort(Odd(), MODEL, lane, store).aembed(["a"]))
+        in_item(lambda: metered(Odd(), MODEL, lane, store).aembed(["a"]))
     assert (store.kept, [call.request.task for call, _ in store.failures]) == ({}, ["embedding"])
     ((_, error),) = lane.left
     assert isinstance(error, PortError)
@@ -278,7 +284,7 @@ def test_equal_texts_are_known_by_themselves_whatever_the_question() -> None:
             return Embeddings(vectors=((0.1, 1 / 3),), model="m", usage_unavailable=True)
 
     store, embedder = Store(), Right()
-    port = MeteredPort(embedder, MODEL, None, store)
+    port = metered(embedder, MODEL, None, store)
     found = [in_item(lambda: port.aembed(["a"]), ItemCalls(question_id=question)) for question in ("q1", "q2")]
     assert (embedder.asked, found[0]) == (1, found[1])
     assert found[1].usage_unavailable, "nobody has told what it took"
@@ -301,7 +307,7 @@ def test_what_an_agent_asks_from_within_has_attempts_of_its_own(what: str) -> No
             return Embeddings(vectors=((1.0,),), model="m")
 
     store = Store()
-    searching, embedding = MeteredPort(Found(), MODEL, None, store), MeteredPort(Right(), MODEL, None, store)
+    searching, embedding = metered(Found(), MODEL, None, store), metered(Right(), MODEL, None, store)
 
     @define(eq=False)
     class Agent:
@@ -316,7 +322,7 @@ def test_what_an_agent_asks_from_within_has_attempts_of_its_own(what: str) -> No
                 await (searching.asearch("a") if what == "search" else embedding.aembed(["a"]))
             return LLMResponse(content="there", usage=UsageMetadata(1, 1, 2))
 
-    (client,) = clients(MeteredPort(Agent(), MODEL, None, store))
+    (client,) = clients(metered(Agent(), MODEL, None, store))
     in_item(lambda: client.invoke("generation", ASKED), ItemCalls(question_id="q1"))
     kept = {call.request.kind: call.inside for call in store.taken}
     assert kept == {"llm": False, what: True}
@@ -327,8 +333,8 @@ def test_what_an_agent_asks_from_within_has_attempts_of_its_own(what: str) -> No
 
 def test_a_search_leaves_the_attempts_of_the_call_before_it_alone() -> None:
     store, llm = Store(), ScriptedLLM(PortError("down", kind="server"), "there")
-    port = MeteredPort(Found(), MODEL, None, store)
-    (client,) = clients(MeteredPort(llm, MODEL, None, None))
+    port = metered(Found(), MODEL, None, store)
+    (client,) = clients(metered(llm, MODEL, None, None))
 
     async def work() -> Any:
         await client.invoke("generation", ASKED)

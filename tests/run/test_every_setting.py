@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -31,8 +31,9 @@ from karenina_core import (
 )
 from karenina_core.errors import KareninaError
 from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
-from karenina_core.model.message import Message, ToolUseBlock
+from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.run.fingerprint import _question, _rubric, differences, fingerprint
 from karenina_core.run.local import LocalExecutor
@@ -122,29 +123,23 @@ class Library:
     async def aclose(self) -> None: ...
 
 
-@define(eq=False)
 class Priced:
-    """A port whose every reply costs a cent."""
+    """Middleware that knows a price: every reply costs a cent."""
 
-    inner: Any
+    @staticmethod
+    def capabilities(behind: PortCapabilities) -> PortCapabilities:
+        return attrs.evolve(behind, tells_cost=True)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    @property
-    def capabilities(self) -> PortCapabilities:
-        return attrs.evolve(self.inner.capabilities, tells_cost=True)
-
-    async def ainvoke(self, messages: Sequence[Message], **given: Any) -> LLMResponse:
-        reply: LLMResponse = await self.inner.ainvoke(messages, **given)
+    async def __call__(self, call: Call[LLMResponse], proceed: Proceed) -> LLMResponse:
+        reply = await proceed(call)
         return attrs.evolve(reply, usage=attrs.evolve(reply.usage, cost_usd=0.01))
 
 
 class WithPrices:
     @staticmethod
     @hookimpl
-    def karenina_wrap_port(port: Any) -> Any:
-        return Priced(port) if hasattr(port, "ainvoke") else None
+    def karenina_wrap_call(target: CallTarget) -> Any:
+        return Priced() if target.kind == "llm" else None
 
 
 class WithTools:

@@ -280,10 +280,7 @@ def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(wo
     assert code["karenina-core"]["digest"]
 
 
-WRAPPING = [
-    *("karenina_wrap_port", "karenina_wrap_agent", "karenina_wrap_embedder", "karenina_wrap_search_tool"),
-    *("karenina_wrap_tool_server", "karenina_wrap_stage"),
-]
+WRAPPING = ["karenina_wrap_call", "karenina_wrap_stage"]
 
 
 def wrapping(hook: str, mark: Callable[[Any], Any] = lambda function: function) -> Any:

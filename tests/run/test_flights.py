@@ -17,12 +17,14 @@ from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.plugin.model_ports import embedder_port
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.item_calls import ItemCalls, current_item
 from karenina_core.ports.metered import CallFacts, StoredCall, StoredReply
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.refusals import Refusals
 from karenina_core.ports.retry import Attempts, with_retries
-from karenina_core.ports.shared_services import SharedEmbedder
 from karenina_core.ports.values import LLMResponse, PortCapabilities
 from karenina_core.run.flights import Flights
 from karenina_core.run.gateway import Gateway
@@ -179,6 +181,7 @@ def test_whose_turn_has_come_and_who_is_gone_passes_it_on() -> None:
 # With a gateway in front: work that has a place asks for what others ask who wait for a place.
 
 MODEL = ModelConfig(model_name="a", interface="openai_endpoint", endpoint_base_url="http://host/v1")
+MINE = CallTarget("embedder", "mine", "m")
 
 
 @define(eq=False)
@@ -205,7 +208,7 @@ class Embedder:
 class Agent:
     """Works for a while, and asks for vectors by a tool of its own."""
 
-    shared: SharedEmbedder
+    shared: CallPort
     seconds: float
     text: str
     capabilities = PortCapabilities(supports_tools=True)
@@ -244,9 +247,7 @@ LIMITS = st.sampled_from([{"max_concurrent_requests": 1}, {"max_concurrent_reque
 ASKERS = st.tuples(st.booleans(), MOMENTS, st.sampled_from(["a", "a", "b"]), MOMENTS)
 
 
-async def mixed(
-    metering: Metering, shared: SharedEmbedder, askers: Sequence[tuple[bool, float, str, float]]
-) -> list[Any]:
+async def mixed(metering: Metering, shared: CallPort, askers: Sequence[tuple[bool, float, str, float]]) -> list[Any]:
     """All at once: agents (True), each with a second to wait before it asks for a text, and others who ask for it."""
 
     async def one(number: int, is_agent: bool, at: float, text: str, seconds: float) -> None:
@@ -255,7 +256,8 @@ async def mixed(
         if not is_agent:
             await with_retries(lambda: shared.aembed([text]), TWICE, max_elapsed=60.0)
             return
-        port = metering.around({"llm": Agent(shared, seconds, text)}, MODEL)["llm"]
+        port = CallPort(CallTarget.of_model("llm", MODEL), Agent(shared, seconds, text))
+        port = metering.around({"llm": port}, MODEL)["llm"]
         await with_retries(lambda: port.ainvoke([Message.user("go")]), TWICE, max_elapsed=60.0, attempts=Attempts())
 
     work = (one(number, *asker) for number, asker in enumerate(askers))
@@ -268,7 +270,7 @@ def test_work_with_a_place_never_waits_for_those_who_wait_for_one(
     askers: list[tuple[bool, float, str, float]], limits: dict[str, Any], failing: set[int]
 ) -> None:
     embedder = Embedder(tuple(failing))
-    shared = SharedEmbedder(embedder, "mine", "m")
+    shared = embedder_port(MINE, embedder)
     gateway = Gateway(VerificationConfig(**limits))
     store = Kept()
     ended = run_in_virtual_time(mixed(Metering(gateway, store), shared, askers))
@@ -286,7 +288,7 @@ def test_work_with_a_place_never_waits_for_those_who_wait_for_one(
 def test_a_tool_of_an_agent_gets_what_another_item_waits_to_ask(tmp_path: Path, limits: dict[str, Any]) -> None:
     async def work() -> list[Any]:
         embedder = Embedder()
-        shared = SharedEmbedder(embedder, "mine", "m")
+        shared = embedder_port(MINE, embedder)
         gateway, journal = Gateway(VerificationConfig(**limits)), Journal.open(tmp_path)
         metering = Metering(gateway, journal)
         try:
@@ -305,7 +307,7 @@ def test_nothing_is_left_to_wait_for_when_a_run_is_drained(tmp_path: Path) -> No
     """Whoever waits for a place when no attempt begins any more waits until it is cancelled."""
 
     async def work() -> None:
-        shared = SharedEmbedder(Embedder(), "mine", "m")
+        shared = embedder_port(MINE, Embedder())
         gateway, journal = Gateway(VerificationConfig()), Journal.open(tmp_path)
         metering = Metering(gateway, journal)
         agent = asyncio.create_task(mixed(metering, shared, [(True, 0.0, "a", 0.3)]))

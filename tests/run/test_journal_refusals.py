@@ -14,8 +14,10 @@ import pytest
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import MeteredPort
+from karenina_core.ports.metered import Metered
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.structured import StructuredParser
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
@@ -29,6 +31,10 @@ from karenina_core.testing import ScriptedCall, ScriptedLLM
 MODEL = ModelConfig(model_name="m", interface="scripted")
 ALL = ("json_schema", "tool_call", "json_object", "text")
 GOOD = {"target": "BCL2"}
+
+
+def metered(llm: ScriptedLLM, journal: Journal) -> CallPort:
+    return CallPort(CallTarget.of_model("llm", MODEL), llm).behind(Metered(MODEL, store=journal))
 
 
 def server(refuses: Collection[str], *, replies: bool = True) -> ScriptedLLM:
@@ -45,7 +51,7 @@ def server(refuses: Collection[str], *, replies: bool = True) -> ScriptedLLM:
 
 async def ended(llm: ScriptedLLM, journal: Journal, numbers: Sequence[int], question: str = "q") -> list[str | None]:
     """The channels on which calls with these schemas end, one after the other."""
-    parser = StructuredParser(MeteredPort(llm, MODEL, store=journal))
+    parser = StructuredParser(metered(llm, journal))
     found = []
     for number in numbers:
         current_item.set(ItemCalls(question, "r"))

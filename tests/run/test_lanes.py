@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.metered import CallFacts
+from karenina_core.ports.call_port import CallPort
+from karenina_core.ports.metered import CallFacts, Metered
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.run.budget import Estimate
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.lanes import MOST_MOMENTS, History, LaneKey, LaneState, Taken, Waiter
@@ -94,7 +96,10 @@ def test_only_calls_that_reach_a_provider_need_a_place(needs_provider: bool) -> 
     port = ScriptedLLM("said")
     port.capabilities = evolve(port.capabilities, needs_provider=needs_provider)
     metering = Metering(lanes=Gateway(VerificationConfig()))
-    assert (metering.around({"llm": port}, model())["llm"].lane is not None) == needs_provider
+    target = CallTarget.of_model("llm", model())
+    (metered,) = metering.around({"llm": CallPort(target, port)}, model())["llm"].layers
+    assert isinstance(metered.around, Metered)
+    assert (metered.around.lane is not None) == needs_provider
 
 
 def test_tokens_of_a_refused_call_are_given_back() -> None:

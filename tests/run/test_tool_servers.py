@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from karenina_core import AdapterSpec, Karenina, ModelConfig, hookimpl
 from karenina_core.errors import ConfigError, PluginError, PortError
 from karenina_core.model.message import ToolUseBlock, UsageMetadata
 from karenina_core.ports import AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
+from karenina_core.ports.port_calls import ToolListCall
 from karenina_core.run.model_tools import named_tools
 from karenina_core.run.models import open_models
 
@@ -180,24 +183,20 @@ def test_settings_of_tools_without_a_server_are_refused(settings: dict[str, Any]
 def test_plugins_may_stand_in_front_of_a_server(world: Make) -> None:
     servers, worker, names_ = Servers({"library": ["look_up"]}), Worker(), []
 
-    class Fewer:
-        """A server of which nothing is offered."""
-
-        def __init__(self, inner: Any) -> None:
-            self.aopen, self.aclose = inner.aopen, inner.aclose
-
-        async def alist(self) -> Sequence[Tool]:
-            return []
+    async def nothing(call: ToolListCall, proceed: Proceed) -> Sequence[Tool]:
+        return []
 
     class InFront:
         @hookimpl
-        def karenina_wrap_tool_server(self, server: Any, name: str) -> Any | None:
-            names_.append(name)
-            return Fewer(server)
+        def karenina_wrap_call(self, target: CallTarget) -> Any | None:
+            if target.kind != "tool":
+                return None
+            names_.append(target.name)
+            return nothing
 
     class Beside:
         @hookimpl
-        def karenina_wrap_tool_server(self, server: Any) -> Any | None:
+        def karenina_wrap_call(self, target: CallTarget) -> Any | None:
             return None
 
     here = world(worker.adapter(), servers, InFront(), Beside())
@@ -209,18 +208,16 @@ def test_plugins_may_stand_in_front_of_a_server(world: Make) -> None:
 
 @define(eq=False)
 class Front:
-    """A server in front of another one, which tells that it is opened."""
+    """Middleware that notes that it is opened."""
 
     name: str
-    inner: Any
     heard: list[str]
 
     async def aopen(self) -> None:
         self.heard.append(self.name)
-        await self.inner.aopen()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+    async def __call__(self, call: Call[Any], proceed: Proceed) -> Any:
+        return await proceed(call)
 
 
 def test_the_plugin_with_the_first_name_stands_outermost_in_front_of_a_server(world: Make) -> None:
@@ -228,10 +225,10 @@ def test_the_plugin_with_the_first_name_stands_outermost_in_front_of_a_server(wo
 
     def plugin(own: str) -> Any:
         @hookimpl
-        def karenina_wrap_tool_server(self: Any, server: Any, name: str) -> Any:
-            return Front(own, server, heard)
+        def karenina_wrap_call(self: Any, target: CallTarget) -> Any:
+            return Front(own, heard) if target.kind == "tool" else None
 
-        return type(own, (), {"karenina_wrap_tool_server": karenina_wrap_tool_server})()
+        return type(own, (), {"karenina_wrap_call": karenina_wrap_call})()
 
     servers = Servers({"library": ["look_up"]})
     here = world(Worker().adapter(), servers, plugin("Beta"), plugin("Alpha"), plugin("Gamma"))
@@ -357,15 +354,34 @@ def test_an_adapter_may_be_an_agent_only(world: Make) -> None:
     assert {result.generation.raw_llm_response for result in results} == {"It is BCL2."}
 
 
-def test_middleware_that_knows_no_agents_is_refused_in_front_of_one(world: Make) -> None:
+@pytest.mark.parametrize(
+    ("returned", "said"), [(lambda: Worker(), "must return a coroutine function"), (lambda: 1 / 0, "ZeroDivisionError")]
+)
+def test_what_cannot_stand_in_front_of_an_agent_is_refused_before_a_run(world: Make, returned: Any, said: str) -> None:
     class Counting:
         @hookimpl
-        def karenina_wrap_port(self, port: Any) -> Any:
-            return Worker()
+        def karenina_wrap_call(self) -> Any:
+            return returned()
 
     here = world(AdapterSpec(interface="working", agent_factory=lambda model: Agent()), Counting())
-    with pytest.raises(ConfigError, match="plugin 'Counting' cannot be put in front of the model"):
+    with pytest.raises(ConfigError, match=f"karenina_wrap_call of plugin 'Counting' .*{said}"):
         here.prepare(here.config(answering_models=[model(mcp_urls_dict={})]))
+
+
+def test_middleware_that_knows_no_agents_is_told_so(world: Make) -> None:
+    async def around(call: Call[Any], proceed: Proceed) -> LLMResponse:
+        return LLMResponse(content="It is BCL2.")
+
+    class Counting:
+        @hookimpl
+        def karenina_wrap_call(self, target: CallTarget) -> Any:
+            return around if target.kind == "agent" else None
+
+    here = world(AdapterSpec(interface="working", agent_factory=lambda model: Agent()), Counting())
+    (result,) = here.run(here.config(answering_models=[model(mcp_urls_dict={})]))
+    assert str(result.outcome) == "error(plugin)"
+    said = r"middleware of plugin 'Counting' gave back no AgentResult \(LLMResponse\); it has to return what proceed"
+    assert re.search(said, str(result.metadata.error))
 
 
 def test_ports_are_closed_where_a_server_cannot_be_reached(world: Make) -> None:

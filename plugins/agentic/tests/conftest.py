@@ -27,7 +27,8 @@ from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.ports.client import CallRecord, ModelClient
-from karenina_core.ports.values import LLMResponse, PortCapabilities
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
+from karenina_core.ports.values import LLMResponse
 from karenina_core.run.models import open_models
 from karenina_core.run.overrides import model_pool
 from karenina_core.testing import Reply, ScriptedServer, application
@@ -108,28 +109,12 @@ class Pricing:
     """Middleware that knows a price: a dollar for every call."""
 
     @hookimpl
-    def karenina_wrap_port(self, port: Any, model: ModelConfig) -> Any:
-        return _Priced(port)
+    def karenina_wrap_call(self, target: CallTarget) -> Any:
+        return self._priced if target.kind == "llm" else None
 
-
-@define(eq=False)
-class _Priced:
-    inner: Any
-
-    @property
-    def capabilities(self) -> PortCapabilities:
-        able: PortCapabilities = self.inner.capabilities
-        return able
-
-    async def aopen(self) -> None:
-        await self.inner.aopen()
-
-    async def ainvoke(self, messages: Any, **asked: Any) -> LLMResponse:
-        response: LLMResponse = await self.inner.ainvoke(messages, **asked)
+    async def _priced(self, call: Call[LLMResponse], proceed: Proceed) -> LLMResponse:
+        response = await proceed(call)
         return evolve(response, usage=evolve(response.usage, cost_usd=1.0))
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
 
 
 def model(url: str, **more: Any) -> ModelConfig:

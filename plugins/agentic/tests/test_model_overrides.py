@@ -26,6 +26,7 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError, PortError
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.testing.replies import ServedRequest
 
@@ -61,32 +62,25 @@ class Doors:
     closed: list[str] = field(factory=list)
 
     @hookimpl
-    def karenina_wrap_port(self, port: Any, model: ModelConfig) -> Any:
-        return _Door(port, str(model.model_name), self)
+    def karenina_wrap_call(self, target: CallTarget) -> Any:
+        return _Door(target.model, self) if target.kind == "llm" else None
 
 
 @define(eq=False)
 class _Door:
-    inner: Any
     name: str
     doors: Doors
-
-    @property
-    def capabilities(self) -> Any:
-        return self.inner.capabilities
 
     async def aopen(self) -> None:
         if self.name in self.doors.locked:
             raise PortError(f"{self.name} is locked", kind="connection")
         self.doors.opened.append(self.name)
-        await self.inner.aopen()
 
-    async def ainvoke(self, messages: Any, **asked: Any) -> Any:
-        return await self.inner.ainvoke(messages, **asked)
+    async def __call__(self, call: Call[Any], proceed: Proceed) -> Any:
+        return await proceed(call)
 
     async def aclose(self) -> None:
         self.doors.closed.append(self.name)
-        await self.inner.aclose()
 
 
 def run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core import ModelConfig, hookimpl, neutral
+from karenina_core import hookimpl, neutral
 
 NAME = "opentelemetry"
 
@@ -55,34 +55,12 @@ def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
 
 @hookimpl
 @neutral
-def karenina_wrap_port(port: Any, model: ModelConfig, app: Any) -> Any | None:
+def karenina_wrap_call(target: Any, app: Any) -> Any | None:
     if not _is_on(app):
         return None
-    from karenina_opentelemetry.ports import TracedPort
-    from karenina_opentelemetry.tracing import tracing_of
+    from karenina_opentelemetry.calls import around
 
-    return TracedPort(port, model, tracing_of(app, model))
-
-
-@hookimpl
-@neutral
-def karenina_wrap_embedder(embedder: Any, name: str, model: str, app: Any) -> Any | None:
-    if not _is_on(app):
-        return None
-    from karenina_opentelemetry.ports import TracedEmbedder
-    from karenina_opentelemetry.tracing import tracing_of
-
-    return TracedEmbedder(embedder, name, model, tracing_of(app))
-
-
-@hookimpl
-@neutral
-def karenina_wrap_agent(model: ModelConfig, app: Any) -> Any | None:
-    if not _is_on(app):
-        return None
-    from karenina_opentelemetry.agents import around_agent
-
-    return around_agent(model, app)
+    return around(target, app)
 
 
 def _is_on(app: Any) -> bool:

@@ -206,8 +206,7 @@ def test_off_is_off(receiver: Any, untraced: Run, app_with: App) -> None:
     for hook, arguments in (
         ("karenina_wrap_item", {}),
         ("karenina_wrap_stage", {"stage": None}),
-        ("karenina_wrap_port", {"port": None, "model": None}),
-        ("karenina_wrap_agent", {"model": None}),
+        ("karenina_wrap_call", {"target": None}),
     ):
         wrappers = dict(app.implementations(hook))
         assert wrappers["karenina_opentelemetry"](**arguments) is None

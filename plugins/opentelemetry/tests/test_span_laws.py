@@ -13,9 +13,7 @@ import pytest
 from attrs import define
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from karenina_opentelemetry.agents import around_agent
 from karenina_opentelemetry.items import around_item
-from karenina_opentelemetry.ports import TracedEmbedder, TracedPort
 from karenina_opentelemetry.tracing import fill, tracing_of, use_provider
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
@@ -28,7 +26,10 @@ from karenina_core.model.identity import ModelIdentity, TaskIdentity, question_u
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.model.rubric_part import FAILED, read_traits
 from karenina_core.model.trait_scale import scale_classes
+from karenina_core.plugin.model_ports import middleware
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.middleware import CallKind, CallTarget
 from karenina_core.ports.values import (
     AgentResult,
     CallContext,
@@ -100,6 +101,16 @@ class Port:
     async def aembed(self, texts: Sequence[str]) -> Embeddings:
         return Embeddings(vectors=((1.0, 2.0),) * len(texts), model="m")
 
+    async def arun(self, messages: Sequence[Message], tools: Sequence[Tool], *_: Any, **__: Any) -> AgentResult:
+        assert tools[0].run is not None
+        await tools[0].run({self.text: self.text})
+        done = AgentResult(final_response=self.text, raw_trace=self.text, trace_messages=tuple(messages))
+        if self.fails:
+            error = PortError(self.text, kind="plugin")
+            error.evidence = {"agent_result": done}
+            raise error
+        return done
+
 
 def spans_app(*, content: bool = False) -> Any:
     return application(karenina_opentelemetry, settings={"opentelemetry": {"enabled": True, "content": content}})
@@ -118,27 +129,22 @@ def spans_of(app: Any) -> Iterator[list[Any]]:
 
 async def say(app: Any, text: str, *, fails: bool) -> None:
     """A text as everything that is said to and by models, agents, tools and embedders."""
-    port, call = Port(text, fails), CallContext("generation", question_text=text)
-    traced, messages = TracedPort(port, MODEL, tracing_of(app, MODEL)), [Message.system(text), Message.user(text)]
-    asked = traced.ainvoke(messages, call=call), traced.aparse(messages, {"title": text}, call=call)
+    call, messages = CallContext("generation", question_text=text), [Message.system(text), Message.user(text)]
+
+    def traced(target: CallTarget) -> CallPort:
+        return CallPort(target, Port(text, fails), middleware(app, target))
+
+    kinds: tuple[CallKind, ...] = ("llm", "parser", "work")
+    llm, parser, work = (traced(CallTarget.of_model(kind, MODEL)) for kind in kinds)
+    asked = llm.ainvoke(messages, call=call), parser.aparse(messages, {"title": text}, call=call)
     await asyncio.gather(*asked, return_exceptions=True)
-    await TracedEmbedder(port, "minilm", "m", tracing_of(app)).aembed([text])
+    await traced(CallTarget("embedder", "minilm", "m")).aembed([text])
 
     async def look(arguments: Mapping[str, Any]) -> ToolOutcome:
         return ToolOutcome(text, is_error=fails, warning=text)
 
-    async def work(tools: Sequence[Tool]) -> AgentResult:
-        assert tools[0].run is not None
-        await tools[0].run({text: text})
-        done = AgentResult(final_response=text, raw_trace=text, trace_messages=tuple(messages))
-        if fails:
-            error = PortError(text, kind="plugin")
-            error.evidence = {"agent_result": done}
-            raise error
-        return done
-
     tools = [Tool(name="look", description=text, input_schema={"title": text}, run=look)]
-    await asyncio.gather(around_agent(MODEL, app)(call, tools, work), return_exceptions=True)
+    await asyncio.gather(work.arun(messages, tools, call=call), return_exceptions=True)
 
 
 NAMES = ["chat m", "chat m", "embeddings m", "execute_tool look", "invoke_agent m"]

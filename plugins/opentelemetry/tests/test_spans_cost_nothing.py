@@ -11,10 +11,8 @@ from typing import Any
 import karenina_opentelemetry
 import pytest
 from karenina_opentelemetry import tracing
-from karenina_opentelemetry.ports import TracedPort
 from karenina_opentelemetry.runs import finished, started
-from karenina_opentelemetry.settings import TracingSettings
-from karenina_opentelemetry.tracing import Tracing, use_provider
+from karenina_opentelemetry.tracing import use_provider
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -25,7 +23,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 from karenina_core import Karenina, ModelConfig, hookimpl
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.plugin.model_ports import middleware
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.middleware import CallKind, CallTarget, Proceed
+from karenina_core.ports.port_calls import AgentCall
 from karenina_core.ports.values import AgentResult, LLMResponse, PortCapabilities
 from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedServer, application
@@ -197,7 +199,6 @@ class Port:
     def __init__(self, given: Any, *, needs_provider: bool = True) -> None:
         self.given = given
         self.capabilities = PortCapabilities(needs_provider=needs_provider)
-        self.more = "of its own"
 
     async def ainvoke(self, messages: Sequence[Message], **_: Any) -> Any:
         if isinstance(self.given, Exception):
@@ -208,11 +209,16 @@ class Port:
         return await self.ainvoke(messages)
 
 
+def traced_app(exporter: InMemorySpanExporter) -> Karenina:
+    app = application(karenina_opentelemetry, settings={"opentelemetry": {"enabled": True}})
+    use_provider(app, sent_to(exporter))
+    return app
+
+
 def asked(port: Port, method: str = "ainvoke") -> Any:
     """The span of one call."""
-    exporter = InMemorySpanExporter()
-    given = Tracing(TracingSettings(enabled=True), given=sent_to(exporter))
-    call = getattr(TracedPort(port, MODEL, given), method)
+    exporter, target = InMemorySpanExporter(), CallTarget.of_model("llm", MODEL)
+    call = getattr(CallPort(target, port, middleware(traced_app(exporter), target)), method)
     arguments = [[Message.user("?")], {}] if method == "aparse" else [[Message.user("?")]]
 
     async def main() -> None:
@@ -267,13 +273,13 @@ def test_a_failed_call_says_of_which_kind(given: Any, kind: str, method: str) ->
 def test_an_agent_that_failed_tells_what_it_did(traced: Traced) -> None:
     class Fails:
         @hookimpl
-        def karenina_wrap_agent(self, model: ModelConfig) -> Any:
-            async def around(call: Any, tools: Any, proceed: Any) -> AgentResult:
+        def karenina_wrap_call(self, target: CallTarget) -> Any:
+            async def failing(call: AgentCall, proceed: Proceed) -> AgentResult:
                 error = PortError("the work is lost", kind="server")
-                error.evidence = {"agent_result": await proceed(tools)}
+                error.evidence = {"agent_result": await proceed(call)}
                 raise error
 
-            return around
+            return failing if target.kind == "work" else None
 
     inside = type("z_fails", (Fails,), {})  # plugins are in front of each other in the order of their names
     agent = traced("q", answering="agent", plugins=[inside()]).one("invoke_agent")
@@ -312,8 +318,7 @@ def test_an_embedder_has_spans() -> None:
     assert span.attributes["gen_ai.usage.input_tokens"] == 7
 
 
-def test_everything_else_of_a_port_is_as_it_was() -> None:
-    port = TracedPort(Port(None), MODEL, Tracing(TracingSettings(enabled=True)))
-    assert port.more == "of its own"
-    assert not hasattr(port, "aopen")
-    assert not hasattr(port, "_anything")
+@pytest.mark.parametrize("kind", ["agent", "search", "tool"])
+def test_calls_that_have_no_spans_are_left_alone(kind: CallKind) -> None:
+    target = CallTarget.of_model(kind, MODEL) if kind == "agent" else CallTarget(kind, "mine")
+    assert middleware(traced_app(InMemorySpanExporter()), target) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_replay.ports import RecordingPort, ReplayingPort
+from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer
 from karenina_replay.settings import ReplaySettings
 
@@ -22,7 +23,10 @@ from karenina_core.errors import ConfigError, ParseError, PortError, RunDirector
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.convert import unstructure
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.calls import Request
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.port_calls import LLMCall
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -61,6 +65,15 @@ ERRORS = st.builds(
 )
 CALLS = st.builds(CallContext, st.sampled_from(["generation", "parsing"]), replicate=st.integers(1, 3))
 MODEL = ModelConfig(model_name="m", interface="anything")
+TARGET = CallTarget.of_model("llm", MODEL)
+
+
+def recording(port: Any, writer: Writer) -> CallPort:
+    return CallPort(TARGET, port, (Layer(Recorder(writer), "replay"),))
+
+
+def replaying(port: Any, recording: Recording) -> CallPort:
+    return CallPort(TARGET, port, (Layer(Player(recording), "replay"),))
 
 
 @define
@@ -104,27 +117,28 @@ async def outcome_of(port: Any, messages: Any, output: Any, call: Any) -> Any:
 def test_replaying_a_recording_is_the_identity(calls: list[Any]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calls.jsonl"
-        recorder = RecordingPort(Scripted([outcome for *_, outcome in calls]), MODEL, Writer(path))
+        recorder = recording(Scripted([outcome for *_, outcome in calls]), Writer(path))
         live = [asyncio.run(outcome_of(recorder, m, o, c)) for m, o, c, _ in calls]
         asyncio.run(recorder.aclose())
-        player = ReplayingPort(Scripted([]), MODEL, Recording(path))
+        player = replaying(Scripted([]), Recording(path))
         assert [asyncio.run(outcome_of(player, m, o, c)) for m, o, c, _ in calls] == live
 
 
+MODELS = st.builds(
+    ModelConfig,
+    model_name=st.sampled_from(["a", "b"]),
+    temperature=st.sampled_from([0.0, 0.1]),
+    max_tokens=st.sampled_from([1, 2]),
+)
 REQUESTS = st.builds(
-    Request.of_llm,
-    st.builds(
-        ModelConfig,
-        model_name=st.sampled_from(["a", "b"]),
-        temperature=st.sampled_from([0.0, 0.1]),
-        max_tokens=st.sampled_from([1, 2]),
-    ),
+    LLMCall,
+    MODELS.map(partial(CallTarget.of_model, "llm")),
     MESSAGES,
     OUTPUTS,
     st.none() | st.sampled_from([0.0, 0.5]),
-    CALLS,
     st.lists(st.builds(Tool, name=st.sampled_from(["a", "b"]), description=TEXTS), max_size=2),
-)
+    CALLS,
+).map(lambda call: call.request)
 
 
 @given(REQUESTS, REQUESTS)
@@ -134,27 +148,24 @@ def test_different_requests_never_share_a_key(a: Request, b: Request) -> None:
 
 def test_equal_calls_get_their_replies_in_order_and_then_the_last_one(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "calls.jsonl")
-    recorder = RecordingPort(Scripted([LLMResponse(content="1"), LLMResponse(content="2")]), MODEL, writer)
+    recorder = recording(Scripted([LLMResponse(content="1"), LLMResponse(content="2")]), writer)
     question = [Message.user("?")]
     for _ in range(2):
         asyncio.run(recorder.ainvoke(question))
     asyncio.run(recorder.aclose())
-    player = ReplayingPort(Scripted([]), MODEL, Recording(tmp_path / "calls.jsonl"))
+    player = replaying(Scripted([]), Recording(tmp_path / "calls.jsonl"))
     assert [asyncio.run(player.ainvoke(question)).content for _ in range(3)] == ["1", "2", "2"]
 
 
 def test_a_failure_that_was_overcome_is_not_replayed(tmp_path: Path) -> None:
-    recorder = RecordingPort(
-        Scripted([PortError("busy", kind="rate_limited"), LLMResponse(content="ok")]),
-        MODEL,
-        Writer(tmp_path / "calls.jsonl"),
-    )
+    outcomes = [PortError("busy", kind="rate_limited"), LLMResponse(content="ok")]
+    recorder = recording(Scripted(outcomes), Writer(tmp_path / "calls.jsonl"))
     question = [Message.user("?")]
     with pytest.raises(PortError):
         asyncio.run(recorder.ainvoke(question))
     asyncio.run(recorder.ainvoke(question))
     asyncio.run(recorder.aclose())
-    player = ReplayingPort(Scripted([]), MODEL, Recording(tmp_path / "calls.jsonl"))
+    player = replaying(Scripted([]), Recording(tmp_path / "calls.jsonl"))
     assert asyncio.run(player.ainvoke(question)).content == "ok"
 
 
@@ -162,12 +173,12 @@ def test_parsers_are_recorded_too_with_their_failures(tmp_path: Path) -> None:
     failure = ParseError("no JSON", raw_response="hm")
     failure.usage, failure.channel = UsageMetadata(1, 2, 3), "text"
     result = ParsePortResult(data={"a": 1}, usage=UsageMetadata(1, 1, 2), raw='{"a": 1}')
-    recorder = RecordingPort(Scripted([result, failure]), MODEL, Writer(tmp_path / "calls.jsonl"))
+    recorder = recording(Scripted([result, failure]), Writer(tmp_path / "calls.jsonl"))
     asyncio.run(recorder.aparse([Message.user("a")], {"type": "object"}))
     with pytest.raises(ParseError):
         asyncio.run(recorder.aparse([Message.user("b")], {"type": "object"}))
     asyncio.run(recorder.aclose())
-    player = ReplayingPort(Scripted([]), MODEL, Recording(tmp_path / "calls.jsonl"))
+    player = replaying(Scripted([]), Recording(tmp_path / "calls.jsonl"))
     assert asyncio.run(player.aparse([Message.user("a")], {"type": "object"})) == result
     with pytest.raises(ParseError) as caught:
         asyncio.run(player.aparse([Message.user("b")], {"type": "object"}))

@@ -8,10 +8,12 @@ from pathlib import Path
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.ports.calls import Request, agent_from, agent_to, error_from, error_to
+from karenina_core.ports.calls import agent_from, agent_to, error_from, error_to
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.port_calls import AgentCall
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, Tool
 
-MODEL = ModelConfig(model_name="m", interface="own")
+TARGET = CallTarget.of_model("agent", ModelConfig(model_name="m", interface="own"))
 DONE = AgentResult(
     final_response="42",
     raw_trace="I looked.",
@@ -45,7 +47,7 @@ def test_the_folder_is_no_part_of_the_call_and_all_else_is() -> None:
     def key(folder: str, said: str = "Look into {}.", task: str = "t", tools: tuple[Tool, ...] = ()) -> str:
         config = AgentConfig(workspace_path=Path(folder))
         asked = [Message.user(said.format(folder))]
-        return Request.of_agent(MODEL, asked, tools, config, CallContext(task)).key
+        return AgentCall(TARGET, asked, tools, None, config, CallContext(task)).request.key
 
     assert key("/tmp/one") == key("/tmp/two")
     others = {key("/tmp/one", "See {}."), key("/tmp/one", task="u"), key("/tmp/one", tools=(Tool(name="x"),))}

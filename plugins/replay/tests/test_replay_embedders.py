@@ -14,18 +14,21 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_replay.embedders import RecordingEmbedder, ReplayingEmbedder
-from karenina_replay.ports import RecordingPort, ReplayingPort
-from karenina_replay.recording import Recording, Writer
+from karenina_replay.calls import Player, Recorder
+from karenina_replay.recording import Recording, Writer, writer_of
 
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError
 from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import EmbeddingRequest, Request
+from karenina_core.ports.call_port import CallPort, Layer
+from karenina_core.ports.calls import EmbeddingRequest
 from karenina_core.ports.embedding import Embedder, Embeddings
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.port_calls import LLMCall, ParserCall
 from karenina_core.ports.values import CallContext, LLMResponse, PortCapabilities
 from karenina_core.testing import application
 
+EMBEDDER = CallTarget("embedder", "e", "m")
 TEXTS = st.lists(st.text(max_size=10), max_size=3).map(tuple)
 SINGLE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 VECTORS = st.lists(
@@ -68,8 +71,12 @@ def outcome_of(embedder: Embedder, texts: Sequence[str]) -> Any:
         return (str(error), error.kind, getattr(error, "status", None))
 
 
-def recorder(path: Path, *outcomes: Any) -> RecordingEmbedder:
-    return RecordingEmbedder(Scripted(list(outcomes)), "e", "m", Writer(path))
+def recorder(writer: Writer, *outcomes: Any) -> CallPort:
+    return CallPort(EMBEDDER, Scripted(list(outcomes)), (Layer(Recorder(writer)),))
+
+
+def player(recording: Recording, target: CallTarget = EMBEDDER) -> CallPort:
+    return CallPort(target, Scripted([]), (Layer(Player(recording)),))
 
 
 @settings(max_examples=60, deadline=None)
@@ -77,11 +84,12 @@ def recorder(path: Path, *outcomes: Any) -> RecordingEmbedder:
 def test_replaying_an_embedder_is_the_identity(calls: list[Any]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calls.jsonl"
-        recording = recorder(path, *(outcome for _, outcome in calls))
+        writer = Writer(path)
+        recording = recorder(writer, *(outcome for _, outcome in calls))
         live = [outcome_of(recording, texts) for texts, _ in calls]
-        recording.writer.close()
-        player = ReplayingEmbedder("e", "m", Recording(path))
-        assert [outcome_of(player, texts) for texts, _ in calls] == live
+        writer.close()
+        replaying = player(Recording(path))
+        assert [outcome_of(replaying, texts) for texts, _ in calls] == live
 
 
 @given(SINGLE)
@@ -110,17 +118,18 @@ def test_models_and_embedders_share_one_file_and_do_not_disturb_each_other(tmp_p
 
     writer = Writer(tmp_path / "calls.jsonl")
     model = ModelConfig(model_name="m", interface="anything")
-    asyncio.run(RecordingPort(Port(), model, writer).ainvoke([Message.user("?")]))
+    target = CallTarget.of_model("llm", model)
+    asyncio.run(CallPort(target, Port(), (Layer(Recorder(writer)),)).ainvoke([Message.user("?")]))
     found = Embeddings(vectors=((0.1, 0.2),), model="really-used")
-    asyncio.run(RecordingEmbedder(Scripted([found]), "e", "m", writer).aembed(["?"]))
+    asyncio.run(recorder(writer, found).aembed(["?"]))
     writer.close()
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["llm", "embedder"]
     assert lines[1]["texts"] == ["?"]
     assert lines[1]["reply"]["vectors"] == [[0.1, 0.2]]
     recording = Recording(tmp_path / "calls.jsonl")
-    assert asyncio.run(ReplayingPort(Port(), model, recording).ainvoke([Message.user("?")])).content == "ok"
-    assert asyncio.run(ReplayingEmbedder("e", "m", recording).aembed(["?"])) == found
+    assert asyncio.run(player(recording, target).ainvoke([Message.user("?")])).content == "ok"
+    assert asyncio.run(player(recording).aembed(["?"])) == found
 
 
 LLM_KEY = "869c9ee3e93904796a3b1eaf6fc0c18204a309af251df3ecfcc640087ca322b2"
@@ -131,38 +140,36 @@ def test_recordings_of_before_are_found_again(tmp_path: Path) -> None:
     """The keys are those that version 0.1.0 wrote for these two calls, when it recorded models only."""
     model = ModelConfig(model_name="m", interface="anything", max_tokens=16384)  # the default at that time
     said = [Message.user("?")]
-    assert Request.of_llm(model, said, None, None, CallContext("generation")).key == LLM_KEY
-    assert Request.of_parser(model, said, {"type": "object"}, CallContext("parsing", replicate=2)).key == PARSER_KEY
+    target, parsing = CallTarget.of_model("llm", model), CallContext("parsing", replicate=2)
+    assert LLMCall(target, said, context=CallContext("generation")).request.key == LLM_KEY
+    assert ParserCall(target, said, {"type": "object"}, parsing).request.key == PARSER_KEY
     old = {"format": 1, "key": LLM_KEY, "kind": "llm", "reply": {"content": "ok"}}
     (tmp_path / "old.jsonl").write_text(f"{json.dumps(old)}\n")
     recording = Recording(tmp_path / "old.jsonl")
     assert recording.find(LLM_KEY)[0] == {"content": "ok"}
     with pytest.raises(PortError, match="holds no call of task 'embedding' to e:m"):
-        asyncio.run(ReplayingEmbedder("e", "m", recording).aembed(["a"]))
+        asyncio.run(player(recording).aembed(["a"]))
 
 
 def test_a_call_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) -> None:
-    recording = recorder(tmp_path / "calls.jsonl", Embeddings(vectors=((1.0,),), model="m"))
-    asyncio.run(recording.aembed(["a"]))
-    recording.writer.close()
+    writer = Writer(tmp_path / "calls.jsonl")
+    asyncio.run(recorder(writer, Embeddings(vectors=((1.0,),), model="m")).aembed(["a"]))
+    writer.close()
     read = Recording(tmp_path / "calls.jsonl")
-    for player, texts in (
-        (ReplayingEmbedder("e", "m", read), ["b"]),
-        (ReplayingEmbedder("e", "n", read), ["a"]),
-        (ReplayingEmbedder("f", "m", read), ["a"]),
-    ):
+    for name, model, texts in (("e", "m", ["b"]), ("e", "n", ["a"]), ("f", "m", ["a"])):
         with pytest.raises(PortError, match=r"\(1 texts, key .*record again with --record") as caught:
-            asyncio.run(player.aembed(texts))
+            asyncio.run(player(read, CallTarget("embedder", name, model)).aembed(texts))
         assert (caught.value.kind, caught.value.final) == ("invalid_request", True)
 
 
 def test_a_failure_that_was_overcome_is_not_replayed(tmp_path: Path) -> None:
     found = Embeddings(vectors=((1.0,),), model="m")
-    recording = recorder(tmp_path / "calls.jsonl", PortError("busy", kind="rate_limited"), found)
+    writer = Writer(tmp_path / "calls.jsonl")
+    recording = recorder(writer, PortError("busy", kind="rate_limited"), found)
     assert outcome_of(recording, ["a"])[1] == "rate_limited"
     asyncio.run(recording.aembed(["a"]))
-    recording.writer.close()
-    assert asyncio.run(ReplayingEmbedder("e", "m", Recording(tmp_path / "calls.jsonl")).aembed(["a"])) == found
+    writer.close()
+    assert asyncio.run(player(Recording(tmp_path / "calls.jsonl")).aembed(["a"])) == found
 
 
 @define(eq=False)
@@ -196,8 +203,9 @@ def test_an_application_records_and_replays_its_embedders(tmp_path: Path) -> Non
     assert (embedder.needs_provider, embedder.tells_cost) == (True, True), "as the one behind it"
     assert not Path(file).exists()
     found = asyncio.run(embedder.aembed(["a"]))
-    embedder.inner.writer.close()
+    writer_of(app.settings("replay")).close()
     replaying = application(Brings(), installed=["replay"], settings={"replay": {"replay": file}})
-    player = replaying.embedder("letters", "m")
-    assert player.problem() is None, "what is replayed need not"
-    assert asyncio.run(player.aembed(["a"])) == found
+    replayed = replaying.embedder("letters", "m")
+    assert replayed.problem() is None, "what is replayed need not"
+    assert replayed.needs_provider is False
+    assert asyncio.run(replayed.aembed(["a"])) == found

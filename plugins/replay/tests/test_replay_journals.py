@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from attrs import define, field
-from karenina_replay.ports import ReplayingPort
+from karenina_replay.calls import Player
 from karenina_replay.recording import Recording
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import MeteredPort
+from karenina_core.ports.metered import Metered
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import CallContext, LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.run.journal import Journal
@@ -27,6 +29,15 @@ from karenina_core.testing import ScriptedCall, ScriptedLLM
 
 MODEL = ModelConfig(model_name="m", interface="anything")
 USAGE = UsageMetadata(3, 4, 7, 0.25)
+TARGET = CallTarget.of_model("llm", MODEL)
+
+
+def metered(port: Any, journal: Journal) -> CallPort:
+    return CallPort(TARGET, port).behind(Metered(MODEL, store=journal))
+
+
+def replaying(port: Any, file: Path) -> CallPort:
+    return CallPort(TARGET, port, (Layer(Player(Recording(file))),))
 
 
 @define
@@ -75,7 +86,7 @@ def test_a_journal_is_replayed(tmp_path: Path, version: str) -> None:
 
     async def recorded() -> list[Any]:
         journal = Journal.open(tmp_path)
-        got = await an_item(MeteredPort(asked, MODEL, store=journal), version)
+        got = await an_item(metered(asked, journal), version)
         await journal.aclose()
         return got
 
@@ -84,13 +95,13 @@ def test_a_journal_is_replayed(tmp_path: Path, version: str) -> None:
     file = tmp_path / "recording.jsonl"
     with JournalReader.open(tmp_path) as reader:
         assert write_recording(reader, file) == 6
-    replayed = ReplayingPort(Counting(), MODEL, Recording(file))
+    replayed = replaying(Counting(), file)
     assert asyncio.run(an_item(replayed, version)) == got
     assert replayed.inner.asked == 0
 
     async def resumed() -> list[Any]:
         journal = Journal.open(tmp_path)
-        again = await an_item(MeteredPort(asked, MODEL, store=journal), version)
+        again = await an_item(metered(asked, journal), version)
         await journal.aclose()
         return again
 
@@ -113,7 +124,7 @@ def test_a_journal_is_replayed_where_its_model_refused_a_channel(tmp_path: Path)
 
     async def recorded() -> list[ParsePortResult]:
         journal = Journal.open(tmp_path)
-        got = await parsed(MeteredPort(llm, MODEL, store=journal))
+        got = await parsed(metered(llm, journal))
         await journal.aclose()
         return got
 
@@ -123,14 +134,14 @@ def test_a_journal_is_replayed_where_its_model_refused_a_channel(tmp_path: Path)
     with JournalReader.open(tmp_path) as reader:
         assert write_recording(reader, file) == 2
     asked = len(llm.calls)
-    assert asyncio.run(parsed(ReplayingPort(llm, MODEL, Recording(file)))) == got
+    assert asyncio.run(parsed(replaying(llm, file))) == got
     assert len(llm.calls) == asked
 
 
 def test_a_line_has_what_a_recording_has(tmp_path: Path) -> None:
     async def recorded() -> None:
         journal = Journal.open(tmp_path)
-        await MeteredPort(Counting(), MODEL, store=journal).ainvoke([Message.user("one")])
+        await metered(Counting(), journal).ainvoke([Message.user("one")])
         await journal.aclose()
 
     asyncio.run(recorded())

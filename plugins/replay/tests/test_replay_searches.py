@@ -14,12 +14,14 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer, writer_of
-from karenina_replay.searches import RecordingSearch, ReplayingSearch
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError
+from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.calls import SearchRequest
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.testing import application
 
@@ -55,8 +57,12 @@ def outcome_of(tool: SearchTool, query: str) -> Any:
         return str(error)
 
 
-def recorder(path: Path, *outcomes: Any) -> RecordingSearch:
-    return RecordingSearch(Scripted(list(outcomes)), "t", Writer(path))
+def recorder(tool: Any, writer: Writer) -> CallPort:
+    return CallPort(CallTarget("search", "t"), tool, (Layer(Recorder(writer)),))
+
+
+def player(path: Path, name: str = "t") -> CallPort:
+    return CallPort(CallTarget("search", name), Scripted([]), (Layer(Player(Recording(path))),))
 
 
 def result(content: str) -> SearchResult:
@@ -68,11 +74,12 @@ def result(content: str) -> SearchResult:
 def test_replaying_searches_is_the_identity_also_of_equal_queries_in_any_order(calls: list[Any]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calls.jsonl"
-        recording = recorder(path, *(outcome for _, outcome in calls))
+        writer = Writer(path)
+        recording = recorder(Scripted([outcome for _, outcome in calls]), writer)
         live = [(query, outcome_of(recording, query)) for query, _ in calls]
-        recording.writer.close()
-        player = ReplayingSearch("t", Recording(path))
-        assert [(query, outcome_of(player, query)) for query, _ in reversed(live)] == live[::-1]
+        writer.close()
+        replaying = player(path)
+        assert [(query, outcome_of(replaying, query)) for query, _ in reversed(live)] == live[::-1]
 
 
 REQUESTS = st.builds(SearchRequest, st.sampled_from("ab"), TEXTS)
@@ -84,10 +91,11 @@ def test_different_searches_never_share_a_key(a: SearchRequest, b: SearchRequest
 
 
 def test_a_recorded_search_is_one_line_of_kind_search(tmp_path: Path) -> None:
-    recording = recorder(tmp_path / "calls.jsonl", [SearchResult(content="c", title="t", url="u")], SearchError("down"))
+    writer = Writer(tmp_path / "calls.jsonl")
+    recording = recorder(Scripted([[SearchResult(content="c", title="t", url="u")], SearchError("down")]), writer)
     assert outcome_of(recording, "a") == (SearchResult(content="c", title="t", url="u"),)
     assert outcome_of(recording, "b") == "down"
-    recording.writer.close()
+    writer.close()
     found, failed = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert (found["format"], found["kind"], found["tool"], found["query"]) == (1, "search", "t", "a")
     assert found["reply"] == {"results": [{"content": "c", "title": "t", "url": "u"}]}
@@ -99,14 +107,14 @@ def test_equal_queries_of_a_recorded_run_are_one_search_and_its_outcome_counts_f
     """Else a replay, whose items come in another order, gives one item what another one had."""
     path = tmp_path / "calls.jsonl"
     writer = Writer(path)
-    first, second = (RecordingSearch(Scripted([[result(name)]]), "t", writer) for name in ("first", "second"))
+    first, second = (recorder(Scripted([[result(name)]]), writer) for name in ("first", "second"))
     assert outcome_of(first, "a") == outcome_of(second, "a") == (result("first"),)
     assert second.inner.asked == []
-    failing = RecordingSearch(Scripted([SearchError("down"), [result("late")]]), "t", writer)
+    failing = recorder(Scripted([SearchError("down"), [result("late")]]), writer)
     assert [outcome_of(failing, "b") for _ in range(2)] == ["down", "down"]
     writer.close()
     assert len(path.read_text().splitlines()) == 2
-    assert outcome_of(ReplayingSearch("t", Recording(path)), "b") == "down"
+    assert outcome_of(player(path), "b") == "down"
 
 
 def test_equal_queries_at_the_same_time_have_one_outcome_too(tmp_path: Path) -> None:
@@ -118,26 +126,26 @@ def test_equal_queries_at_the_same_time_have_one_outcome_too(tmp_path: Path) -> 
             await asyncio.sleep(0.02 if number == 0 else 0)
             return [result(str(number))]
 
-    recording = RecordingSearch(Slow(), "t", Writer(tmp_path / "calls.jsonl"))
+    writer = Writer(tmp_path / "calls.jsonl")
+    recording = recorder(Slow(), writer)
 
     async def both() -> list[Any]:
         return await asyncio.gather(*(recording.asearch("a") for _ in range(2)))
 
     assert asyncio.run(both()) == [(result("1"),)] * 2
-    recording.writer.close()
+    writer.close()
     assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 1
-    assert outcome_of(ReplayingSearch("t", Recording(tmp_path / "calls.jsonl")), "a") == (result("1"),)
+    assert outcome_of(player(tmp_path / "calls.jsonl"), "a") == (result("1"),)
 
 
 def test_a_search_that_was_not_recorded_failed_and_did_not_find_nothing(tmp_path: Path) -> None:
-    recording = recorder(tmp_path / "calls.jsonl", [])
-    assert outcome_of(recording, "a") == ()
-    recording.writer.close()
-    read = Recording(tmp_path / "calls.jsonl")
-    assert outcome_of(ReplayingSearch("t", read), "a") == ()
-    for player, query in ((ReplayingSearch("t", read), "b"), (ReplayingSearch("u", read), "a")):
+    path, writer = tmp_path / "calls.jsonl", Writer(tmp_path / "calls.jsonl")
+    assert outcome_of(recorder(Scripted([[]]), writer), "a") == ()
+    writer.close()
+    assert outcome_of(player(path), "a") == ()
+    for name, query in (("t", "b"), ("u", "a")):
         with pytest.raises(SearchError, match=r"holds no call of search tool .*query '.'.*record again with --record"):
-            asyncio.run(player.asearch(query))
+            asyncio.run(player(path, name).asearch(query))
 
 
 # In an application
@@ -175,9 +183,9 @@ def test_an_application_records_and_replays_its_search_tools(tmp_path: Path) -> 
     assert asyncio.run(app.search_tool("papers").asearch("a")) == found == (result("number 1"),)
     writer_of(app.settings("replay")).close()
     replaying = application(brings, installed=["replay"], settings={"replay": {"replay": file}})
-    player = replaying.search_tool("papers")
-    assert player.problem() is None, "what is replayed need not"
-    assert asyncio.run(player.asearch("a")) == found
+    replayed = replaying.search_tool("papers")
+    assert replayed.problem() is None, "what is replayed need not"
+    assert asyncio.run(replayed.asearch("a")) == found
     assert brings.asked == ["a"]
     plain = application(brings, installed=["replay"]).search_tool("papers")
     assert plain.problem() == "PAPERS_API_KEY is not set"
@@ -195,13 +203,13 @@ def test_a_function_whose_results_change_is_replayed_with_those_of_the_recording
     live = [asyncio.run(tool.asearch(query)) for query in "aba"]
     writer_of(app.settings("replay")).close()
     assert live[0] == live[2] != live[1]
-    player = application(installed=["replay"], settings={"replay": {"replay": file}}).search_tool(changing)
-    assert [asyncio.run(player.asearch(query)) for query in "aba"] == live
+    replayed = application(installed=["replay"], settings={"replay": {"replay": file}}).search_tool(changing)
+    assert [asyncio.run(replayed.asearch(query)) for query in "aba"] == live
 
 
 def test_the_key_of_a_search_tool_is_never_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAPERS_API_KEY", "canary-1189-secret")
-    recording = recorder(tmp_path / "calls.jsonl", SearchError("401 for canary-1189-secret"))
-    outcome_of(recording, "a")
-    recording.writer.close()
+    writer = Writer(tmp_path / "calls.jsonl")
+    outcome_of(recorder(Scripted([SearchError("401 for canary-1189-secret")]), writer), "a")
+    writer.close()
     assert "canary-1189-secret" not in (tmp_path / "calls.jsonl").read_text()

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_replay.ports import RecordingPort, ReplayingPort
+from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer
-from karenina_replay.servers import RecordingServer, ReplayingServer
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError
 from karenina_core.model.convert import unstructure
 from karenina_core.model.message import Message, ToolUseBlock
+from karenina_core.ports.call_port import CallPort, Layer
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.tool_servers import ToolServer
 from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.testing import Reply, ScriptedServer, application
@@ -174,9 +175,11 @@ def test_equal_calls_of_a_tool_get_their_outcomes_in_order_also_failures(tmp_pat
         return found
 
     writer = Writer(tmp_path / "calls.jsonl")
-    live = asyncio.run(told(RecordingServer(Moody("s", ""), "s", writer), 3))
+    target = CallTarget("tool", "s")
+    live = asyncio.run(told(CallPort(target, Moody("s", ""), (Layer(Recorder(writer)),)), 3))
     writer.close()
-    replayed = asyncio.run(told(ReplayingServer("s", Recording(tmp_path / "calls.jsonl")), 4))
+    player = Player(Recording(tmp_path / "calls.jsonl"))
+    replayed = asyncio.run(told(CallPort(target, Gone("s", ""), (Layer(player),)), 4))
     assert replayed == [*live, live[-1]]
 
 
@@ -194,19 +197,20 @@ class Plain:
 
 
 def test_a_port_without_tools_is_recorded_and_replayed_as_before(tmp_path: Path) -> None:
-    file, model = tmp_path / "calls.jsonl", ModelConfig(model_name="m", interface="plain")
-    recorder = RecordingPort(Plain(), model, Writer(file))
+    file, target = tmp_path / "calls.jsonl", CallTarget.of_model("llm", ModelConfig(model_name="m", interface="plain"))
+    recorder = CallPort(target, Plain(), (Layer(Recorder(Writer(file))),))
     assert asyncio.run(recorder.ainvoke([Message.user("Why?")])).content == "Because."
     asyncio.run(recorder.aclose())
     assert "tools" not in json.loads(file.read_text().splitlines()[-1])["parameters"]
-    player = ReplayingPort(Plain(), model, Recording(file))
+    player = CallPort(target, Plain(), (Layer(Player(Recording(file))),))
     assert asyncio.run(player.ainvoke([Message.user("Why?")])).content == "Because."
     assert player.capabilities.supports_tools is False
 
 
 def test_a_model_that_is_open_for_one_item_leaves_the_recording_to_the_others(tmp_path: Path) -> None:
     file, writer = tmp_path / "calls.jsonl", Writer(tmp_path / "calls.jsonl")
-    whole, brief = (RecordingPort(Plain(), ModelConfig(model_name=n, interface="plain"), writer) for n in ("a", "b"))
+    targets = [CallTarget.of_model("llm", ModelConfig(model_name=n, interface="plain")) for n in ("a", "b")]
+    whole, brief = (CallPort(target, Plain(), (Layer(Recorder(writer)),)) for target in targets)
 
     async def items() -> None:
         await whole.aopen()
