@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import define, evolve, field
 
@@ -16,12 +16,11 @@ from ..errors import PortError
 from ..model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 from ..model.trace_text import render_trace
 from .clocks import time_limit
-from .protocols import ToolCallingLLMPort
 from .text import is_nested_deeper
 from .tool_calls import MOST_CHARACTERS, answered
-from .values import AgentConfig, AgentResult, CallContext, Limit, LLMResponse, PortCapabilities, Tool
+from .values import AgentConfig, AgentResult, Limit, LLMResponse, Tool
 
-__all__ = ["MOST_CHARACTERS", "TRUNCATED", "AskWithTools", "ToolLoopAgent", "run_agent_loop"]
+__all__ = ["MOST_CHARACTERS", "TRUNCATED", "AskWithTools", "run_agent_loop"]
 
 TRUNCATED = "truncated"
 """The flag of work whose last reply was cut off by `max_tokens`."""
@@ -174,35 +173,3 @@ async def _worked(work: _Work, ask: AskWithTools, tools: Mapping[str, Tool], con
 def _is_lost(response: LLMResponse, place: int, call: ToolUseBlock) -> bool:
     """Whether the arguments of the call at this place could not be read."""
     return place in response.malformed_calls or is_nested_deeper(call.input)
-
-
-class ToolLoopAgent:
-    """An `AgentPort` on top of any model that can call tools. It makes one attempt for every call."""
-
-    def __init__(self, llm: ToolCallingLLMPort) -> None:
-        self._llm = llm
-
-    @property
-    def capabilities(self) -> PortCapabilities:
-        return self._llm.capabilities
-
-    async def arun(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
-        mcp_servers: Mapping[str, Any] | None = None,
-        config: AgentConfig | None = None,
-        *,
-        call: CallContext | None = None,
-    ) -> AgentResult:
-        """See `run_agent_loop`. Tools of servers have to be given as tools. Raises PortError."""
-        if mcp_servers:
-            raise PortError("this agent connects to no servers itself: give it their tools", kind="plugin")
-
-        async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
-            return await self._llm.ainvoke(messages, tools=tools, call=call)
-
-        return await run_agent_loop(ask, messages, tools, config or AgentConfig())
-
-    async def aclose(self) -> None:
-        await self._llm.aclose()

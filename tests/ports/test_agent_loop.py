@@ -23,7 +23,7 @@ from karenina_core.model.message import (
 )
 from karenina_core.pipeline.trace import final_message, render_trace
 from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import MOST_CHARACTERS, ToolLoopAgent, run_agent_loop
+from karenina_core.ports.agent_loop import MOST_CHARACTERS, run_agent_loop
 from karenina_core.ports.client import CallRecord, Model, ModelClient
 
 USAGE = UsageMetadata(10, 5, 15, 0.01)
@@ -72,7 +72,10 @@ READ = tool("read", lambda given: f"content of {given.get('path')}")
 
 
 def work(model: Scripted, *tools: Tool, **limits: Any) -> AgentResult:
-    return asyncio.run(ToolLoopAgent(model).arun(ASKED, tools, config=AgentConfig(**limits)))
+    async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
+        return await model.ainvoke(messages, tools=tools)
+
+    return asyncio.run(run_agent_loop(ask, ASKED, tools, AgentConfig(**limits)))
 
 
 def answers(messages: Sequence[Message]) -> list[ToolResultBlock]:

@@ -14,7 +14,7 @@ import pytest
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.ports import AgentConfig, AgentResult, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import ToolLoopAgent
+from karenina_core.ports.agent_loop import run_agent_loop
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 ASK = [Message.system("Be exact."), Message.user("What is the capital of France?")]
@@ -48,7 +48,9 @@ def worked(made: Callable[[ModelConfig], Any], server: ScriptedServer, *tools: T
         port = made(ModelConfig(model_name="m", endpoint_base_url=server.url, endpoint_api_key="k"))
         try:
             await port.aopen()
-            return await ToolLoopAgent(port).arun(ASK, tools, config=AgentConfig(**limits))
+            return await run_agent_loop(
+                lambda messages, tools: port.ainvoke(messages, tools=tools), ASK, tools, AgentConfig(**limits)
+            )
         finally:
             await port.aclose()
 

@@ -17,7 +17,7 @@ from karenina_litellm.thinking import messages_with_thinking
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock
 from karenina_core.ports import AgentConfig, AgentResult, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import ToolLoopAgent
+from karenina_core.ports.agent_loop import run_agent_loop
 
 SIGNED = {"type": "thinking", "thinking": "I have to look.", "signature": "c2lnbmVk"}
 HIDDEN = {"type": "redacted_thinking", "data": "aGlkZGVu"}
@@ -80,7 +80,12 @@ def work(url: str) -> AgentResult:
         )
         try:
             tool = Tool(name="look", description="Look.", input_schema={"type": "object"}, run=look)
-            return await ToolLoopAgent(port).arun([Message.user("Where is it?")], [tool], config=AgentConfig())
+            return await run_agent_loop(
+                lambda messages, tools: port.ainvoke(messages, tools=tools),
+                [Message.user("Where is it?")],
+                [tool],
+                AgentConfig(),
+            )
         finally:
             await port.aclose()
 
