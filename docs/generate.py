@@ -28,8 +28,11 @@ from karenina_core import ArtifactKeys, Karenina, StageOrchestrator, errors
 from karenina_core.model import config, outcome, result
 from karenina_core.names import NAMES
 from karenina_core.pipeline import stage as stage_module
+from karenina_core.pipeline.kinds import PrimitiveRegistry
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.plugin import hookspecs
+from karenina_core.plugin.discovery import KINDS, Source, discover, load
+from karenina_core.plugin.kinds import CORE_KINDS
 from karenina_core.run.config_layers import ENVIRONMENT
 from karenina_core.templates.normalize import NORMALIZERS
 
@@ -161,16 +164,31 @@ def fields_table(cls: type) -> str:
 
 
 def hooks() -> str:
-    """Every hook under the comment that it stands below in hookspecs.py."""
+    """Those that register things, by their owners, and every other one under its comment in hookspecs.py."""
     source = inspect.getsource(hookspecs)
     lines = source.splitlines()
     headings = {number: line[2:] for number, line in enumerate(lines, 1) if line.startswith("# ")}
-    sections: dict[str, list[str]] = {}
+    sections = {REGISTRATION: [_registration(source) for source in sorted(discover(KINDS), key=_core_first)]}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
             heading = headings[max(number for number in headings if number < node.lineno)]
             sections.setdefault(heading, []).append(_hook(node))
     return "\n\n".join(f"## {_heading(title)}\n\n" + "\n\n".join(entries) for title, entries in sections.items())
+
+
+REGISTRATION = "Registration: called once per application. Each fills one registry; see `Registry.add`."
+
+
+def _core_first(source: Source) -> tuple[bool, str, str]:
+    kind = load(source)
+    return (kind not in CORE_KINDS, source.distribution, kind.hook)
+
+
+def _registration(source: Source) -> str:
+    kind = load(source)
+    signature = f"{kind.hook}(registry: {kind.__name__}) -> None"
+    owner = f"Declared by `{source.distribution}`: `{source.entry_point.value.replace(':', '.')}`."
+    return f"### `{kind.hook}`\n\n```python\n{signature}\n```\n\n{inspect.getdoc(kind)}\n\n{owner}"
 
 
 def _heading(title: str) -> str:
@@ -316,7 +334,7 @@ def adapters() -> str:
 
 def primitives() -> str:
     rows = []
-    for name, entry in application().primitives.items():
+    for name, entry in application().registry(PrimitiveRegistry).items():
         cls = entry.load()
         parameters = [
             f"{parameter.name}" + ("" if parameter.default is parameter.empty else f" = {_json(parameter.default)}")

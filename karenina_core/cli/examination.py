@@ -19,9 +19,11 @@ from attrs import asdict
 from .. import __version__
 from ..errors import ConfigError, PluginError, one_line
 from ..model.config import EMBEDDING_MODEL, VerificationConfig
+from ..pipeline.kinds import TemplateRuntimeRegistry
 from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
-from ..ports.search import search_tool
+from ..plugin.registry import Registry
+from ..plugin.services import EmbedderRegistry, SearchToolRegistry, ToolServerRegistry, embedder_of, search_tool_of
 from ..run.directory import default_directory
 from ..run.places import Place, place_of
 from .exits import COULD_NOT_RUN, OK
@@ -49,9 +51,10 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
 
 def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     """Everything as plain data. `usable` is False where a plugin failed or no adapter can be used."""
-    plugins = [{**asdict(plugin), "kinds": list(plugin.kinds)} for plugin in app.plugins]
+    plugins = [asdict(plugin) for plugin in app.plugins]
     adapters = [_adapter(app, name, deep=deep) for name in app.adapters.get_interfaces()]
-    failed = [f"plugin {p['name']} failed: {p['reason']}" for p in plugins if p["state"] == "failed"]
+    failed = [f"plugin {p.name} failed: {p.reason}" for p in (*app.plugins, *app.kinds) if p.state == "failed"]
+    noted = [f"plugin {p.name}: {p.reason}" for p in app.plugins if p.state == "active" and p.reason]
     reachable = any(adapter["state"] == "available" for adapter in adapters)
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
     folder = _run_directory()
@@ -59,15 +62,15 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     model, environment = _default_model()
     return {
         "usable": not failed and reachable,
-        "problems": [*failed, *none, *app.warnings, *environment, *_of_place(folder, place)],
+        "problems": [*failed, *noted, *none, *app.warnings, *environment, *_of_place(folder, place)],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
         "adapters": adapters,
-        "template_runtimes": [_runtime(app, name) for name in app.template_runtimes],
-        "embedders": _embedders(app, model),
-        "search_tools": _search_tools(app),
-        "tool_servers": _tool_servers(app),
+        "template_runtimes": [_runtime(app, name) for name in app.registry(TemplateRuntimeRegistry)],
+        "embedders": [{**row, "model": model} for row in _made(app, EmbedderRegistry, embedder_of, model)],
+        "search_tools": _made(app, SearchToolRegistry, search_tool_of),
+        "tool_servers": _made(app, ToolServerRegistry, _Client),
         "run_directory": folder,
         "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
@@ -113,7 +116,7 @@ def _import_failure(spec: AdapterSpec) -> str | None:
 
 def _runtime(app: Karenina, name: str) -> dict[str, Any]:
     try:
-        runtime = app.template_runtimes.load(name)
+        runtime = app.registry(TemplateRuntimeRegistry).load(name)
     except PluginError as error:
         return {"name": name, "languages": [], "isolation": None, "executes_code": None, "reason": str(error)}
     made = runtime() if isinstance(runtime, type) else runtime
@@ -134,35 +137,20 @@ def _default_model() -> tuple[str, list[str]]:
         return EMBEDDING_MODEL, [str(problem) for problem in error.problems]
 
 
-def _embedders(app: Karenina, model: str) -> list[dict[str, Any]]:
+def _made(app: Karenina, kind: type[Registry[Any]], make: Callable[..., Any], *more: Any) -> list[dict[str, Any]]:
+    """What the things of a kind say about themselves; each is made with `make(app, name, *more)`."""
     return [
-        {"name": name, "plugin": app.embedders[name].plugin, "model": model}
-        | _readiness(partial(app.embedder, name, model))
-        for name in app.embedders
-    ]
-
-
-def _search_tools(app: Karenina) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "plugin": app.search_tools[name].plugin}
-        | _readiness(partial(search_tool, name, app.search_tools, app.settings))
-        for name in app.search_tools
-    ]
-
-
-def _tool_servers(app: Karenina) -> list[dict[str, Any]]:
-    """The clients of tool servers. Whether a single server can be reached shows when a run begins."""
-    return [
-        {"name": name, "plugin": app.tool_servers[name].plugin} | _readiness(partial(_Client, app, name))
-        for name in app.tool_servers
+        {"name": name, "plugin": entry.plugin} | _readiness(partial(make, app, name, *more))
+        for name, entry in app.registry(kind).items()
     ]
 
 
 class _Client:
-    """A client's class, which says for all servers what a made client says for one."""
+    """A client's class, which says for all servers what a made client says for one. Whether a single server can be
+    reached shows when a run begins."""
 
     def __init__(self, app: Karenina, name: str) -> None:
-        self.look = getattr(app.tool_servers.load(name), "unavailable", None)
+        self.look = getattr(app.registry(ToolServerRegistry).load(name), "unavailable", None)
 
     def problem(self) -> Any:
         return self.look() if self.look else None

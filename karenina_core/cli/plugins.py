@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
 from .options import json_option
 from .output import Table, note, own_stdout, print_json, print_parts
+
+if TYPE_CHECKING:
+    from ..plugin.discovery import PluginInfo
 
 __all__ = ["command"]
 
@@ -13,7 +19,10 @@ __all__ = ["command"]
 @click.command(short_help="List the installed plugins.")
 @json_option
 def command(as_json: bool) -> None:
-    """List the installed plugins: what they provide, who owns them, and why one is not active."""
+    """List the installed plugins: what they provide, who owns them, and why one is not active or has no effect.
+
+    Below, the kinds of things that installed packages let plugins register, by the hook that does it.
+    """
     from attrs import asdict
 
     from ..plugin.application import Karenina
@@ -22,9 +31,12 @@ def command(as_json: bool) -> None:
         app = Karenina.installed()
         for warning in app.warnings:
             note(f"Warning: {warning}")
-        rows = [{**asdict(plugin), "kinds": list(plugin.kinds)} for plugin in app.plugins]
         if as_json:
-            print_json(rows, out)
+            print_json([asdict(info) for info in (*app.plugins, *app.kinds)], out)
             return
-        cells = [(*(", ".join(v) if isinstance(v, list) else str(v) for v in row.values()),) for row in rows]
-        print_parts([Table(("name", "kinds", "distribution", "version", "state", "reason"), cells)], out)
+        print_parts([_table("", app.plugins), _table("Kinds of things", app.kinds)], out)
+
+
+def _table(title: str, infos: Iterable[PluginInfo]) -> Table:
+    cells = [(i.name, ", ".join(i.kinds), i.distribution, i.version, i.state, i.reason) for i in infos]
+    return Table(("name", "kinds", "distribution", "version", "state", "reason"), cells, title)

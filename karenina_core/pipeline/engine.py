@@ -46,7 +46,6 @@ class Engine:
         self._prepared = [
             _Prepared(stage, _compose(stage, wrappers), getattr(stage, "version", "1")) for stage in stages
         ]
-        self._app = app if app and app.implementations("karenina_stage_finished") else None
         self._verify = _surrounded(self._all, app.implementations("karenina_wrap_item") if app else [])
 
     def run(self, context: VerificationContext) -> Coroutine[Any, Any, VerificationResult]:
@@ -59,10 +58,7 @@ class Engine:
         for prepared in self._prepared:
             if item is not None:
                 item.stage, item.stage_version = prepared.stage.name, prepared.version
-            entry = await self._one(prepared, context, item)
-            context.trail.append(entry)
-            if self._app is not None:
-                self._app.observe("karenina_stage_finished", task=context.task, entry=entry)
+            context.trail.append(await self._one(prepared, context, item))
         states = {} if context.evaluates_template else context.result_fields.get("trait_states", {})
         if context.error is None and (failure := nothing_scored(states)):
             context.mark_error(failure[1], kind=failure[0])

@@ -189,7 +189,7 @@ def _make(app: Karenina, name: str) -> Stage:
     entry = app.stages[name]
     entry.load()  # a class that cannot be imported has an error of its own
     try:
-        stage: Stage = app.stages.make(name, settings=app.settings(entry.plugin))
+        stage: Stage = app.stages.make(name)
     except Exception as error:
         raise PluginError(f"stage {name!r} of plugin {entry.plugin!r} cannot be made: {one_line(error)}") from error
     return stage

@@ -10,6 +10,7 @@ from attrs import frozen
 from ..errors import KareninaError, PluginError
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina
+from ..plugin.services import embedder_of
 from ..ports.call_port import CallPort
 from ..ports.call_records import CallRecord, record_of
 from ..ports.embedding import Embeddings, cosine
@@ -36,7 +37,7 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
     """
     config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    embedder: CallPort = context.app.embedder(name, model)
+    embedder = embedder_of(context.app, name, model)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
@@ -79,7 +80,7 @@ def embedder_problem(app: Karenina, handle: TemplateHandle, config: Verification
         return None
     name = config.embedding_check_embedder
     try:
-        problem = app.embedder(name, config.embedding_check_model).problem()
+        problem = embedder_of(app, name, config.embedding_check_model).problem()
     except PluginError as error:
         problem = f"{error}.{app.inactive()}"
     return f"{', '.join(semantic)}: SemanticMatch needs the embedder {name!r}: {problem}" if problem else None

@@ -12,8 +12,6 @@ from ..errors import (
     KareninaError,
     PluginError,
     Problem,
-    UnknownName,
-    did_you_mean,
     one_line,
 )
 from ..model.config import ModelConfig
@@ -98,11 +96,12 @@ class Resolution:
 
 
 class AdapterRegistry(Registry[AdapterSpec]):
-    """Interfaces by name."""
+    """Register an `AdapterSpec` for every interface: how models are reached."""
 
     kind = "adapter"
-    settings: Callable[[str], Any] = staticmethod(lambda plugin: None)
-    """The settings of a plugin, or None; the application sets it once it knows them."""
+    hook = "karenina_register_adapters"
+    affects_every_run = False
+    unknown = "no adapter serves the interface"
 
     def register(self, spec: AdapterSpec, *, replaces: str | None = None) -> None:
         """Add an interface. Raises DuplicateName."""
@@ -115,12 +114,7 @@ class AdapterRegistry(Registry[AdapterSpec]):
 
     def get_spec(self, interface: str) -> AdapterSpec:
         """Raises UnknownName with the names that there are."""
-        if interface not in self:
-            known = ", ".join(self.get_interfaces()) or "none"
-            raise UnknownName(
-                f"no adapter serves the interface {interface!r}{did_you_mean(interface, self)}; there is: {known}"
-            )
-        return self[interface].load()
+        return self.load(interface)
 
     def get_interfaces(self) -> list[str]:
         return sorted(self)

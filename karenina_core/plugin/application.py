@@ -3,94 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar, cast
 
 import pluggy
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
-from ..model.config import ModelConfig
 from ..ports.background import BackgroundLoop
 from . import hookspecs
 from .adapters import AdapterRegistry
-from .discovery import Rank, discover, load
-from .implementations import check_hook, keywords_only
-from .markers import PROJECT
-from .registries import (
-    AggregatorRegistry,
-    EmbedderRegistry,
-    ExecutorRegistry,
-    FormatRegistry,
-    PrimitiveRegistry,
-    SearchToolRegistry,
+from .discovery import PluginInfo, Rank, Source, discover, load_all
+from .kinds import (
+    HOOKS,
+    PREFIX,
+    Kinds,
     SettingsRegistry,
     SinkRegistry,
     StageRegistry,
-    StrategyRegistry,
-    TemplateRuntimeRegistry,
-    ToolServerRegistry,
     TraitRegistry,
-    ViewRegistry,
+    check_hook,
+    keywords_only,
 )
-from .registry import Registry, resolve_drafts
+from .markers import PROJECT
+from .registry import Drafts, Registry, resolve_drafts
 from .settings import check_defaults, structured_settings
 
-__all__ = ["Karenina", "PluginInfo", "current"]
+__all__ = ["Karenina", "current"]
 
 T = TypeVar("T")
-State = Literal["active", "blocked", "failed"]
-
-REGISTRIES: Mapping[str, tuple[str, type[Registry[Any]]]] = {
-    "karenina_register_stages": ("stages", StageRegistry),
-    "karenina_register_traits": ("traits", TraitRegistry),
-    "karenina_register_adapters": ("adapters", AdapterRegistry),
-    "karenina_register_sinks": ("sinks", SinkRegistry),
-    "karenina_register_embedders": ("embedders", EmbedderRegistry),
-    "karenina_register_search_tools": ("search_tools", SearchToolRegistry),
-    "karenina_register_tool_servers": ("tool_servers", ToolServerRegistry),
-    "karenina_register_template_runtimes": ("template_runtimes", TemplateRuntimeRegistry),
-    "karenina_register_executors": ("executors", ExecutorRegistry),
-    "karenina_register_settings": ("settings_classes", SettingsRegistry),
-    "karenina_register_strategies": ("strategies", StrategyRegistry),
-    "karenina_register_primitives": ("primitives", PrimitiveRegistry),
-    "karenina_register_views": ("views", ViewRegistry),
-    "karenina_register_aggregators": ("aggregators", AggregatorRegistry),
-    "karenina_register_formats": ("formats", FormatRegistry),
-}
-OTHER_KINDS = {
-    "karenina_load_benchmark": "loader",
-    "karenina_save_benchmark": "writer",
-    "karenina_resolve_model": "model resolver",
-    "karenina_wrap_call": "call middleware",
-    "karenina_classify_error": "error classifier",
-    "karenina_instruct": "prompt instructions",
-    "karenina_wrap_item": "item middleware",
-    "karenina_wrap_stage": "stage middleware",
-    "karenina_run_started": "observer",
-    "karenina_stage_finished": "observer",
-    "karenina_item_finished": "observer",
-    "karenina_run_finished": "observer",
-}
+R = TypeVar("R", bound=Registry[Any])
 log = get_logger("karenina.plugin")
 _entered: ContextVar[tuple[Karenina, ...]] = ContextVar("karenina_applications", default=())
 """The applications of the enclosing `with` blocks; every thread and task has its own."""
 _default: list[Karenina] = []
-
-
-@frozen(kw_only=True)
-class PluginInfo:
-    """One plugin as `karenina plugins` lists it."""
-
-    name: str
-    kinds: tuple[str, ...] = ()
-    distribution: str = "in memory"
-    version: str = ""
-    state: State = "active"
-    reason: str = ""
 
 
 def current(app: Karenina | None = None) -> Karenina:
@@ -106,24 +55,9 @@ class Karenina:
 
     `plugins` maps names to plugin objects (modules or instances with `@hookimpl` functions). `infos` says where they
     come from, and lists those that could not be loaded. `settings` holds the `[plugins.<name>]` tables of a
-    configuration.
+    configuration. `kinds` are registry classes of things that no installed distribution declares, for tests and
+    scripts.
     """
-
-    stages: StageRegistry
-    traits: TraitRegistry
-    adapters: AdapterRegistry
-    sinks: SinkRegistry
-    embedders: EmbedderRegistry
-    search_tools: SearchToolRegistry
-    tool_servers: ToolServerRegistry
-    template_runtimes: TemplateRuntimeRegistry
-    executors: ExecutorRegistry
-    settings_classes: SettingsRegistry
-    strategies: StrategyRegistry
-    primitives: PrimitiveRegistry
-    views: ViewRegistry
-    aggregators: AggregatorRegistry
-    formats: FormatRegistry
 
     def __init__(
         self,
@@ -132,19 +66,27 @@ class Karenina:
         infos: Iterable[PluginInfo] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         warnings: Iterable[str] = (),
+        kinds: Iterable[type[Registry[Any]]] = (),
     ) -> None:
         self.loop = BackgroundLoop()
         self.warnings = tuple(warnings)
         self._infos = {info.name: info for info in infos}
         self.tables = dict(settings or {})
-        self._embedders: dict[tuple[str, str], Any] = {}
-        self._evaluators: dict[str, Any] = {}
+        self._made: dict[Hashable, Any] = {}
+        self._kinds = Kinds(kinds)
+        self._registries: dict[type[Registry[Any]], Registry[Any]] = {}
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
+        self.stages = self.registry(StageRegistry)
+        self.traits = self.registry(TraitRegistry)
+        self.adapters = self.registry(AdapterRegistry)
+        self.sinks = self.registry(SinkRegistry)
+        self.settings_classes = self.registry(SettingsRegistry)
         known = {name: info.state == "active" for name, info in self._infos.items()}
         self._settings = structured_settings(self.tables, self.settings_classes, known)
-        self.adapters.settings = self.settings
+        for registry in self.registries:
+            registry.settings = self.settings
 
     # Making one
 
@@ -170,32 +112,26 @@ class Karenina:
         """
         blocked = {*disable, *_names(os.environ.get("KARENINA_DISABLE", ""))}
         allowed = {*only, *_names(os.environ.get("KARENINA_PLUGINS", ""))}
-        plugins: dict[str, Any] = {}
-        infos: dict[str, PluginInfo] = {}
+        seen: dict[str, Source] = {}
+        wanted: list[Source] = []
+        others: list[PluginInfo] = []
         sources = discover()
         rank = Rank({f"{source.name}@{source.distribution}": source.distribution for source in sources})
         for source in sorted(sources, key=lambda s: rank(f"{s.name}@{s.distribution}")):
-            name = source.name
-            info = PluginInfo(name=name, distribution=source.distribution, version=source.version)
-            if name in infos:
-                rival = infos[name].distribution
-                key = f"{name} ({source.distribution})"
-                reason = (
-                    f"{rival} and {source.distribution} both provide a plugin called {name!r}; uninstall one of them"
-                )
-                infos[key] = evolve(info, name=key, state="failed", reason=reason)
+            name, owner = source.name, source.distribution
+            if (first := seen.setdefault(name, source)) is not source:
+                rival = first.distribution
+                reason = f"{rival} and {owner} both provide a plugin called {name!r}; uninstall one of them"
+                others.append(evolve(source.info, name=f"{name} ({owner})", state="failed", reason=reason))
             elif name in blocked or (allowed and name not in allowed):
                 where = "KARENINA_DISABLE or disable" if name in blocked else "not in KARENINA_PLUGINS or only"
-                infos[name] = evolve(info, state="blocked", reason=f"blocked by configuration ({where})")
+                others.append(evolve(source.info, state="blocked", reason=f"blocked by configuration ({where})"))
             else:
-                infos[name] = info
-                try:
-                    plugins[name] = load(source)
-                except PluginError as error:
-                    infos[name] = evolve(info, state="failed", reason=str(error))
+                wanted.append(source)
+        plugins, infos = load_all(wanted)
         unknown = sorted((blocked | allowed) - {source.name for source in sources})
-        warnings = [f"no plugin is called {name!r}{did_you_mean(name, infos)}" for name in unknown]
-        return cls(plugins, infos=infos.values(), settings=settings, warnings=warnings)
+        warnings = [f"no plugin is called {name!r}{did_you_mean(name, (s.name for s in sources))}" for name in unknown]
+        return cls(plugins, infos=[*infos.values(), *others], settings=settings, warnings=warnings)
 
     # Using it
 
@@ -226,7 +162,7 @@ class Karenina:
 
     def inactive(self) -> str:
         """The plugins that are not there, and why: for errors about something that is missing."""
-        lines = [f"{p.name} ({p.state}: {p.reason})" for p in self.plugins if p.state != "active"]
+        lines = [f"{p.name} ({p.state}: {p.reason})" for p in (*self.plugins, *self.kinds) if p.state != "active"]
         return f" Plugins that are not active: {'; '.join(lines)}." if lines else ""
 
     def settings(self, plugin: str) -> Any:
@@ -237,54 +173,40 @@ class Karenina:
         """The settings of all plugins that have any, by plugin."""
         return self._settings
 
-    def embedder(self, name: str, model: str) -> Any:
-        """The `Embedder` of this name for a model, made once and inside its middleware.
+    def registry(self, kind: type[R]) -> R:
+        """What plugins registered of a kind, perhaps nothing: `app.registry(SinkRegistry)["jsonl"]`.
 
-        What stages ask it is limited, counted and kept by their run, unless it computes on this machine. Raises
-        UnknownName and PluginError.
+        Raises PluginError where installed packages take another class for this kind.
         """
-        if (name, model) not in self._embedders:
-            from ..ports.middleware import CallTarget  # runs that embed pay for it
-            from .model_ports import embedder_port, middleware
+        if kind not in self._registries:
+            for other in self._registries:
+                if other.hook == kind.hook:
+                    raise PluginError(f"{kind.hook} registers {other.__module__}.{other.__qualname__}, not {kind!r}")
+            self._registries[kind] = kind(frozen=True)
+        return cast(R, self._registries[kind])
 
-            made, target = self._made(self.embedders, name, model), CallTarget("embedder", name, model)
-            self._embedders[name, model] = embedder_port(target, made, middleware(self, target))
-        return self._embedders[name, model]
+    @property
+    def registries(self) -> tuple[Registry[Any], ...]:
+        """Those in which something may be, of every kind."""
+        return tuple(self._registries.values())
 
-    def _made(self, registry: Registry[Any], name: str, *arguments: Any) -> Any:
-        """A thing of a registry, with the settings of its plugin where its class takes them."""
-        owner = registry[name].plugin if name in registry else ""
-        return registry.make(name, *arguments, settings=self.settings(owner))
+    @property
+    def kinds(self) -> tuple[PluginInfo, ...]:
+        """The kinds of things that installed distributions declare, by hook; those too that cannot be used."""
+        return self._kinds.infos()
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made at the first use of a key and shared from then on."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
 
     def trait_evaluator(self, name: str) -> Any:
         """The `TraitEvaluator` of a type of trait, made once, with its plugin's settings where its class takes them.
 
         Raises UnknownName and PluginError.
         """
-        if name not in self._evaluators:
-            self._evaluators[name] = self._made(self.traits, name)
-        return self._evaluators[name]
-
-    def can_use_tools(self, model: ModelConfig) -> bool:
-        """Whether a model, behind its middleware, can be given tools. Nothing is opened. Raises KareninaError."""
-        from .model_ports import able_to_use_tools, model_ports
-
-        return able_to_use_tools(model_ports(self, self.adapters.resolve_interface(model.interface).spec, model))
-
-    def search_tool(self, wanted: Any) -> Any:
-        """The `SearchTool` that a configuration asks for, inside its middleware: `wanted` is a name in `search_tools`,
-        or a function or object that searches. Made anew at every call.
-
-        What one that has a name in `search_tools` finds for a stage is kept by the stage's run. Raises UnknownName,
-        PluginError, and TypeError for what cannot search.
-        """
-        from ..ports.middleware import CallTarget  # runs that search pay for it
-        from ..ports.search import search_tool
-        from .model_ports import middleware, search_port
-
-        made, is_named = search_tool(wanted, self.search_tools, self.settings), isinstance(wanted, str)
-        target = CallTarget("search", wanted if is_named else _qualified_name(wanted))
-        return search_port(target, made, middleware(self, target), kept=is_named)
+        return self.once((TraitRegistry, name), partial(self.traits.make, name))
 
     def implementations(self, hook: str) -> list[tuple[str, Any]]:
         """`(plugin, function)` for every implementation of a hook, in the order of the plugins' names."""
@@ -307,7 +229,7 @@ class Karenina:
     # Loading
 
     def _load(self, plugins: Mapping[str, Any]) -> None:
-        drafts: dict[str, dict[str, Registry[Any]]] = {}
+        drafts: dict[str, Drafts] = {}
         for name in sorted(plugins, reverse=True):  # pluggy calls the last registered first
             self._infos.setdefault(name, PluginInfo(name=name))
             try:
@@ -318,29 +240,43 @@ class Karenina:
         merged, refused = resolve_drafts(drafts, rank)
         for name, clash in refused.items():
             self._fail(name, plugins[name], str(clash))
-        for attribute, cls in REGISTRIES.values():
-            setattr(self, attribute, cls(entries=merged.get(cls.kind, {}), frozen=True))
+        self._registries = {kind: kind(entries=entries, frozen=True) for kind, entries in merged.items()}
         for name in drafts.keys() - refused.keys():
-            self._infos[name] = evolve(self._infos[name], kinds=self._kinds(name, plugins[name], drafts[name]))
+            self._infos[name] = evolve(self._infos[name], kinds=self._brought(plugins[name], drafts[name]))
 
-    def _draft(self, name: str, plugin: Any) -> dict[str, Registry[Any]]:
+    def _draft(self, name: str, plugin: Any) -> Drafts:
         """Register one plugin and let it fill registries of its own."""
         self._manager.register(plugin, name)
-        drafts: dict[str, Registry[Any]] = {}
+        drafts: dict[type[Registry[Any]], Registry[Any]] = {}
         for hook, impl in self._own(plugin):
-            check_hook(hook, impl)
-            if hook in REGISTRIES:
-                cls = REGISTRIES[hook][1]
-                draft = drafts.setdefault(cls.kind, cls(name))
-                keywords_only(impl)(registry=draft)
+            if kind := self._kind(name, hook, impl):
+                check_hook(hook, impl)
+                keywords_only(impl)(registry=drafts.setdefault(kind, kind(name)))
+            elif hook in HOOKS:
+                check_hook(hook, impl)
         if not self._own(plugin):
             raise PluginError("it implements no hook; is @hookimpl missing above its karenina_ functions?")
-        if settings := drafts.get(SettingsRegistry.kind):
+        if settings := drafts.get(SettingsRegistry):
             for entry in settings.values():  # needed at once; a broken class is this plugin's own trouble
                 settings.checked(entry.load())
                 if name not in self.tables:
                     check_defaults(name, entry.load())
         return drafts
+
+    def _kind(self, name: str, hook: str, impl: Any) -> type[Registry[Any]] | None:
+        """The kind that a hook registers. That nothing calls it is noted. Raises PluginError if it is misspelt."""
+        if hook in HOOKS:
+            return None
+        try:
+            kind = self._kinds.find(hook)
+        except PluginError as error:
+            kind, noted = None, f"{hook} is not called: {error}"
+        else:
+            noted = "" if kind or impl.optionalhook else self._kinds.unknown(hook)
+        if noted:
+            info = self._infos[name]
+            self._infos[name] = evolve(info, reason="; ".join(filter(None, (info.reason, noted))))
+        return kind
 
     def _own(self, plugin: Any) -> list[tuple[str, Any]]:
         callers = self._manager.get_hookcallers(plugin) or ()
@@ -351,17 +287,11 @@ class Karenina:
             self._manager.unregister(plugin)
         self._infos[name] = evolve(self._infos[name], state="failed", reason=reason, kinds=())
 
-    def _kinds(self, name: str, plugin: Any, drafts: Mapping[str, Registry[Any]]) -> tuple[str, ...]:
-        kinds = {kind for kind, draft in drafts.items() if len(draft) and kind != "settings"}
-        kinds |= {OTHER_KINDS[hook] for hook, _ in self._own(plugin) if hook in OTHER_KINDS}
-        return tuple(sorted(kinds))
+    def _brought(self, plugin: Any, drafts: Drafts) -> tuple[str, ...]:
+        """The kinds of what a plugin registered, and by their names the other hooks that it implements."""
+        kinds = {kind.kind for kind, draft in drafts.items() if len(draft) and kind is not SettingsRegistry}
+        return tuple(sorted(kinds | {hook.removeprefix(PREFIX) for hook, _ in self._own(plugin) if hook in HOOKS}))
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _qualified_name(thing: Any) -> str:
-    """Where a function, or the class of an object, is defined: `module.name`."""
-    named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"

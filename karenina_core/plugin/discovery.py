@@ -1,4 +1,4 @@
-"""Which plugins are installed, and loading one of them.
+"""Which plugins and kinds are installed, and loading one of them.
 
 importlib.metadata lists (names, owners, versions; nothing is imported), stevedore loads. stevedore's own listing is
 not used: it caches on disk, where a stale entry would hide a plugin just installed, and it does not say which
@@ -7,40 +7,84 @@ distribution an entry is from.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterable
-from functools import cached_property
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
-from typing import Any
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from importlib.metadata import Distribution, EntryPoint, EntryPoints, PackageNotFoundError, entry_points, requires
+from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from stevedore.named import NamedExtensionManager
 
 from ..errors import PluginError, one_line
 
-__all__ = ["COMMANDS", "GROUP", "Rank", "Source", "discover", "load"]
+__all__ = ["GROUP", "KINDS", "PluginInfo", "Rank", "Source", "discover", "installed_entry_points", "load", "load_all"]
 
 GROUP = "karenina.plugins"
-COMMANDS = "karenina.commands"
+KINDS = "karenina.kinds"
 CORE = "karenina-core"
+
+
+@frozen(kw_only=True)
+class PluginInfo:
+    """One plugin as `karenina plugins` lists it."""
+
+    name: str
+    kinds: tuple[str, ...] = ()
+    distribution: str = "in memory"
+    version: str = ""
+    state: Literal["active", "blocked", "failed"] = "active"
+    reason: str = ""
+    """Why it is not active, or what of an active one has no effect here."""
 
 
 @frozen
 class Source:
-    """An installed plugin that has not been imported."""
+    """An installed plugin or kind that has not been imported."""
 
     name: str
     distribution: str
     version: str
     entry_point: EntryPoint = field(eq=False, repr=False)
 
+    @property
+    def info(self) -> PluginInfo:
+        return PluginInfo(name=self.name, distribution=self.distribution, version=self.version)
 
-def discover(group: str = GROUP, found: Iterable[EntryPoint] | None = None) -> list[Source]:
+
+def installed_entry_points(group: str) -> EntryPoints:
+    """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""
+    found: EntryPoints = _read(tuple((path, _changed(path)) for path in sys.path)).select(group=group)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _read(_: tuple[tuple[str, int], ...]) -> Any:
+    return entry_points()
+
+
+@lru_cache
+def _named(owner: Distribution) -> tuple[str, str]:
+    """Name and version. To parse metadata takes longer than all else here, and a package has many entry points."""
+    found = owner.metadata
+    return found["Name"], found["Version"]
+
+
+def _changed(path: str) -> int:
+    """When a file was last added to a folder or taken from it, as installing does; 0 where it is not there."""
+    with suppress(OSError):
+        return os.stat(path or ".").st_mtime_ns
+    return 0
+
+
+def discover(group: str = GROUP) -> list[Source]:
     """The entry points of a group, sorted by name and owner. An entry point that is visible twice is listed once."""
     sources: dict[tuple[str, str, str], Source] = {}
-    for point in entry_points(group=group) if found is None else found:
-        owner = point.dist
-        name, version = (owner.name, owner.version) if owner else ("unknown", "")
+    for point in installed_entry_points(group):
+        name, version = _named(point.dist) if point.dist else ("unknown", "")
         sources.setdefault((point.name, name, point.value), Source(point.name, name, version, point))
     return [sources[key] for key in sorted(sources)]
 
@@ -101,6 +145,19 @@ def load(source: Source) -> Any:
             raise PluginError(f"needs the package {missing!r}, which is not installed") from failure
         raise PluginError(f"cannot be imported: {_where(failure)}{one_line(failure)}") from failure
     return manager.extensions[0].plugin
+
+
+def load_all(sources: Iterable[Source]) -> tuple[dict[str, Any], dict[str, PluginInfo]]:
+    """`({name: plugin}, {name: info})` of what can be imported, and of everything."""
+    plugins: dict[str, Any] = {}
+    infos: dict[str, PluginInfo] = {}
+    for source in sources:
+        infos[source.name] = source.info
+        try:
+            plugins[source.name] = load(source)
+        except PluginError as error:
+            infos[source.name] = evolve(source.info, state="failed", reason=str(error))
+    return plugins, infos
 
 
 def _where(error: BaseException) -> str:

@@ -18,7 +18,15 @@ from .adapters import AdapterSpec
 if TYPE_CHECKING:
     from .application import Karenina
 
-__all__ = ["able_to_use_tools", "embedder_port", "middleware", "model_ports", "search_port", "why_no_investigator"]
+__all__ = [
+    "able_to_use_tools",
+    "can_use_tools",
+    "embedder_port",
+    "middleware",
+    "model_ports",
+    "search_port",
+    "why_no_investigator",
+]
 
 
 def middleware(app: Karenina, target: CallTarget) -> tuple[Layer, ...]:
@@ -79,6 +87,11 @@ def able_to_use_tools(ports: Mapping[str, Any]) -> bool:
     return "agent" in ports or ("llm" in ports and ports["llm"].capabilities.supports_tools)
 
 
+def can_use_tools(app: Karenina, model: ModelConfig) -> bool:
+    """Whether a model, behind its middleware, can be given tools. Nothing is opened. Raises KareninaError."""
+    return able_to_use_tools(model_ports(app, app.adapters.resolve_interface(model.interface).spec, model))
+
+
 def why_no_investigator(
     app: Karenina, model: ModelConfig, task: str = PromptTask.RUBRIC_AGENTIC_TRAIT_INVESTIGATION
 ) -> str:
@@ -87,7 +100,7 @@ def why_no_investigator(
         tasks = app.adapters.resolve_interface(model.interface).spec.judge_tasks
         if tasks is not None and task not in tasks:
             return f"the interface {model.interface!r} cannot investigate"
-        if app.can_use_tools(model):
+        if can_use_tools(app, model):
             return ""
     except KareninaError as error:
         return str(error)

@@ -7,16 +7,17 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from attrs import field, frozen
 
 from ..errors import DuplicateName, PluginError, UnknownName, did_you_mean
 
-__all__ = ["Entry", "Registry", "import_string", "is_installed", "resolve_drafts", "with_settings"]
+__all__ = ["Drafts", "Entry", "Registry", "import_string", "is_installed", "resolve_drafts", "with_settings"]
 
 T = TypeVar("T")
-STAGES = "stage"
+Drafts = Mapping[type["Registry[Any]"], "Registry[Any]"]
+"""What one plugin registered, by kind."""
 
 
 def import_string(target: str, owner: str = "", hint: str = "") -> Any:
@@ -70,9 +71,28 @@ class Entry(Generic[T]):
 
 
 class Registry(Mapping[str, Entry[T]], Generic[T]):
-    """Entries by name. Plugins fill a draft of it; what the application holds is complete and frozen."""
+    """Entries by name. Plugins fill a draft of it; what the application holds is complete and frozen.
 
-    kind: str = "thing"
+    A subclass is a kind of things. Its docstring is that of its hook: what a plugin adds, and how it is used.
+    """
+
+    kind: ClassVar[str] = "thing"
+    """What one of them is called, in messages and in `karenina plugins`."""
+    hook: ClassVar[str] = ""
+    """By which plugins add them: `karenina_register_things(registry)`, called once per application."""
+    affects_every_run: ClassVar[bool] = True
+    """Whether each of them may have a part in any result, so that a run is resumed only with the same code of all. Of
+    stages and adapters only those in use have, of sinks none."""
+    asked_by_name: ClassVar[bool] = True
+    """Whether a thing that replaces another one is found under the other's name, too."""
+    unknown: ClassVar[str] = ""
+    """How the error begins for a name that none of them has, where `no thing is called` is not what to say."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Names that each of them has."""
+    remedy: ClassVar[str] = ""
+    """What to do with one that has not."""
+    settings: Callable[[str], Any] = staticmethod(lambda plugin: None)
+    """The settings of a plugin, or None; the application sets it once it knows them."""
 
     def __init__(
         self, plugin: str = "", entries: Mapping[str, Entry[T]] | None = None, *, frozen: bool = False
@@ -111,24 +131,27 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
 
     def checked(self, thing: Any) -> Any:
         """Refuse what cannot be of this kind. Raises PluginError."""
+        missing = [name for name in self.needs if not isinstance(thing, str) and not hasattr(thing, name)]
+        if missing:
+            raise PluginError(f"{thing!r} is no {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
         return thing
 
     def load(self, name: str) -> T:
         """The thing of this name. Raises UnknownName and PluginError."""
         if name not in self._entries:
-            known = ", ".join(sorted(self._entries)) or "none"
-            raise UnknownName(
-                f"no {self.kind} is called {name!r}{did_you_mean(name, self._entries)}; there is: {known}"
-            )
+            known, what = ", ".join(self) or "none", self.unknown or f"no {self.kind} is called"
+            raise UnknownName(f"{what} {name!r}{did_you_mean(name, self)}; there is: {known}")
         return self._entries[name].load()
 
-    def make(self, name: str, *arguments: Any, settings: Any = None) -> Any:
+    def make(self, name: str, *arguments: Any) -> Any:
         """The thing of this name, made from its class with the arguments where it is a class. Raises like `load`.
 
-        `settings` of its plugin, if there are any, are one more argument where the constructor takes one more.
+        The settings of its plugin, if there are any, are one more argument where the constructor takes one more.
         """
         thing: Any = self.load(name)
-        return thing(*with_settings(thing, arguments, settings)) if isinstance(thing, type) else thing
+        if not isinstance(thing, type):
+            return thing
+        return thing(*with_settings(thing, arguments, self.settings(self._entries[name].plugin)))
 
     def __getitem__(self, name: str) -> Entry[T]:
         return self._entries[name]
@@ -140,9 +163,12 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         return len(self._entries)
 
 
+Kind = type[Registry[Any]]
+
+
 def resolve_drafts(
-    drafts: Mapping[str, Mapping[str, Registry[Any]]], rank: Callable[[str], Any]
-) -> tuple[dict[str, dict[str, Entry[Any]]], dict[str, DuplicateName]]:
+    drafts: Mapping[str, Drafts], rank: Callable[[str], Any]
+) -> tuple[dict[Kind, dict[str, Entry[Any]]], dict[str, DuplicateName]]:
     """Put the drafts of all plugins together: `{plugin: {kind: draft}}` to `({kind: {name: entry}}, {plugin: clash})`.
 
     A plugin that loses a clash loses everything that it registered. Which one loses depends on `rank` alone (the
@@ -158,17 +184,17 @@ def resolve_drafts(
 
 
 def _merge(
-    drafts: Mapping[str, Mapping[str, Registry[Any]]], rank: Callable[[str], Any]
-) -> tuple[dict[str, dict[str, Entry[Any]]], dict[str, DuplicateName]]:
+    drafts: Mapping[str, Drafts], rank: Callable[[str], Any]
+) -> tuple[dict[Kind, dict[str, Entry[Any]]], dict[str, DuplicateName]]:
     entries = [
         (kind, entry)
         for plugin in sorted(drafts, key=rank)  # the plugin of the lower rank comes first and keeps the name
         for kind, draft in drafts[plugin].items()
         for entry in draft.values()
     ]
-    merged: dict[str, dict[str, Entry[Any]]] = {kind: {} for kind, _ in entries}
+    merged: dict[Kind, dict[str, Entry[Any]]] = {kind: {} for kind, _ in entries}
     clashes: dict[str, DuplicateName] = {}
-    replacers: dict[tuple[str, str], Entry[Any]] = {}
+    replacers: dict[tuple[Kind, str], Entry[Any]] = {}
     for kind, entry in entries:
         if entry.replaces:
             rival = replacers.setdefault((kind, entry.replaces), entry)
@@ -181,12 +207,12 @@ def _merge(
         if first is not entry:
             clashes[entry.plugin] = _clash(kind, entry.name, first, entry, "both provide")
     for kind, replaced in replacers:
-        if kind != STAGES:  # a stage is never asked for by name; everything else goes on answering to the old one
+        if kind.asked_by_name:
             merged[kind].setdefault(replaced, _last(replacers, kind, replaced))
     return merged, clashes
 
 
-def _last(replacers: Mapping[tuple[str, str], Entry[Any]], kind: str, name: str) -> Entry[Any]:
+def _last(replacers: Mapping[tuple[Kind, str], Entry[Any]], kind: Kind, name: str) -> Entry[Any]:
     """What stands in for a name in the end, where replacements are replaced themselves."""
     seen = {name}
     entry = replacers[kind, name]
@@ -196,8 +222,8 @@ def _last(replacers: Mapping[tuple[str, str], Entry[Any]], kind: str, name: str)
     return entry
 
 
-def _clash(kind: str, name: str, first: Entry[Any], second: Entry[Any], what: str) -> DuplicateName:
+def _clash(kind: Kind, name: str, first: Entry[Any], second: Entry[Any], what: str) -> DuplicateName:
     return DuplicateName(
-        f"plugins {first.plugin!r} and {second.plugin!r} {what} the {kind} {name!r}; block one of them "
+        f"plugins {first.plugin!r} and {second.plugin!r} {what} the {kind.kind} {name!r}; block one of them "
         f"(KARENINA_DISABLE={second.plugin}) or register it with replaces={name!r}"
     )

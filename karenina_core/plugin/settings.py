@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ConfigError, PluginError, Problem, did_you_mean
-from .registries import SettingsRegistry
+from .kinds import SettingsRegistry
 
 __all__ = ["check_defaults", "structured_settings"]
 

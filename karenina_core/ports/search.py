@@ -16,7 +16,7 @@ from ..errors import SearchError, one_line
 from .text import sanitize
 from .threads import in_own_thread
 
-__all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results", "search_tool"]
+__all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results"]
 
 METHODS = ("asearch", "ainvoke", "arun", "invoke", "run")
 FACTS = ("content", "title", "url")
@@ -105,22 +105,6 @@ def _ends_us(error: BaseException) -> bool:
 
 def _failed(error: BaseException) -> SearchError:
     return SearchError(f"the search tool failed: {one_line(error)}")
-
-
-def search_tool(
-    wanted: Any, tools: Mapping[str, Any], settings: Callable[[str], Any], timeout: float = 60.0
-) -> SearchTool:
-    """The search tool that a configuration asks for: by its name in `tools` (an application's `search_tools`), or
-    anything that `as_search_tool` takes.
-
-    `settings` gives the settings of a plugin (an application's own method). Raises UnknownName, PluginError and
-    TypeError.
-    """
-    if not isinstance(wanted, str):
-        return as_search_tool(wanted, timeout)
-    registry: Any = tools
-    owner = registry[wanted].plugin if wanted in registry else ""
-    return as_search_tool(registry.make(wanted, settings=settings(owner)), timeout)
 
 
 def as_search_tool(thing: Any, timeout: float = 60.0) -> SearchTool:

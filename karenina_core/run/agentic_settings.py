@@ -11,7 +11,7 @@ from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
 from ..model.question import Question
 from ..model.rubric import AgenticRubricTrait, Rubric
 from ..plugin.application import Karenina
-from ..plugin.model_ports import why_no_investigator
+from ..plugin.model_ports import can_use_tools, why_no_investigator
 from .workspace_sources import investigated_modes
 
 __all__ = [
@@ -87,7 +87,7 @@ def check_blind_judging(
         for question in questions
         if not question.workspace_path and "workspace_only" in investigated_modes(config, rubrics.get(question.id))
     ]
-    unable = [model for model in config.answering_models if blind and not app.can_use_tools(model)]
+    unable = [model for model in config.answering_models if blind and not can_use_tools(app, model)]
     if unable:
         more = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
         what = (
@@ -96,7 +96,7 @@ def check_blind_judging(
         )
         raise ConfigError([Problem("workspace_path", what)])
     looked_at = [question.id for question in questions if judged_by_folder(question, config, rubrics.get(question.id))]
-    unable = [model for model in config.answering_models if looked_at and not app.can_use_tools(model)]
+    unable = [model for model in config.answering_models if looked_at and not can_use_tools(app, model)]
     if not unable:
         return []
     more = f" (and {len(looked_at) - 1} more)" if len(looked_at) > 1 else ""

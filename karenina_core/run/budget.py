@@ -12,6 +12,7 @@ from ..errors import ConfigError, Problem, plural
 from ..model.config import ModelConfig, VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import model_ports
+from ..plugin.services import EmbedderRegistry, embedder_of
 from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
@@ -267,9 +268,9 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
 
 def _of_embedder(app: Karenina, config: VerificationConfig) -> list[Problem]:
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    if not config.embedding_check_enabled or name not in app.embedders:
+    if not config.embedding_check_enabled or name not in app.registry(EmbedderRegistry):
         return []
-    embedder = app.embedder(name, model)
+    embedder = embedder_of(app, name, model)
     if embedder.tells_cost or not embedder.needs_provider:
         return []
     what = (

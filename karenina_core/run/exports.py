@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from ..errors import ConfigError, PluginError, did_you_mean
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina
+from .kinds import FormatRegistry
 from .places import MANIFEST, RESULTS
 from .whole_files import flush_folder
 
@@ -42,7 +43,7 @@ def find_format(app: Karenina, path: Path, name: str | None = None) -> Format:
 
     Raises UnknownName or ConfigError where there is none, and PluginError where it cannot be used here.
     """
-    found = app.formats.make(name) if name else suffix_format(app, path)
+    found = app.registry(FormatRegistry).make(name) if name else suffix_format(app, path)
     if found is None:
         suffixes = [suffix for format_ in _formats(app) for suffix in format_.suffixes]
         known = ", ".join(suffixes) or "none; install karenina-results"
@@ -115,6 +116,6 @@ def _target(path: Path) -> Path:
 
 def _formats(app: Karenina) -> Iterator[Any]:
     """Those that can be imported."""
-    for name in app.formats:
+    for name in app.registry(FormatRegistry):
         with contextlib.suppress(PluginError):
-            yield app.formats.make(name)
+            yield app.registry(FormatRegistry).make(name)

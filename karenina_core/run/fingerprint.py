@@ -196,9 +196,8 @@ def _used(prepared: Prepared) -> set[str]:
     app = prepared.app
     used = {app.stages[stage.name].plugin for plan in prepared.plans.values() for stage in plan.stages}
     used |= {app.adapters[resolution.interface].plugin for resolution in prepared.resolutions.values()}
-    evaluating = (app.template_runtimes, app.strategies, app.traits, app.primitives)
-    for registry in (*evaluating, app.embedders, app.search_tools, app.tool_servers):
-        used |= {entry.plugin for entry in registry.values()}
+    every = (registry for registry in app.registries if registry.affects_every_run)
+    used |= {entry.plugin for registry in every for entry in registry.values()}
     saying = (impl for hook in SAYING for impl in getattr(app.hooks, hook).get_hookimpls())
     return used | {impl.plugin_name for impl in saying if not is_neutral(impl.function)}
 

@@ -11,7 +11,8 @@ from ..errors import ConfigError, Problem
 from ..model.config import ModelConfig
 from ..plugin.application import Karenina
 from ..plugin.code import code_behind
-from ..plugin.registry import Entry
+from ..plugin.registry import Entry, Registry
+from ..plugin.services import EmbedderRegistry, SearchToolRegistry
 from ..ports.call_port import CallPort
 from ..ports.metered import CallStore, Lane, Metered
 from ..ports.middleware import CallTarget
@@ -61,12 +62,14 @@ class Metering:
         search tool: what it finds is kept, it waits for no place, and nobody says what it costs."""
         if target not in self._shared:
             name, model = target.name, ModelConfig(model_name=target.name, interface=SEARCH)
-            lane, entries = None, self.app.search_tools if self.app is not None else {}
+            lane: Lane | None = None
+            kind: type[Registry[Any]] = SearchToolRegistry
             if target.kind == "embedder":
                 told = EMBEDDER.format(name)
                 model = ModelConfig(model_name=target.model, interface=told, max_tokens=WRITTEN)
-                lane, entries = self._lane(model), self.app.embedders if self.app is not None else {}
-            self._shared[target] = self._made(model, lane, entries.get(name), plugins)
+                lane, kind = self._lane(model), EmbedderRegistry
+            entry = self.app.registry(kind).get(name) if self.app is not None else None
+            self._shared[target] = self._made(model, lane, entry, plugins)
         return self._shared[target]
 
     def _made(self, model: ModelConfig, lane: Lane | None, entry: Entry[Any] | None, plugins: Sequence[str]) -> Metered:

@@ -14,6 +14,7 @@ from ..log import get_logger
 from ..model.config import ModelConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import middleware
+from ..plugin.services import ToolServerRegistry
 from ..ports.call_port import CallPort
 from ..ports.middleware import CallTarget
 from ..ports.tool_calls import heard
@@ -39,7 +40,7 @@ def tool_complaints(app: Karenina, model: ModelConfig, *, able: bool) -> Iterabl
         return
     if not able:
         yield f"mcp_urls_dict: the interface {model.interface!r} cannot give tools to a model; remove the servers"
-    if PROTOCOL not in app.tool_servers:
+    if PROTOCOL not in app.registry(ToolServerRegistry):
         yield "mcp_urls_dict: no plugin can connect to tool servers; install karenina-mcp, or remove the servers"
         return
     for name, address in sorted(model.mcp_urls_dict.items()):
@@ -60,8 +61,7 @@ def _problem(app: Karenina, name: str, address: str) -> str | None:
 
 def _made(app: Karenina, name: str, address: str) -> ToolServer:
     """The client of a server with the settings of its plugin, inside what other plugins put in front of it."""
-    settings = app.settings(app.tool_servers[PROTOCOL].plugin)
-    server: ToolServer = app.tool_servers.make(PROTOCOL, name, address, settings=settings)
+    server: ToolServer = app.registry(ToolServerRegistry).make(PROTOCOL, name, address)
     target = CallTarget("tool", name)
     layers = middleware(app, target)
     return CallPort(target, server, layers) if layers else server

@@ -23,6 +23,7 @@ from .answers import ReplayStore
 from .budget import check_limits
 from .identities import check_identities
 from .items import LeftOut, Prepared, trait_types
+from .kinds import ExecutorRegistry
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
 from .replaying import NO_ANSWER, check_answers, unanswered
@@ -119,8 +120,9 @@ def _check_identities(prepared: Prepared) -> None:
 
 
 def _check_executor(app: Karenina, config: VerificationConfig) -> None:
-    if config.executor not in app.executors:
-        what = f"there is no {config.executor!r}{did_you_mean(config.executor, app.executors)}"
+    known = app.registry(ExecutorRegistry)
+    if config.executor not in known:
+        what = f"there is no {config.executor!r}{did_you_mean(config.executor, known)}"
         raise ConfigError([Problem("executor", what)])
 
 

@@ -15,6 +15,7 @@ from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
 from .directory import RESULTS
 from .items import LeftOut
+from .kinds import ViewRegistry
 from .rates import Planned
 from .stored import stored_results
 from .stored_sequence import StoredSequence
@@ -205,7 +206,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         Raises UnknownName where no plugin brings a view of this name, and PluginError where its packages are missing.
         """
         with current(app) as used:
-            return used.views.make(name, self)
+            return used.registry(ViewRegistry).make(name, self)
 
     def get_template_results(self) -> Any:
         """Fields, verdicts and checks; `.to_dataframe()` has a row for every field. See `view`."""

@@ -34,6 +34,7 @@ from .idle_stages import IdleStages, watched_stages
 from .items import Generation, Item, Prepared
 from .journal_reader import Done
 from .keeping import Keeper
+from .kinds import ExecutorRegistry
 from .metering import Metering
 from .models import open_models
 from .overrides import ModelPool, model_pool
@@ -365,7 +366,7 @@ async def _carry_out(
 async def _work(run: _Running, directory: RunDirectory | None, prior: PriorRows | None) -> None:
     """What is to be scored of results that were taken over, and then every generation that is not done."""
     config = run.prepared.config
-    executor, together = run.prepared.app.executors.make(config.executor), items_at_once(config)
+    executor, together = run.prepared.app.registry(ExecutorRegistry).make(config.executor), items_at_once(config)
     if prior is not None and directory is not None and run.keeper is not None:
         rows = takewhile(lambda _: not run.gateway.exhausted, prior.to_score(run.keeper, run.prepared))
         await executor.execute(rows, run.scored, concurrency=together)

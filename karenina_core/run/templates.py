@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import PluginError, TemplateError, TemplateRefused, one_line
 from ..model.config import CodePolicy
 from ..model.question import TemplateSource
+from ..pipeline.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 from ..plugin.application import Karenina
 
 __all__ = ["TemplateLoader"]
@@ -29,7 +30,8 @@ class TemplateLoader:
         self._handles: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._broken: list[str] = []
         self._places = asyncio.Semaphore(AT_ONCE)
-        made = (self._attempt(name, partial(app.template_runtimes.make, name)) for name in app.template_runtimes)
+        known = app.registry(TemplateRuntimeRegistry)
+        made = (self._attempt(name, partial(known.make, name)) for name in known)
         self._runtimes = [runtime for runtime in made if runtime is not None]
         self._primitives: dict[str, type] | None = None
 
@@ -72,7 +74,7 @@ class TemplateLoader:
     async def _load(self, source: TemplateSource) -> Any:
         runtime = self.runtime_for(source)
         if self._primitives is None:
-            loaded = {name: self._attempt(name, entry.load) for name, entry in self._app.primitives.items()}
+            loaded = {n: self._attempt(n, entry.load) for n, entry in self._app.registry(PrimitiveRegistry).items()}
             self._primitives = {name: primitive for name, primitive in loaded.items() if primitive is not None}
         try:
             async with self._places:

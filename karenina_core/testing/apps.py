@@ -7,14 +7,14 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from ..errors import PluginError
 from ..plugin.adapters import AdapterRegistry, AdapterSpec
-from ..plugin.application import Karenina, PluginInfo
-from ..plugin.discovery import discover, load
+from ..plugin.application import Karenina
+from ..plugin.discovery import discover, load_all
+from ..plugin.kinds import StageRegistry
 from ..plugin.markers import hookimpl
-from ..plugin.registries import StageRegistry
+from ..plugin.registry import Registry
 from .fakes import ScriptedLLM
 
 __all__ = ["application"]
@@ -46,30 +46,19 @@ def application(
     """A `Karenina` of the given plugins, and of the installed ones: all of them, or those named by `installed`.
 
     A plugin is a module or an object with `@hookimpl` functions; a stage class, an `AdapterSpec` and a `ScriptedLLM`
-    are taken as plugins that bring just that. Plugins are called like their module, class, stage or interface; a
-    second one of the same name gets `-2` and so on. `KARENINA_DISABLE` and `KARENINA_PLUGINS` are not read. `settings`
-    holds tables by plugin name. Raises ConfigError where they do not fit.
+    are taken as plugins that bring just that; a subclass of `Registry` is a kind of things for the others. Plugins are
+    called like their module, class, stage or interface; a second one of the same name gets `-2` and so on.
+    `KARENINA_DISABLE` and `KARENINA_PLUGINS` are not read. `settings` holds tables by plugin name. Raises ConfigError
+    where they do not fit.
     """
-    found, infos = _installed(installed) if installed else ({}, {})
+    sources = [s for s in discover() if installed is True or s.name in installed] if installed else []
+    found, infos = load_all(sources)
+    kinds = [thing for thing in plugins if isinstance(thing, type) and issubclass(thing, Registry)]
     for thing in plugins:
-        name, plugin = _as_plugin(thing)
-        found[_free(name, found.keys() | infos.keys())] = plugin
-    return Karenina(found, infos=infos.values(), settings=settings)
-
-
-def _installed(wanted: bool | Collection[str]) -> tuple[dict[str, Any], dict[str, PluginInfo]]:
-    plugins: dict[str, Any] = {}
-    infos: dict[str, PluginInfo] = {}
-    for source in discover():
-        if not isinstance(wanted, bool) and source.name not in wanted:
-            continue
-        info = PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
-        infos[source.name] = info
-        try:
-            plugins[source.name] = load(source)
-        except PluginError as error:
-            infos[source.name] = evolve(info, state="failed", reason=str(error))
-    return plugins, infos
+        if thing not in kinds:
+            name, plugin = _as_plugin(thing)
+            found[_free(name, found.keys() | infos.keys())] = plugin
+    return Karenina(found, infos=infos.values(), settings=settings, kinds=kinds)
 
 
 def _as_plugin(thing: Any) -> tuple[str, Any]:

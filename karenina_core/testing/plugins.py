@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
@@ -11,9 +11,13 @@ from typing import Any
 from attrs import evolve
 
 from ..errors import ConfigError, PluginError, did_you_mean, one_line
-from ..plugin.application import REGISTRIES, Karenina, PluginInfo
-from ..plugin.discovery import Source, discover, load
+from ..pipeline.kinds import TemplateRuntimeRegistry
+from ..plugin.adapters import AdapterRegistry
+from ..plugin.application import Karenina
+from ..plugin.discovery import PluginInfo, Source, discover, load, load_all
+from ..plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from ..plugin.registry import Registry
+from ..plugin.services import EmbedderRegistry, SearchToolRegistry
 from .adapters import adapter_checks
 from .checks import Check, Fault, expecting
 from .embedders import embedder_checks
@@ -28,10 +32,15 @@ from .traits import evaluator_checks
 __all__ = ["plugin_checks"]
 
 Options = Mapping[str, Mapping[str, Any]]
+Kind = type[Registry[Any]]
 
 
 def plugin_checks(
-    plugin: Any, *, options: Options | None = None, expected_failures: Mapping[str, str] | None = None
+    plugin: Any,
+    *,
+    options: Options | None = None,
+    kinds: Iterable[Kind] = (),
+    expected_failures: Mapping[str, str] | None = None,
 ) -> list[Check]:
     """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder, search tool and trait
     evaluator that it brings.
@@ -39,18 +48,18 @@ def plugin_checks(
     `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
     `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
     checks of a thing are called `thing.check`. Nothing is embedded, searched or scored without an option that says so:
-    `{"letters": {"model": "counts"}, "papers": {"search": True}}`. Raises ValueError for names that the plugin does
-    not bring.
+    `{"letters": {"model": "counts"}, "papers": {"search": True}}`. `kinds` are registry classes that no installed
+    distribution declares. Raises ValueError for names that the plugin does not bring.
     """
-    brought = _Plugin(plugin)
+    brought = _Plugin(plugin, tuple(kinds))
     given = dict(options or {})
     checks = [
         Check(f"plugin {brought.name}", name, promise, partial(look, brought))
         for name, (promise, look) in LOOKS.items()
     ]
-    for registry, name, thing in brought.things():
-        if make := KINDS.get(registry):
-            checks += _checks_of(name, partial(make, thing, **{**brought.arguments(registry), **given.pop(name, {})}))
+    for kind, name, thing in brought.things():
+        if make := CHECKS.get(kind):
+            checks += _checks_of(name, partial(make, thing, **{**brought.arguments(kind), **given.pop(name, {})}))
     if given:
         known = [name for _, name, _ in brought.things()]
         name = next(iter(given))
@@ -71,9 +80,10 @@ def _checks_of(name: str, make: Callable[[], list[Check]]) -> list[Check]:
 class _Plugin:
     """A plugin and how it comes to be loaded."""
 
-    def __init__(self, plugin: Any) -> None:
+    def __init__(self, plugin: Any, kinds: tuple[Kind, ...] = ()) -> None:
         self.entry_point = plugin if isinstance(plugin, str) else None
         self._object = plugin
+        self.kinds = kinds
 
     @property
     def name(self) -> str:
@@ -101,7 +111,7 @@ class _Plugin:
     @cached_property
     def alone(self) -> Karenina:
         """An application of this plugin and no other. Raises PluginError where the plugin cannot be imported."""
-        return Karenina({self.name: self.loaded})
+        return Karenina({self.name: self.loaded}, kinds=self.kinds)
 
     @property
     def state(self) -> PluginInfo:
@@ -111,34 +121,30 @@ class _Plugin:
     def module(self) -> ModuleType | None:
         return self.loaded if isinstance(self.loaded, ModuleType) else inspect.getmodule(type(self.loaded))
 
-    def things(self) -> Iterator[tuple[str, str, Any]]:
-        """`(registry, name, thing)` of what it brings and can be loaded; stages are made with their settings."""
+    def things(self) -> Iterator[tuple[Kind, str, Any]]:
+        """`(kind, name, thing)` of what it brings and can be loaded; stages are made with their settings."""
         try:
             app = self.alone
         except PluginError:
             return
-        for registry, name in self.registered(app):
+        for kind, name in self.registered(app):
             try:
-                yield registry, name, self._made(app, registry, name)
+                yield kind, name, self._made(app, kind, name)
             except PluginError:
                 continue  # the check of what it registers says so
 
-    def registered(self, app: Karenina) -> Iterator[tuple[str, str]]:
-        """`(registry, name)` of what an application has from this plugin."""
-        for registry, _ in REGISTRIES.values():
-            entries: Registry[Any] = getattr(app, registry)
-            yield from ((registry, name) for name, entry in entries.items() if entry.plugin == self.name)
+    def registered(self, app: Karenina) -> Iterator[tuple[Kind, str]]:
+        """`(kind, name)` of what an application has from this plugin."""
+        for registry in sorted(app.registries, key=lambda registry: registry.hook):
+            yield from ((type(registry), name) for name, entry in registry.items() if entry.plugin == self.name)
 
-    def arguments(self, registry: str) -> dict[str, Any]:
+    def arguments(self, kind: Kind) -> dict[str, Any]:
         """What else the checks of a thing are given."""
-        return {"settings": self.alone.settings(self.name)} if registry in MADE_BY_CHECKS else {}
+        return {"settings": self.alone.settings(self.name)} if kind in MADE_BY_CHECKS else {}
 
-    def _made(self, app: Karenina, registry: str, name: str) -> Any:
-        thing = getattr(app, registry).load(name)
-        settings = app.settings(self.name)
-        if registry != "stages" or not isinstance(thing, type) or settings is None:
-            return thing
-        return thing(settings) if inspect.signature(thing).parameters else thing()
+    def _made(self, app: Karenina, kind: Kind, name: str) -> Any:
+        made = kind is StageRegistry and app.settings(self.name) is not None
+        return app.registry(kind).make(name) if made else app.registry(kind).load(name)
 
 
 def _loads(plugin: _Plugin) -> Fault | None:
@@ -151,6 +157,8 @@ def _loads(plugin: _Plugin) -> Fault | None:
         return Fault(str(error), remedy="correct the module that the entry point names")
     if state.state != "active":
         return Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
+    if state.reason:
+        return Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
     return None if state.kinds else Fault("it brings nothing", _first_line(plugin), "register something in a hook")
 
 
@@ -177,32 +185,22 @@ def _light(plugin: _Plugin) -> Fault | None:
 
 def _again(plugin: _Plugin) -> Fault | None:
     first = list(plugin.registered(plugin.alone))
-    second = list(plugin.registered(Karenina({plugin.name: plugin.loaded})))
+    second = list(plugin.registered(Karenina({plugin.name: plugin.loaded}, kinds=plugin.kinds)))
     if first == second:
         return None
+    said = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
     return Fault(
-        f"in a second application it registers {second}, not {first}",
+        "in a second application it registers {}, not {}".format(*said),
         _first_line(plugin),
         "let the hooks depend on nothing but their arguments",
     )
 
 
 def _beside_others(plugin: _Plugin) -> Fault | None:
-    others, infos = {}, {}
-    for source in discover():
-        if source.name == plugin.name:
-            continue
-        infos[source.name] = PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
-        try:
-            others[source.name] = load(source)
-        except PluginError:
-            del infos[source.name]
-    own = [
-        PluginInfo(name=source.name, distribution=source.distribution, version=source.version)
-        for source in plugin.sources
-    ]
-    before = Karenina(others, infos=infos.values())
-    after = Karenina({**others, plugin.name: plugin.loaded}, infos=[*infos.values(), *own])
+    others, infos = load_all(source for source in discover() if source.name != plugin.name)
+    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
+    both, own = {**others, plugin.name: plugin.loaded}, [source.info for source in plugin.sources]
+    after = Karenina(both, infos=[*infos.values(), *own], kinds=plugin.kinds)
     for info in after.plugins:
         if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
             return Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
@@ -210,11 +208,19 @@ def _beside_others(plugin: _Plugin) -> Fault | None:
 
 
 def _registered(plugin: _Plugin) -> Fault | None:
-    for registry, name in plugin.registered(plugin.alone):
+    for kind, name in plugin.registered(plugin.alone):
         try:
-            getattr(plugin.alone, registry).load(name)
+            plugin.alone.registry(kind).load(name)
         except PluginError as error:
             return Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
+    return None
+
+
+def _kinds(plugin: _Plugin) -> Fault | None:
+    own = {source.distribution for source in plugin.sources}
+    for kind in plugin.alone.kinds if own else ():
+        if kind.distribution in own and kind.state != "active":
+            return Fault(kind.reason, remedy="correct the entry point in the group karenina.kinds")
     return None
 
 
@@ -226,18 +232,17 @@ def _first_line(plugin: _Plugin) -> str:
     return line_of_function(functions[0]) if functions else ""
 
 
-KINDS: Mapping[str, Callable[..., list[Check]]] = {
-    "stages": stage_checks,
-    "adapters": adapter_checks,
-    "sinks": sink_checks,
-    "template_runtimes": runtime_checks,
-    "embedders": embedder_checks,
-    "search_tools": search_tool_checks,
-    "traits": evaluator_checks,
+CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
+    StageRegistry: stage_checks,
+    AdapterRegistry: adapter_checks,
+    SinkRegistry: sink_checks,
+    TemplateRuntimeRegistry: runtime_checks,
+    EmbedderRegistry: embedder_checks,
+    SearchToolRegistry: search_tool_checks,
+    TraitRegistry: evaluator_checks,
 }
-"""Registry -> the checks for what is in it."""
-MADE_BY_CHECKS = ("embedders", "search_tools", "traits")
-"""Registries of classes that the checks themselves make, with the plugin's settings."""
+MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
+"""Kinds of classes that the checks themselves make, with the plugin's settings."""
 LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {
     "loads": ("It can be imported, and every hook that it implements exists.", _loads),
     "marked": ("Every function that is called like a hook is one.", _marked),
@@ -245,4 +250,5 @@ LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {
     "again": ("It registers the same in every application.", _again),
     "beside_others": ("Its names clash with no installed plugin.", _beside_others),
     "registered": ("Everything that it registers can be imported.", _registered),
+    "kinds": ("The kinds of things that its distribution declares can be used.", _kinds),
 }

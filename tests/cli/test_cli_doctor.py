@@ -87,7 +87,8 @@ def karenina_register_tool_servers(registry):
 
 def test_plugins_as_json(run: Run) -> None:
     result = run("plugins", "--json")
-    rows = json.loads(result.stdout)
+    listed = json.loads(result.stdout)
+    rows = [*listed["plugins"], *listed["kinds"]]
     assert result.exit_code == 0
     assert [set(row) for row in rows] == [{"name", "kinds", "distribution", "version", "state", "reason"}] * len(rows)
     assert {
@@ -97,7 +98,8 @@ def test_plugins_as_json(run: Run) -> None:
         "version": karenina_core.__version__,
         "state": "active",
         "reason": "",
-    } in rows
+    } in listed["plugins"]
+    assert {kind["name"]: kind["kinds"] for kind in listed["kinds"]}["karenina_register_executors"] == ["executor"]
 
 
 def test_plugins_that_are_not_active_say_why(run: Run, install: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +115,7 @@ def test_plugins_that_are_not_active_say_why(run: Run, install: Files, monkeypat
 def test_a_plugin_that_prints_does_not_spoil_the_json(run: Run, install: Files) -> None:
     install("karenina-loud", {"loud": "loud_plugin"}, group="karenina.plugins", loud_plugin="print('LOUD')")
     result = run("plugins", "--json")
-    assert any(row["name"] == "loud" for row in json.loads(result.stdout))
+    assert any(row["name"] == "loud" for row in json.loads(result.stdout)["plugins"])
     assert "LOUD" in result.stderr
 
 

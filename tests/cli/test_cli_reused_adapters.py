@@ -49,7 +49,7 @@ OTHER = """\
 from karenina_core import hookimpl
 
 @hookimpl
-def karenina_stage_finished(task, entry):
+def karenina_item_finished(result):
     pass
 """
 

@@ -125,7 +125,8 @@ def results(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["citations", "jargon"])
 def test_it_is_listed_as_a_trait_evaluator(site: Path, python: Callable[..., str], name: str) -> None:
-    listed = {plugin["name"]: plugin for plugin in json.loads(python(site, *KARENINA, "plugins", "--json"))}
+    found = json.loads(python(site, *KARENINA, "plugins", "--json"))
+    listed = {plugin["name"]: plugin for plugin in found["plugins"]}
     assert listed[name] | {"reason": ""} == {
         "name": name,
         "kinds": ["trait evaluator"],

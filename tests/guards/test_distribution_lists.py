@@ -77,9 +77,9 @@ def test_constraints_pin_foreign_packages_and_nothing_else(repository: Path) -> 
 
 
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """`{group: {name: value}}` of karenina's groups; a distribution has plugins, commands, or both."""
+    """`{group: {name: value}}` of karenina's groups."""
     groups = pyproject["project"]["entry-points"]
-    assert set(groups) <= {"karenina.plugins", "karenina.commands"}
+    assert set(groups) <= {"karenina.plugins", "karenina.commands", "karenina.kinds"}
     return dict(groups)
 
 

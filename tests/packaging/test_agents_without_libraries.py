@@ -33,9 +33,10 @@ except ConfigError as error:
 """
 SERVER = """\
 from karenina_core import Karenina
+from karenina_core.plugin.services import ToolServerRegistry
 
 app = Karenina.installed()
-server = app.tool_servers.make("mcp", "lab", "http://127.0.0.1:9/mcp", settings=app.settings("mcp"))
+server = app.registry(ToolServerRegistry).make("mcp", "lab", "http://127.0.0.1:9/mcp")
 print(server.problem())
 """
 

@@ -22,7 +22,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import PlanError
-from karenina_core.plugin.application import PluginInfo
+from karenina_core.plugin.discovery import PluginInfo
 
 Make = Callable[..., Any]
 KEY = Key("sample.key", int)

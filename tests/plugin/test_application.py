@@ -124,7 +124,7 @@ def test_observers_that_raise_are_harmless_and_all_are_called(module: Make) -> N
     assert seen == ["ValueError", "SystemExit", "RecursionError", "d"]
 
 
-def test_a_stage_observer_sees_every_stage_and_cannot_stop_one(module: Make) -> None:
+def test_what_surrounds_an_item_sees_every_stage_and_cannot_stop_one(module: Make) -> None:
     seen: list[tuple[str, str]] = []
 
     class Good(Stage):
@@ -134,11 +134,11 @@ def test_a_stage_observer_sees_every_stage_and_cannot_stop_one(module: Make) -> 
         def execute(self, context: VerificationContext) -> None:
             raise ValueError("no")
 
-    def observer(task: Any, entry: Any) -> None:
-        seen.append((entry.stage, entry.status))
+    async def around(task: Any, proceed: Any) -> None:
+        seen.extend((entry.stage, entry.status) for entry in (await proceed()).trail)
         raise RuntimeError("an observer that fails")
 
-    app = application(Good, Bad, module(karenina_stage_finished=observer))
+    app = application(Good, Bad, module(karenina_wrap_item=lambda: around))
     orchestrator = StageOrchestrator([Good(), Bad()], app=app)
     result = asyncio.run(orchestrator.arun(VerificationContext(question=Question(question="Why?"))))
     assert seen == [("Bad", "failed"), ("Good", "skipped")]

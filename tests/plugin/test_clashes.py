@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karenina_core import Category, Karenina, Key, Stage, StageOrchestrator, hookimpl
 from karenina_core.errors import PlanError
-from karenina_core.plugin.application import PluginInfo
+from karenina_core.plugin.discovery import PluginInfo
 
 Make = Callable[..., Any]
 

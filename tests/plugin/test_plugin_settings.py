@@ -10,7 +10,7 @@ import pytest
 
 from karenina_core import Karenina, Stage, StageOrchestrator
 from karenina_core.errors import ConfigError
-from karenina_core.plugin.application import PluginInfo
+from karenina_core.plugin.discovery import PluginInfo
 
 Make = Callable[..., Any]
 

@@ -10,9 +10,12 @@ import pytest
 
 from karenina_core import AdapterSpec, Karenina, Stage, hookimpl
 from karenina_core.errors import PluginError, UnknownName
-from karenina_core.plugin.application import REGISTRIES
+from karenina_core.plugin.discovery import KINDS, discover, load
+from karenina_core.plugin.services import EmbedderRegistry
 
 Make = Callable[..., Any]
+EVERY_KIND = {kind.hook: kind for kind in map(load, discover(KINDS))}
+"""Those of the core and of other distributions, by hook."""
 
 
 class Sink:
@@ -38,7 +41,7 @@ def test_a_hook_that_raises_halfway_leaves_nothing(module: Make, error: BaseExce
     app = Karenina({"bad": bad, "good": module(karenina_register_sinks=lambda registry: registry.add(Sink, name="ok"))})
     assert (app.plugin("bad").state, app.plugin("good").state) == ("failed", "active")
     assert list(app.sinks) == ["ok"]
-    assert list(app.embedders) == []
+    assert list(app.registry(EmbedderRegistry)) == []
     app.observe("karenina_run_started", run={})
     assert started == []
     assert type(error).__name__ in app.plugin("bad").reason
@@ -51,8 +54,8 @@ def test_the_same_for_every_registry(module: Make) -> None:
     def broken(registry: Any) -> None:
         raise ValueError("no")
 
-    for failing in REGISTRIES:
-        hooks = {hook: lambda registry: registry.add("m:T", name="thing") for hook in REGISTRIES}
+    for failing in EVERY_KIND:
+        hooks = {hook: lambda registry: registry.add("m:T", name="thing") for hook in EVERY_KIND}
         hooks["karenina_register_stages"] = lambda registry: registry.add(type("S", (Stage,), {}))
         hooks["karenina_register_adapters"] = lambda registry: registry.register(
             AdapterSpec(interface="thing", llm_factory="m:T")
@@ -60,9 +63,7 @@ def test_the_same_for_every_registry(module: Make) -> None:
         hooks["karenina_register_settings"] = lambda registry: registry.add(attrs.make_class("Settings", []))
         app = Karenina({"bad": module(**{**hooks, failing: broken})})
         assert app.plugin("bad").state == "failed", failing
-        assert {attribute: list(getattr(app, attribute)) for attribute, _ in REGISTRIES.values()} == {
-            attribute: [] for attribute, _ in REGISTRIES.values()
-        }
+        assert {hook: list(app.registry(kind)) for hook, kind in EVERY_KIND.items()} == {h: [] for h in EVERY_KIND}
 
 
 def test_a_misspelt_hook_is_named_and_the_others_stay(module: Make) -> None:
@@ -72,7 +73,7 @@ def test_a_misspelt_hook_is_named_and_the_others_stay(module: Make) -> None:
     assert "karenina_register_sink'" in app.plugin("bad").reason
     assert "did you mean 'karenina_register_sinks'?" in app.plugin("bad").reason
     assert app.plugin("good").state == "active"
-    assert list(app.embedders) == []
+    assert list(app.registry(EmbedderRegistry)) == []
 
 
 def test_a_hook_of_a_newer_karenina_may_be_marked_optional(module: Make) -> None:
@@ -132,7 +133,7 @@ def test_objects_without_a_hash_are_plugins_too() -> None:
         hash(plugin)
     app = Karenina({"unhashable": plugin})
     assert app.plugin("unhashable").state == "active"
-    assert app.plugin("unhashable").kinds == ("observer", "sink")
+    assert app.plugin("unhashable").kinds == ("run_started", "sink")
     app.observe("karenina_run_started", run={})
     assert plugin.made == ["started"]
 
@@ -156,13 +157,13 @@ def test_implementations_may_take_fewer_arguments(module: Make) -> None:
     seen: list[Any] = []
     app = Karenina(
         {
-            "none": module(karenina_stage_finished=lambda: seen.append("none")),
-            "one": module(karenina_stage_finished=lambda entry: seen.append(entry)),
-            "two": module(karenina_stage_finished=lambda task, entry: seen.append((task, entry))),
+            "none": module(karenina_run_finished=lambda: seen.append("none")),
+            "one": module(karenina_run_finished=lambda status: seen.append(status)),
+            "two": module(karenina_run_finished=lambda summary, status: seen.append((summary, status))),
         }
     )
-    app.observe("karenina_stage_finished", task="t", entry="e")
-    assert seen == ["none", "e", ("t", "e")]
+    app.observe("karenina_run_finished", summary="s", status="failed")
+    assert seen == ["none", "failed", ("s", "failed")]
 
 
 def test_an_argument_that_the_hook_does_not_have_is_refused(module: Make) -> None:
@@ -171,10 +172,10 @@ def test_an_argument_that_the_hook_does_not_have_is_refused(module: Make) -> Non
     assert "weather" in app.plugin("greedy").reason
 
 
-@pytest.mark.parametrize(("attribute", "cls"), list(REGISTRIES.values()))
-def test_registries_are_frozen_afterwards(attribute: str, cls: Any) -> None:
-    registry = getattr(Karenina({}), attribute)
-    assert isinstance(registry, cls)
+@pytest.mark.parametrize("kind", EVERY_KIND.values(), ids=EVERY_KIND)
+def test_registries_are_frozen_afterwards(kind: Any) -> None:
+    registry = Karenina({}).registry(kind)
+    assert isinstance(registry, kind)
     with pytest.raises(PluginError, match="complete"):
         registry.add(type("Late", (), {"name": "late"}), name="late")
 

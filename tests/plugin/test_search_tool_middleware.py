@@ -1,4 +1,4 @@
-"""`Karenina.search_tool`: a tool by name or as it is, inside what plugins put in front of it."""
+"""`search_tool_of`: a tool by name or as it is, inside what plugins put in front of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from attrs import define, field
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import SearchError, UnknownName
+from karenina_core.plugin.services import search_tool_of
 from karenina_core.ports.middleware import CallTarget, Proceed
 from karenina_core.ports.port_calls import SearchCall
 from karenina_core.ports.search import SearchResult, SearchTool
@@ -71,8 +72,8 @@ def found(tool: SearchTool) -> list[str]:
 
 def test_the_plugin_with_the_first_name_is_the_outermost_and_none_leaves_the_tool_as_it_is() -> None:
     app = Karenina({"c": InFront("c"), "a": InFront("a"), "b": InFront(None), "z-papers": Brings()})
-    assert found(app.search_tool("papers")) == ["a(c(q))"]
-    assert found(application(Brings()).search_tool("papers")) == ["q"]
+    assert found(search_tool_of(app, "papers")) == ["a(c(q))"]
+    assert found(search_tool_of(application(Brings()), "papers")) == ["q"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_plugin_with_the_first_name_is_the_outermost_and_none_leaves_the_too
 )
 def test_a_tool_is_known_by_its_name_or_by_where_it_is_defined(wanted: Any, name: str) -> None:
     front = InFront("m")
-    tool = application(Brings(), front).search_tool(wanted)
+    tool = search_tool_of(application(Brings(), front), wanted)
     assert isinstance(tool, SearchTool)
     assert (found(tool), front.names) == (["m(q)"], [name])
 
@@ -97,15 +98,15 @@ def test_what_is_unknown_or_cannot_search_is_an_error_before_any_middleware() ->
     front = InFront("m")
     app = application(Brings(), front)
     with pytest.raises(UnknownName, match="papers"):
-        app.search_tool("paper")
+        search_tool_of(app, "paper")
     with pytest.raises(TypeError, match="cannot search"):
-        app.search_tool(5)
+        search_tool_of(app, 5)
     assert front.names == []
 
 
 def test_a_plugin_with_middleware_is_listed_as_that() -> None:
     app = Karenina({"front": InFront("m")})
-    assert app.plugin("front").kinds == ("call middleware",)
+    assert app.plugin("front").kinds == ("wrap_call",)
 
 
 def test_middleware_that_raises_anything_is_a_failed_search() -> None:
@@ -117,6 +118,6 @@ def test_middleware_that_raises_anything_is_a_failed_search() -> None:
         def karenina_wrap_call(self) -> Any:
             return broken
 
-    tool = application(Wrapping()).search_tool(lambda query: [query])
+    tool = search_tool_of(application(Wrapping()), lambda query: [query])
     with pytest.raises(SearchError, match="KeyError"):
         asyncio.run(tool.asearch("venetoclax"))

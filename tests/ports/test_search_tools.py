@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import SearchError, UnknownName
-from karenina_core.ports.search import SearchResult, SearchTool, as_search_tool, read_results, search_tool
+from karenina_core.plugin.services import search_tool_of
+from karenina_core.ports.search import SearchResult, SearchTool, as_search_tool, read_results
 
 ROW = {"content": "BCL2 is the target", "title": "Targets", "url": "https://example.org"}
 RESULT = SearchResult(content="BCL2 is the target", title="Targets", url="https://example.org")
@@ -351,19 +352,19 @@ class Plugin:
 )
 def test_a_tool_is_found_by_name_and_made_with_the_settings_of_its_plugin(name: Any, answer: str) -> None:
     app = Karenina({"sample": Plugin()})
-    tool = search_tool(name, app.search_tools, app.settings)
+    tool = search_tool_of(app, name)
     (found,) = asyncio.run(tool.asearch("x"))
     assert found.content == answer
 
 
 def test_settings_reach_the_tool_and_its_problem_is_told() -> None:
     app = Karenina({"sample": Plugin()}, settings={"sample": {"answer": "none"}})
-    tool = search_tool("configured", app.search_tools, app.settings)
+    tool = search_tool_of(app, "configured")
     assert tool.problem() == "no key"
-    assert as_search_tool(tool) is tool
+    assert as_search_tool(guarded := as_search_tool(tool)) is guarded
 
 
 def test_an_unknown_name_is_told_with_the_closest_one() -> None:
     app = Karenina({"sample": Plugin()})
     with pytest.raises(UnknownName, match="did you mean 'configured'"):
-        search_tool("confgured", app.search_tools, app.settings)
+        search_tool_of(app, "confgured")

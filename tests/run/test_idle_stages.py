@@ -16,12 +16,14 @@ from karenina_core import VerificationContext as Context
 from karenina_core import VerificationResult as Result
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.plugin.application import PluginInfo
+from karenina_core.plugin.discovery import PluginInfo
+from karenina_core.plugin.model_ports import search_port
+from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import MeteredPort
+from karenina_core.ports.metered import Metered
+from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.search import SearchResult
-from karenina_core.ports.shared_services import SharedSearch
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.idle_stages import LOOKS, watched_stages
 from karenina_core.run.metering import Metering
@@ -64,7 +66,8 @@ async def verified(
     plan, lanes = StageOrchestrator(stages, owners=owners, app=app), Gateway(config)
     item.meter = Metering(lanes)
     current_item.set(item)
-    port = MeteredPort(llm, MODEL, lanes.lane(MODEL)) if llm else None
+    metered = Metered(MODEL, lanes.lane(MODEL))
+    port: Any = CallPort(CallTarget.of_model("llm", MODEL), llm).behind(metered) if llm else None
     client = ModelClient(Model(config=MODEL, llm=port, max_elapsed=1e6), [], item=item)
     context = Context(question=Question(id="q", question="Why?"), parsing=client)
     async with watched_stages(VerificationConfig(stage_idle_timeout=limit), app) as watch:
@@ -248,7 +251,8 @@ def test_a_search_that_is_under_way_is_waited_for() -> None:
             return [SearchResult(content="found")]
 
     async def searches(context: Context) -> None:
-        assert await SharedSearch(Searching(), "papers").asearch("why")
+        port: Any = search_port(CallTarget("search", "papers"), Searching(), (), kept=True)
+        assert await port.asearch("why")
 
     assert watched(searches)[0].trail[0].status == "ran"
 

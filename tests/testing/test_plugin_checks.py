@@ -14,7 +14,7 @@ from karenina_core.plugin.discovery import discover
 from karenina_core.testing import plugin_checks
 from karenina_core.testing.checks import BrokenPromise, run_checks
 
-OWN = ("loads", "marked", "light_import", "again", "beside_others", "registered")
+OWN = ("loads", "marked", "light_import", "again", "beside_others", "registered", "kinds")
 OPTIONS: dict[str, dict[str, Any]] = {
     "manual": {"manual": {"config": ModelConfig(interface="manual", manual_traces={"capital": "Paris"})}},
     "jsonl": {"jsonl": {"read_back": VerificationResultSet.load}},

@@ -12,17 +12,20 @@ from attrs import evolve, frozen
 from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import Karenina
+from karenina_core.pipeline.kinds import TemplateRuntimeRegistry
 from karenina_core.testing import runtime_checks
 from karenina_core.testing.checks import BrokenPromise, run_checks
 
 
 @pytest.mark.parametrize("name", ["declarative", "in-process"])
 def test_built_in_runtimes_pass(name: str) -> None:
-    run_checks(runtime_checks(Karenina.default().template_runtimes.load(name)))
+    run_checks(runtime_checks(Karenina.default().registry(TemplateRuntimeRegistry).load(name)))
 
 
 def test_only_a_runtime_that_executes_nothing_is_asked_to_prove_it() -> None:
-    found = {name: Karenina.default().template_runtimes.make(name) for name in ("declarative", "in-process")}
+    found = {
+        name: Karenina.default().registry(TemplateRuntimeRegistry).make(name) for name in ("declarative", "in-process")
+    }
     assert {n: "inert" in [check.name for check in runtime_checks(r)] for n, r in found.items()} == {
         "declarative": True,
         "in-process": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karenina_core import hookimpl
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
-from karenina_core.plugin.registries import SettingsRegistry
+from karenina_core.plugin.kinds import SettingsRegistry
 
 from .choices import problems
 from .whereabouts import unavailable

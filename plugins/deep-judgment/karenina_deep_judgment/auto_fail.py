@@ -17,7 +17,9 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import KareninaError, Problem
+from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.plugin.services import search_tool_of
 from karenina_core.prompts import PromptTask
 
 STRATEGY = "deep_judgment"
@@ -59,7 +61,7 @@ class DeepJudgmentAutoFail(Stage):
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         if not config.deep_judgment_enabled:
             return
-        if STRATEGY not in app.strategies:
+        if STRATEGY not in app.registry(StrategyRegistry):
             remedy = "install karenina-deep-judgment, or do not block its plugin deep-judgment"
             yield Problem(
                 "deep_judgment_enabled", f"no plugin brings the strategy {STRATEGY!r}; {remedy}.{app.inactive()}"
@@ -80,7 +82,7 @@ def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
 
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
     try:
-        tool = app.search_tool(config.deep_judgment_search_tool)
+        tool = search_tool_of(app, config.deep_judgment_search_tool)
         problem = tool.problem()
     except (KareninaError, TypeError) as error:
         problem = str(error)

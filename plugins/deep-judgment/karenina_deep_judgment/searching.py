@@ -12,6 +12,7 @@ from attrs import evolve
 from karenina_core import Karenina
 from karenina_core.errors import KareninaError, SearchError, one_line, shortened
 from karenina_core.pipeline.engine import stops_item
+from karenina_core.plugin.services import search_tool_of
 from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.ports.text import sanitize
 from karenina_core.secrets import redactor, secrets_in
@@ -50,7 +51,7 @@ async def looked_up(
     that is made and raises.
     """
     try:
-        tool = app.search_tool(wanted)
+        tool = search_tool_of(app, wanted)
     except BaseException as error:  # anybody's constructor and middleware: as bad as what they make, and no worse
         if stops_item(error):
             raise

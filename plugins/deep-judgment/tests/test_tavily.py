@@ -21,7 +21,8 @@ from karenina_deep_judgment.tavily import LONGEST_QUERY, POLICY, TavilySearch, T
 
 from karenina_core.errors import ConfigError, SearchError
 from karenina_core.model.config import RetryPolicy
-from karenina_core.ports.search import SearchResult, search_tool
+from karenina_core.plugin.services import search_tool_of
+from karenina_core.ports.search import SearchResult
 from karenina_core.testing import application, run_checks, search_tool_checks
 
 KEY = "tvly-canary-0123456789"
@@ -127,7 +128,7 @@ def test_the_settings_come_from_the_configuration() -> None:
     assert app.settings("search-tavily") == TavilySettings(base_url="http://127.0.0.1:1", max_results=2)
     with serving() as server:
         app = application(installed=["search-tavily"], settings={"search-tavily": {"base_url": server.url}})
-        tool = search_tool("tavily", app.search_tools, app.settings)
+        tool = search_tool_of(app, "tavily")
         assert len(asyncio.run(tool.asearch("x"))) == 1
     assert len(server.requests) == 1
 

@@ -20,6 +20,7 @@ from karenina_core import (
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.similarity import similarities
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.plugin.services import EmbedderRegistry, embedder_of
 from karenina_core.prompts import PromptTask
 
 from .acceptance import Accepted, Wrong, granular_of
@@ -85,12 +86,12 @@ class EmbeddingCheck(Stage):
 
     def _embedder_problems(self, config: VerificationConfig, app: Karenina) -> list[Problem]:
         name, model = config.embedding_check_embedder, config.embedding_check_model
-        if name not in app.embedders:
-            known = ", ".join(app.embedders) or "none"
-            what = f"no embedder is called {name!r}{did_you_mean(name, app.embedders)}; there is: {known}."
+        known = app.registry(EmbedderRegistry)
+        if name not in known:
+            what = f"no embedder is called {name!r}{did_you_mean(name, known)}; there is: {', '.join(known) or 'none'}."
             return [Problem("embedding_check_embedder", f"{what}{app.inactive()}")]
         try:
-            problem = app.embedder(name, model).problem()
+            problem = embedder_of(app, name, model).problem()
         except PluginError as error:
             problem = str(error)
         return [Problem("embedding_check_embedder", problem)] if problem else []

@@ -21,6 +21,7 @@ from karenina_core import Question, VerificationConfig, VerificationContext, hoo
 from karenina_core.errors import AdapterUnavailableError, ConfigError, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.pipeline.similarity import similarities
+from karenina_core.plugin.services import embedder_of
 from karenina_core.ports.embedding import Embedder, Embeddings
 from karenina_core.testing import application
 
@@ -279,7 +280,7 @@ def test_what_a_server_of_ones_own_costs_is_told_where_the_settings_say_it(
 def test_its_settings_are_checked_and_reach_it_through_the_application() -> None:
     tables = {"embedder-litellm": {"api_base": NOWHERE, "timeout": 5.0}}
     app = application(installed=["embedder-litellm"], settings=tables)
-    assert app.embedder("litellm", "m").inner.settings == LiteLLMSettings(api_base=NOWHERE, timeout=5.0)
+    assert embedder_of(app, "litellm", "m").inner.settings == LiteLLMSettings(api_base=NOWHERE, timeout=5.0)
     with pytest.raises(ConfigError, match="timeout"):
         application(installed=["embedder-litellm"], settings={"embedder-litellm": {"timeout": 0.0}})
 

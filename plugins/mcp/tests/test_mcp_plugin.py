@@ -15,6 +15,7 @@ from karenina_mcp.line import Line
 from karenina_mcp.server import McpServer
 
 from karenina_core.errors import ConfigError
+from karenina_core.plugin.services import ToolServerRegistry
 from karenina_core.testing import application
 
 NAME = "karenina_mcp"
@@ -22,7 +23,7 @@ NAME = "karenina_mcp"
 
 def test_the_client_is_made_with_the_settings_of_the_plugin() -> None:
     app = application(karenina_mcp, settings={NAME: {"call_seconds": 5, "environment": {"search": ["SEARCH_KEY"]}}})
-    client = app.tool_servers.make("mcp", "search", "python -m search", settings=app.settings(NAME))
+    client = app.registry(ToolServerRegistry).make("mcp", "search", "python -m search")
     assert isinstance(client, McpServer)
     assert (client.name, client.address) == ("search", "python -m search")
     assert client.settings.call_seconds == 5

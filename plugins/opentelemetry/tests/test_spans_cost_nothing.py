@@ -24,6 +24,7 @@ from karenina_core import Karenina, ModelConfig, hookimpl
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.plugin.model_ports import middleware
+from karenina_core.plugin.services import embedder_of
 from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import CallKind, CallTarget, Proceed
@@ -307,7 +308,7 @@ def test_an_embedder_has_spans() -> None:
     app = application(karenina_opentelemetry, Brings(), settings={"opentelemetry": {"enabled": True}})
     exporter = InMemorySpanExporter()
     use_provider(app, sent_to(exporter))
-    embedder = app.embedder("mine", "small")
+    embedder = embedder_of(app, "mine", "small")
     assert embedder.problem() is None
     assert asyncio.run(embedder.aembed(["said"])).model == "used"
     (span,) = exporter.get_finished_spans()

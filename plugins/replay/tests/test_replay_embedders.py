@@ -20,6 +20,7 @@ from karenina_replay.recording import Recording, Writer, writer_of
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.plugin.services import embedder_of
 from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.calls import EmbeddingRequest
 from karenina_core.ports.embedding import Embedder, Embeddings
@@ -194,18 +195,18 @@ class Brings:
 
 def test_an_application_records_and_replays_its_embedders(tmp_path: Path) -> None:
     file = str(tmp_path / "calls.jsonl")
-    plain = application(Brings(), installed=["replay"]).embedder("letters", "m")
+    plain = embedder_of(application(Brings(), installed=["replay"]), "letters", "m")
     assert type(plain.inner).__name__ == "Letters"
     app = application(Brings(), installed=["replay"], settings={"replay": {"record": file}})
-    embedder = app.embedder("letters", "m")
-    assert app.embedder("letters", "m") is embedder
+    embedder = embedder_of(app, "letters", "m")
+    assert embedder_of(app, "letters", "m") is embedder
     assert embedder.problem() == "it is not installed", "what is recorded must work"
     assert (embedder.needs_provider, embedder.tells_cost) == (True, True), "as the one behind it"
     assert not Path(file).exists()
     found = asyncio.run(embedder.aembed(["a"]))
     writer_of(app.settings("replay")).close()
     replaying = application(Brings(), installed=["replay"], settings={"replay": {"replay": file}})
-    replayed = replaying.embedder("letters", "m")
+    replayed = embedder_of(replaying, "letters", "m")
     assert replayed.problem() is None, "what is replayed need not"
     assert replayed.needs_provider is False
     assert asyncio.run(replayed.aembed(["a"])) == found

@@ -19,6 +19,7 @@ from karenina_replay.recording import Recording, Writer, writer_of
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError
+from karenina_core.plugin.services import search_tool_of
 from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.calls import SearchRequest
 from karenina_core.ports.middleware import CallTarget
@@ -176,18 +177,18 @@ def test_an_application_records_and_replays_its_search_tools(tmp_path: Path) -> 
     file = str(tmp_path / "calls.jsonl")
     brings = Brings()
     app = application(brings, installed=["replay"], settings={"replay": {"record": file}})
-    tool = app.search_tool("papers")
+    tool = search_tool_of(app, "papers")
     assert tool.problem() == "PAPERS_API_KEY is not set", "what is recorded must work"
     assert not Path(file).exists()
     found = asyncio.run(tool.asearch("a"))
-    assert asyncio.run(app.search_tool("papers").asearch("a")) == found == (result("number 1"),)
+    assert asyncio.run(search_tool_of(app, "papers").asearch("a")) == found == (result("number 1"),)
     writer_of(app.settings("replay")).close()
     replaying = application(brings, installed=["replay"], settings={"replay": {"replay": file}})
-    replayed = replaying.search_tool("papers")
-    assert replayed.problem() is None, "what is replayed need not"
-    assert asyncio.run(replayed.asearch("a")) == found
+    player = search_tool_of(replaying, "papers")
+    assert player.problem() is None, "what is replayed need not"
+    assert asyncio.run(player.asearch("a")) == found
     assert brings.asked == ["a"]
-    plain = application(brings, installed=["replay"]).search_tool("papers")
+    plain = search_tool_of(application(brings, installed=["replay"]), "papers")
     assert plain.problem() == "PAPERS_API_KEY is not set"
     assert asyncio.run(plain.asearch("a")) == (result("number 2"),)
 
@@ -199,12 +200,12 @@ def changing(query: str, numbers: Any = count()) -> list[str]:  # noqa: B008  # 
 def test_a_function_whose_results_change_is_replayed_with_those_of_the_recording(tmp_path: Path) -> None:
     file = str(tmp_path / "calls.jsonl")
     app = application(installed=["replay"], settings={"replay": {"record": file}})
-    tool = app.search_tool(changing)
+    tool = search_tool_of(app, changing)
     live = [asyncio.run(tool.asearch(query)) for query in "aba"]
     writer_of(app.settings("replay")).close()
     assert live[0] == live[2] != live[1]
-    replayed = application(installed=["replay"], settings={"replay": {"replay": file}}).search_tool(changing)
-    assert [asyncio.run(replayed.asearch(query)) for query in "aba"] == live
+    player = search_tool_of(application(installed=["replay"], settings={"replay": {"replay": file}}), changing)
+    assert [asyncio.run(player.asearch(query)) for query in "aba"] == live
 
 
 def test_the_key_of_a_search_tool_is_never_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

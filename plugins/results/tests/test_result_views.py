@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_results.kinds import AggregatorRegistry
 from karenina_results.views.grouping import Aggregated
 from karenina_results.views.judgment import JudgmentResults
 from karenina_results.views.rubric import RubricResults
@@ -421,7 +422,7 @@ def test_the_order_of_finishing_changes_no_number() -> None:
                 view = VerificationResultSet(order).get_rubric_results()
             values.append(view.aggregate_llm_traits(name)["q"]["t"].value)
         assert values[0] == values[1]
-    assert APP.aggregators.load("first")([5, 3]) == 5
+    assert APP.registry(AggregatorRegistry).load("first")([5, 3]) == 5
 
 
 # Evidence

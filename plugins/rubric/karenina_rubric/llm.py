@@ -21,7 +21,9 @@ from karenina_core import (
 from karenina_core.errors import KareninaError, Problem
 from karenina_core.model.rubric import TemplateKind
 from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.traits import TraitStrategy
+from karenina_core.plugin.services import search_tool_of
 from karenina_core.prompts import PromptTask
 
 from .llm_calls import TASKS, grouped, judged
@@ -74,7 +76,7 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
         usual = [trait for trait in traits if rules[trait.name] is None or both]
 
         async def deeply(trait: LLMRubricTrait) -> TraitScore:
-            strategy: TraitStrategy = context.app.strategies.make(STRATEGY)
+            strategy: TraitStrategy = context.app.registry(StrategyRegistry).make(STRATEGY)
             how = rules[trait.name]
             assert how is not None
             return await strategy.score(trait, case, how)
@@ -128,7 +130,7 @@ def _strategy_problems(
     rules: Sequence[TraitEvidenceRules], config: VerificationConfig, app: Karenina
 ) -> Iterator[Problem]:
     """What is missing for traits that are to be judged deeply."""
-    if STRATEGY not in app.strategies:
+    if STRATEGY not in app.registry(StrategyRegistry):
         what = f"no plugin brings the strategy {STRATEGY!r}"
         remedy = f"install karenina-deep-judgment, do not block its plugin deep-judgment, or {SHALLOW}"
         yield Problem("deep_judgment_rubric_mode", f"{what}; {remedy}.{app.inactive()}")
@@ -142,7 +144,7 @@ def _strategy_problems(
 
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterator[Problem]:
     try:
-        problem = app.search_tool(config.deep_judgment_rubric_search_tool).problem()
+        problem = search_tool_of(app, config.deep_judgment_rubric_search_tool).problem()
     except (KareninaError, TypeError) as error:
         problem = str(error)
     if problem:

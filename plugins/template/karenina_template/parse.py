@@ -9,6 +9,7 @@ from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationConte
 from karenina_core.errors import AgentResponseError, ParseError, PortError
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS, Judgment
+from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.templates.grounding import ungrounded
@@ -68,7 +69,7 @@ class ParseTemplate(Stage):
             if given.error is not None:
                 raise AgentResponseError(f"there is nothing to judge: {given.error}")
             try:
-                judgment = await context.app.strategies.make(name).fill(context, handle, given)
+                judgment = await context.app.registry(StrategyRegistry).make(name).fill(context, handle, given)
             except PortError as error:
                 if isinstance(error, ParseError):
                     context.set_result_field("judge_channel", error.channel)

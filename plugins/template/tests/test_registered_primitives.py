@@ -7,6 +7,7 @@ import inspect
 from karenina_template.primitives import NAMES
 
 from karenina_core import Karenina
+from karenina_core.pipeline.kinds import PrimitiveRegistry
 from karenina_core.templates import VerificationPrimitive, primitives
 
 
@@ -16,4 +17,4 @@ def test_what_is_exported_is_what_is_registered() -> None:
     assert all(issubclass(cls, VerificationPrimitive) for cls in classes)
     assert sorted(NAMES) == sorted(concrete)
     assert len(NAMES) == 23
-    assert set(NAMES) <= set(Karenina.installed().primitives)
+    assert set(NAMES) <= set(Karenina.installed().registry(PrimitiveRegistry))

@@ -19,7 +19,7 @@ from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.plugin.registries import PrimitiveRegistry, TemplateRuntimeRegistry
+from karenina_core.pipeline.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 from karenina_core.templates import AllOf, AnyOf, AtLeastN, FieldCheck, TemplateRuntime, primitives
 from karenina_core.templates.primitives import VerificationPrimitive
 from karenina_core.templates.strategies import condition_problems, condition_spec

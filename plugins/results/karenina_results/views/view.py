@@ -10,6 +10,7 @@ from karenina_core.plugin.application import current
 
 from ..columns import Table
 from ..frames import frame
+from ..kinds import AggregatorRegistry
 from .grouping import Aggregated, Aggregator, By, Scores, grouped
 
 __all__ = ["View"]
@@ -70,15 +71,16 @@ class View(Sequence[VerificationResult]):
 
     def list_aggregators(self) -> list[str]:
         """The names of all aggregators."""
-        return sorted({*self._app.aggregators, *self._own})
+        return sorted({*self._app.registry(AggregatorRegistry), *self._own})
 
     def aggregator(self, name: str) -> Aggregator:
         """The aggregator of this name. Raises KeyError, and PluginError where it cannot be loaded."""
         if name in self._own:
             return self._own[name]
-        if name not in self._app.aggregators:
+        known = self._app.registry(AggregatorRegistry)
+        if name not in known:
             raise KeyError(f"there is no aggregator {name!r}; there is: {', '.join(self.list_aggregators())}")
-        found: Aggregator = self._app.aggregators.load(name)
+        found: Aggregator = known.load(name)
         return found
 
     # Groups

@@ -1,0 +1,44 @@
+"""The kinds of things that runs and their results ask for by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import PluginError
+from ..plugin.registry import Registry
+
+__all__ = ["ExecutorRegistry", "FormatRegistry", "ViewRegistry"]
+
+
+class ExecutorRegistry(Registry[Any]):
+    """Add executors: how many items are run."""
+
+    kind = "executor"
+    hook = "karenina_register_executors"
+    affects_every_run = False
+
+
+class ViewRegistry(Registry[Any]):
+    """Add views of results, such as `template` or `rubric`: classes that are made with a `VerificationResultSet`.
+
+    `results.view(name)` makes one.
+    """
+
+    kind = "view"
+    hook = "karenina_register_views"
+    affects_every_run = False
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str | type):
+            raise PluginError(f"{thing!r} is not a view: add a class that is made with a VerificationResultSet")
+        return thing
+
+
+class FormatRegistry(Registry[Any]):
+    """Add file formats: how results are written to a file one after the other and, where it can be done, read."""
+
+    kind = "file format"
+    hook = "karenina_register_formats"
+    affects_every_run = False
+    needs = ("write",)
+    remedy = "see karenina_core.run.exports.Format"

@@ -1,0 +1,96 @@
+"""Two packages from elsewhere: one declares a kind of things, the other registers in it, and neither needs the other.
+
+Their wheels are built and unpacked into folders of their own, so that they are found by their metadata alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGES = Path(__file__).parents[1] / "packages"
+KARENINA = ("-c", "from karenina_core.cli import main; main()")
+LAY_OUT = """
+from karenina_core import Karenina
+from karenina_stranger_layouts import LayoutRegistry, laid_out
+app = Karenina.installed()
+print([laid_out(app, name, [1, 2]) for name in app.registry(LayoutRegistry)])
+"""
+CHECK = """
+import sys
+from karenina_core.testing import plugin_checks, run_checks
+checks = [check for check in plugin_checks(sys.argv[1]) if not check.name.startswith("silent.")]
+run_checks(checks)
+print(len(checks))
+"""
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    found = {}
+    for name in ("layouts", "headline"):
+        folder = tmp_path_factory.mktemp(name)
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+        subprocess.run(command, cwd=PACKAGES / name, check=True, capture_output=True, timeout=60)
+        found[name] = folder / "site"
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            wheel.extractall(found[name])
+    return found
+
+
+def python(*words: str, path: list[Path]) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTHON"))}
+    ran = subprocess.run(
+        [sys.executable, *words],
+        env={**kept, "PYTHONPATH": os.pathsep.join(map(str, path))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def listed(*path: Path) -> dict[str, dict[str, Any]]:
+    found = json.loads(python(*KARENINA, "plugins", "--json", path=list(path)))
+    return {row["name"]: row for row in found}
+
+
+def test_what_one_registers_is_found_by_the_other(sites: dict[str, Path]) -> None:
+    both = [sites["layouts"], sites["headline"]]
+    assert python("-c", LAY_OUT, path=both) == "['NEWS: 2 results are in', '2 results']\n"
+    assert python("-c", LAY_OUT, path=both[:1]) == "['2 results']\n"
+
+
+def test_kind_and_plugins_are_listed_with_their_owners(sites: dict[str, Path]) -> None:
+    found = listed(sites["layouts"], sites["headline"])
+    assert found["karenina_register_layouts"] == {
+        "name": "karenina_register_layouts",
+        "kinds": ["layout"],
+        "distribution": "karenina-stranger-layouts",
+        "version": "0.3.0",
+        "state": "active",
+        "reason": "",
+    }
+    assert (found["plain-layout"]["kinds"], found["headline"]["kinds"]) == (["layout"], ["layout", "sink"])
+
+
+def test_without_the_owner_the_guest_goes_on_and_says_what_has_no_effect(sites: dict[str, Path]) -> None:
+    found = listed(sites["headline"])
+    assert (found["headline"]["state"], found["headline"]["kinds"]) == ("active", ["sink"])
+    assert found["headline"]["reason"].startswith("karenina_register_layouts is not called: nothing that is installed")
+    reported = python(*KARENINA, "doctor", "--json", path=[sites["headline"]])
+    assert f"plugin headline: {found['headline']['reason']}" in json.loads(reported)["problems"]
+
+
+@pytest.mark.parametrize("plugin", ["plain-layout", "headline"])
+def test_both_pass_the_checks_of_plugins(sites: dict[str, Path], plugin: str) -> None:
+    assert int(python("-c", CHECK, plugin, path=[sites["layouts"], sites["headline"]])) >= 7
