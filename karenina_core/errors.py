@@ -93,6 +93,8 @@ class Problem(NamedTuple):
 
     path: str
     message: str
+    fatal: bool = True
+    """Whether there is no run with it; else it is a note, and the run begins."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

@@ -11,9 +11,9 @@ from attrs import frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import unstructure
+from ..model.fields import is_number
 from ..model.quotations import quotations
 from ..model.result import TemplatePart, VerificationResult
-from ..model.trait_scale import is_number
 from ..model.usage_rows import replies_of
 from ..run.facts import facts, remarks
 from ..run.reasons import why

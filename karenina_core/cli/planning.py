@@ -83,7 +83,7 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
         for traits in sorted(rubrics or {(): None}, key=lambda traits: (-frequency[traits], traits))
     }
     problems += [problem for orchestrator in plans.values() for problem in orchestrator.validate_dependencies()]
-    problems += map(str, settings_problems(plans.values(), config, app, mode))
+    problems += map(str, settings_problems(list(plans.values()), config, app, mode))
     return Planned(plans=plans, questions=tuple(row for row, _ in rows), problems=tuple(dict.fromkeys(problems)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import ConfigError, Problem, plural
+from ..errors import ConfigError, plural
 from ..log import configure
 from ..run.directory import read_manifest
 from ..run.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
@@ -82,7 +82,9 @@ def _planned(folder: Path, options: Mapping[str, Any]) -> RepairPlan:
     try:
         return planned_repair(folder, selection, options["mode"])
     except ConfigError as error:
-        raise ConfigError([Problem(CHOSEN.get(path, path), what) for path, what in error.problems]) from None
+        raise ConfigError(
+            [problem._replace(path=CHOSEN.get(problem.path, problem.path)) for problem in error.problems]
+        ) from None
 
 
 def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:

@@ -18,7 +18,6 @@ __all__ = [
     "plain",
     "positive",
     "switch",
-    "text",
     "texts",
     "whole",
     "whole_from",
@@ -51,12 +50,6 @@ def direction(trait: Any, attribute: Any, value: Any) -> None:
     """True, False or None."""
     if value is not None and not isinstance(value, bool):
         _refuse(trait, attribute, "True, False or None", value)
-
-
-def text(trait: Any, attribute: Any, value: Any) -> None:
-    """A text or None."""
-    if value is not None and not isinstance(value, str):
-        _refuse(trait, attribute, "a text or None", value)
 
 
 def texts(trait: Any, attribute: Any, value: Any) -> None:

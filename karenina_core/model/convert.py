@@ -20,8 +20,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import EMBEDDING_MODEL, EMBEDDING_THRESHOLD, FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
-from .rubric_config import DeepJudgmentRubricConfig
-from .traits import TemplateKind, as_kind
+from .trait_base import RubricTrait
 
 __all__ = ["converter", "structure", "unstructure"]
 
@@ -53,7 +52,10 @@ def unstructure(value: Any) -> Any:
 
 @functools.cache
 def converter() -> cattrs.Converter:
-    """The converter itself, made once."""
+    """The converter itself, made once.
+
+    A class may say itself how it is written, by `to_plain()`, and how it is read, by `from_plain(value)`.
+    """
     conv = cattrs.Converter(forbid_extra_keys=True)
     _refuse_guesses(conv)
     conv.register_structure_hook_factory(_is_union, lambda t: functools.partial(_structure_union, conv))
@@ -64,22 +66,15 @@ def converter() -> cattrs.Converter:
     conv.register_structure_hook(Secret, lambda value, _: Secret(_exactly(value, str)))
     conv.register_unstructure_hook(Secret, lambda value: None)
     conv.register_structure_hook(ManualAnswer, lambda value, _: value)
-    conv.register_structure_hook(TemplateKind, lambda value, _: _template_kind(value))
-    conv.register_unstructure_hook(TemplateKind, TemplateKind.to_dict)
     conv.register_unstructure_hook_func(
         lambda t: is_any_set(t), lambda value: sorted(map(conv.unstructure, value), key=repr)
     )
     conv.register_structure_hook_factory(attrs.has, functools.partial(_structure_attrs, conv))
     conv.register_unstructure_hook_factory(attrs.has, functools.partial(_unstructure_attrs, conv))
     conv.register_unstructure_hook_func(_holds_anything, functools.partial(_of_anything, conv))
-    conv.register_structure_hook(DeepJudgmentRubricConfig, lambda value, _: DeepJudgmentRubricConfig.of(value))
-    conv.register_unstructure_hook(
-        DeepJudgmentRubricConfig,
-        lambda value: {
-            "global": conv.unstructure(value.global_traits),
-            "question_specific": conv.unstructure(value.question_specific),
-        },
-    )
+    conv.register_structure_hook_func(lambda t: hasattr(t, "from_plain"), lambda value, t: t.from_plain(value))
+    conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
+    conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
     conv.register_structure_hook(VerificationConfig, _structure_run(conv))
     return conv
 
@@ -202,13 +197,6 @@ def _list_hook(type_: Any, conv: cattrs.Converter) -> Any:
 
 def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
-
-
-def _template_kind(value: Any) -> TemplateKind:
-    kind = as_kind(value)
-    if not isinstance(kind, TemplateKind):
-        raise TypeError(f"expected a template kind, got {value!r}")
-    return kind
 
 
 def _is_literal(type_: Any) -> bool:

@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from attrs import validators
+from attrs import fields_dict, validators
 
 from ..errors import ConfigError, Problem
 
 __all__ = [
+    "changed",
     "instance_of",
+    "is_number",
     "limits_by_model",
     "named_refusals",
     "names",
@@ -39,14 +41,32 @@ def texts(value: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
+def changed(value: Any, names: Iterable[str]) -> list[str]:
+    """Which of these fields of an attrs value do not have their default value."""
+    known = fields_dict(type(value))
+    return [name for name in names if getattr(value, name) != _made(known[name].default)]
+
+
+def _made(default: Any) -> Any:
+    return default.factory() if hasattr(default, "factory") else default
+
+
 def names(value: Iterable[str]) -> frozenset[str]:
     """A set of names."""
     return frozenset(texts(value))
 
 
+def is_number(value: Any) -> bool:
+    """Whether a mean can be taken of it: a finite number, and not True or False."""
+    try:
+        return isinstance(value, (int, float)) and value is not True and value is not False and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
 def number(_: object, attribute: Any, value: Any) -> None:
     """A validator: a finite number; True is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value):
         raise ValueError(f"{attribute.name} must be a number, not {value!r}")
 
 

@@ -8,63 +8,15 @@ from typing import Any, Literal, Self, get_args
 
 from attrs import evolve, field, frozen
 
-from .traits import (
-    METRICS,
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    RubricTrait,
-    ScoredTrait,
-    TemplateKind,
-    Trait,
-    as_kind,
-)
+from .trait_base import RubricTrait
 
-__all__ = [
-    "METRICS",
-    "TRAIT_LISTS",
-    "AgenticRubricTrait",
-    "CallableRubricTrait",
-    "DynamicRubric",
-    "LLMRubricTrait",
-    "MetricRubricTrait",
-    "Provenance",
-    "RegexRubricTrait",
-    "Rubric",
-    "RubricTrait",
-    "ScoredTrait",
-    "TemplateKind",
-    "Trait",
-    "as_kind",
-]
+__all__ = ["TRAIT_LISTS", "DynamicRubric", "Provenance", "Rubric"]
 
 TRAIT_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits", "extra_traits")
 Provenance = Literal["global", "question_specific", "dynamic"]
 
 
-def _llm(value: Iterable[LLMRubricTrait]) -> tuple[LLMRubricTrait, ...]:
-    return tuple(value)
-
-
-def _regex(value: Iterable[RegexRubricTrait]) -> tuple[RegexRubricTrait, ...]:
-    return tuple(value)
-
-
-def _callable(value: Iterable[CallableRubricTrait]) -> tuple[CallableRubricTrait, ...]:
-    return tuple(value)
-
-
-def _metric(value: Iterable[MetricRubricTrait]) -> tuple[MetricRubricTrait, ...]:
-    return tuple(value)
-
-
-def _agentic(value: Iterable[AgenticRubricTrait]) -> tuple[AgenticRubricTrait, ...]:
-    return tuple(value)
-
-
-def _extra(value: Iterable[RubricTrait]) -> tuple[RubricTrait, ...]:
+def _traits(value: Iterable[RubricTrait]) -> tuple[RubricTrait, ...]:
     return tuple(value)
 
 
@@ -72,12 +24,12 @@ def _extra(value: Iterable[RubricTrait]) -> tuple[RubricTrait, ...]:
 class Rubric:
     """Traits by type. Names are unique across all types."""
 
-    llm_traits: tuple[LLMRubricTrait, ...] = field(default=(), converter=_llm)
-    regex_traits: tuple[RegexRubricTrait, ...] = field(default=(), converter=_regex)
-    callable_traits: tuple[CallableRubricTrait, ...] = field(default=(), converter=_callable)
-    metric_traits: tuple[MetricRubricTrait, ...] = field(default=(), converter=_metric)
-    agentic_traits: tuple[AgenticRubricTrait, ...] = field(default=(), converter=_agentic)
-    extra_traits: tuple[RubricTrait, ...] = field(default=(), converter=_extra)
+    llm_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
+    regex_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
+    callable_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
+    metric_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
+    agentic_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
+    extra_traits: tuple[RubricTrait, ...] = field(default=(), converter=_traits)
     """Traits of types that other packages bring."""
     provenance: Mapping[str, Provenance] = field(factory=dict, eq=False, repr=False)
     """Where a trait came from, by name, in the rubric that is evaluated for one question."""

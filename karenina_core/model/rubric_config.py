@@ -106,6 +106,11 @@ class DeepJudgmentRubricConfig:
             raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
         return cls(**{known[key]: entries for key, entries in value.items()})
 
+    from_plain = of
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"global": self.global_traits, "question_specific": self.question_specific}
+
 
 @frozen(kw_only=True)
 class TraitEvidenceRules:

@@ -13,8 +13,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from .fields import texts
-from .trait_scale import ERROR_PREFIX, MISSING_LABEL, is_number, misfit, scale_classes, scale_kind
+from .fields import is_number, texts
+from .trait_scale import ERROR_PREFIX, MISSING_LABEL, misfit, scale_classes, scale_kind
 
 __all__ = [
     "COUNTS",

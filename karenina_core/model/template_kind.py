@@ -49,8 +49,15 @@ class TemplateKind:
     model: type | None = field(default=None, eq=False, repr=False)
     """The pydantic class, where the trait was written in Python."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {"type": "template", "schema": dict(self.schema)}
+
+    @classmethod
+    def from_plain(cls, value: Any) -> TemplateKind:
+        kind = as_kind(value)
+        if not isinstance(kind, TemplateKind):
+            raise TypeError(f"expected a template kind, got {value!r}")
+        return kind
 
 
 def as_kind(value: Any) -> Any:

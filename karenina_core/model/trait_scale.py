@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ERROR_PREFIX", "MISSING_LABEL", "is_number", "misfit", "scale_classes", "scale_kind"]
+from .fields import is_number
+
+__all__ = ["ERROR_PREFIX", "MISSING_LABEL", "misfit", "scale_classes", "scale_kind"]
 
 MISSING_LABEL = "[MISSING_FROM_RESPONSE]"
 """The label of a literal trait about which nothing was replied."""
@@ -14,14 +15,6 @@ ERROR_PREFIX = "[EVALUATION_ERROR:"
 """How the label of a literal trait begins that could not be evaluated; the reason and a bracket follow."""
 Scale = Mapping[str, Any]
 """As `RubricTrait.scale()` gives it."""
-
-
-def is_number(value: Any) -> bool:
-    """Whether a mean can be taken of it: a finite number, and not True or False."""
-    try:
-        return isinstance(value, (int, float)) and value is not True and value is not False and math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
-        return False
 
 
 def scale_kind(scale: Scale) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .trait_scale import is_number
+from .fields import is_number
 
 __all__ = ["is_cost_unknown", "replies_of"]
 

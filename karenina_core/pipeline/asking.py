@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import FillError
-from ..ports.structured import Validate
+from ..ports.model_client import Validate
 from ..ports.values import ParsePortResult
 from ..prompts.untrusted_text import untrusted
 from .context import VerificationContext

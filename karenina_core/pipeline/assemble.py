@@ -7,9 +7,8 @@ from typing import Any
 
 from ..model.model_config import MANUAL
 from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
-from ..model.said import said
 from ..model.usage_rows import is_cost_unknown
-from ..ports.client import CallRecord
+from ..ports.model_client import CallRecord
 from .context import VerificationContext
 from .keys import ArtifactKeys
 from .stage import RESULT_FIELDS
@@ -71,8 +70,14 @@ def _answered_under(context: VerificationContext) -> str | None:
     if not recorded and (cached is None or cached.replayed_from is None):
         return context.system_prompt("answering")
     sent = cached.conversation_context if cached else context.get_result_field("conversation_context", ())
-    system = ["\n".join(block.text for block in told.blocks) for told in said(sent) if told.role == "system"]
+    system = [_text(row) for row in sent if row.get("role") == "system"]
     return (context.configured_prompt("answering") if recorded else None) or "\n\n".join(system) or None
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """What a stored message says; its content is a text, or blocks."""
+    content = row.get("blocks") or row.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(str(block.get("text") or "") for block in content)
 
 
 def ending(context: VerificationContext) -> dict[str, Any]:

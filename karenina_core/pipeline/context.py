@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeVar, overload
 
 from ..errors import ContractError, ErrorKind, did_you_mean
 from ..model.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
 from ..model.identity import ModelIdentity, TaskIdentity
 from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome_of
-from ..model.question import Question, TemplateSource
+from ..model.question import Question
 from ..model.result import TrailEntry
 from ..model.rubric import Rubric
 from .acting import Acting
@@ -23,13 +23,20 @@ from .stage import Category, Stage, check_result_field, field_types
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina
-    from ..ports.client import CallRecord, ModelClient
-    from ..templates.handle import TemplateHandle
+    from ..ports.model_client import CallRecord, ModelClient
 
 __all__ = ["CachedAnswer", "ItemError", "VerificationContext"]
 
 T = TypeVar("T")
+D = TypeVar("D")
+REQUIRED: Any = object()
 MAX_WARNINGS = 50
+
+
+class Services(Protocol):
+    """What a run offers, by kind; a dictionary is one."""
+
+    def get(self, kind: Key[Any], default: Any, /) -> Any: ...
 
 
 class VerificationContext(ReadThrough):
@@ -52,12 +59,9 @@ class VerificationContext(ReadThrough):
         app: Karenina | None = None,
         run_name: str | None = None,
         cached_answer_data: CachedAnswer | None = None,
-        load_template: Callable[[TemplateSource], Awaitable[TemplateHandle]] | None = None,
         calls: list[CallRecord] | None = None,
         workspace: Path | None = None,
-        keep_file: Callable[[str, str], bool] | None = None,
-        investigation: Callable[[], AbstractAsyncContextManager[Path]] | None = None,
-        client_of: Callable[[ModelConfig], Awaitable[ModelClient]] | None = None,
+        services: Services | None = None,
     ) -> None:
         unknown = ModelIdentity("none", "none")
         self.question = question
@@ -77,10 +81,7 @@ class VerificationContext(ReadThrough):
         self._answering = answering
         self._parsing = parsing
         self._app = app
-        self._load_template = load_template
-        self._keep_file = keep_file
-        self._investigation = investigation
-        self._client_of = client_of
+        self._services = services or {}
         self._artifacts: dict[str, Any] = {}
         self._result_fields: dict[str, Any] = {}
         self._field_types = field_types()
@@ -107,12 +108,17 @@ class VerificationContext(ReadThrough):
         """The parsing model, the judge."""
         return _given(self._parsing, "a parsing model")
 
-    async def client_of(self, model: ModelConfig) -> ModelClient:
-        """Another model, such as the one that a trait names; its calls are the item's. It is open for the whole run.
+    @overload
+    def service(self, kind: Key[T]) -> T: ...
+    @overload
+    def service(self, kind: Key[T], default: D) -> T | D: ...
+    def service(self, kind: Key[Any], default: Any = REQUIRED) -> Any:
+        """What the run offers of this kind, such as `services.OTHER_MODEL`; `default` where it offers none.
 
-        Raises KareninaError where it cannot be opened, or is a benchmark file's and may not be asked (`run.overrides`).
+        Raises ContractError where there is none and no default is given.
         """
-        return await _given(self._client_of, "other models")(model)
+        found = self._services.get(kind, default)
+        return _given(None if found is REQUIRED else found, str(kind)) if default is REQUIRED else found
 
     @property
     def answering_model(self) -> ModelConfig:
@@ -130,37 +136,6 @@ class VerificationContext(ReadThrough):
         """The system prompt that the user configured for a model; None where there is none."""
         client = self._answering if role == "answering" else self._parsing
         return client.config.system_prompt if client else None
-
-    async def load_template(self, source: TemplateSource) -> TemplateHandle:
-        """The handle of a template, made by the runtime that the run's policy allows. Raises TemplateError."""
-        return await _given(self._load_template, "template runtimes")(source)
-
-    async def similarity(self, a: str, b: str) -> float:
-        """How similar two texts are, from 0 to 1, by the configured embedder. Raises PortError or PluginError."""
-        from .similarity import similarities
-
-        return (await similarities(self, [(a, b)])).scores[0]
-
-    def investigation(self) -> AbstractAsyncContextManager[Path | None]:
-        """A copy of the workspace for one investigation: `async with` gives its path and takes it away at the end.
-
-        None where there is no workspace. Raises WorkspaceError where it cannot be copied.
-        """
-        from .investigation import temporary_copy
-
-        return temporary_copy(self.workspace, self.config) if self._investigation is None else self._investigation()
-
-    def keep_file(self, path: str, text: str) -> bool:
-        """Have a text kept with the result, as a file. `path` lies beneath `.karenina/`, with `/` and without `..`.
-
-        A run with a directory writes it there, beneath `workspaces/<question>__<result>/`. Returns whether that, or a
-        file that the stage itself has written to this path of the workspace, is there after the run.
-        """
-        from .investigation import is_own
-
-        if not is_own(path):
-            raise ContractError(f"{self._who()} keeps a file as {path!r}; give a path beneath .karenina/")
-        return self.workspace is not None if self._keep_file is None else self._keep_file(path, text)
 
     # Artifacts
 

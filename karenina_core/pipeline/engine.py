@@ -17,7 +17,7 @@ from ..log import get_logger
 from ..model.outcome import nothing_scored
 from ..model.result import TrailEntry, VerificationResult
 from ..plugin.application import Karenina
-from ..ports.item_calls import ItemCalls, current_item
+from ..ports.asker import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
 from .assemble import bare_result, ending
 from .context import VerificationContext
@@ -53,12 +53,10 @@ class Engine:
         return self._verify(context)  # no coroutine of its own, which every item under way would hold
 
     async def _all(self, context: VerificationContext) -> VerificationResult:
-        started = time.perf_counter()
-        item = current_item.get()
+        started, limit = time.perf_counter(), current_limit.get()
         for prepared in self._prepared:
-            if item is not None:
-                item.stage, item.stage_version = prepared.stage.name, prepared.version
-            context.trail.append(await self._one(prepared, context, item))
+            current_stage.set((prepared.stage.name, prepared.version))
+            context.trail.append(await self._one(prepared, context, limit))
         states = {} if context.evaluates_template else context.result_fields.get("trait_states", {})
         if context.error is None and (failure := nothing_scored(states)):
             context.mark_error(failure[1], kind=failure[0])
@@ -70,7 +68,7 @@ class Engine:
         ended = evolve(result.metadata, execution_time=time.perf_counter() - started, **ending(context))
         return evolve(result, trail=tuple(context.trail), metadata=ended)
 
-    async def _one(self, prepared: _Prepared, context: VerificationContext, item: ItemCalls | None) -> TrailEntry:
+    async def _one(self, prepared: _Prepared, context: VerificationContext, limit: StageLimit | None) -> TrailEntry:
         stage = prepared.stage
         started = time.perf_counter()
         context.take_note()
@@ -83,10 +81,10 @@ class Engine:
                     reason = answer.reason if isinstance(answer, Skip) else "its should_run said no"
                     return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
                 await prepared.step(context)
-                if item is not None and item.idle is not None:  # it has kept its cancellation to itself
+                if limit is not None and limit.why is not None:  # it has kept its cancellation to itself
                     raise asyncio.CancelledError
             except BaseException as raised:  # also what some extension modules raise instead of an Exception
-                error = (item.cancelled_for() if item is not None else None) or raised
+                error = (limit.cancelled_for() if limit is not None else None) or raised
                 if stops_item(error):
                     raise
                 self._failed(stage, context, error)
@@ -194,8 +192,8 @@ async def _around_item(
     try:
         await around(context.task, proceed)
     except BaseException as raised:
-        item = current_item.get()
-        error = (item.cancelled_for() if item is not None else None) or raised
+        limit = current_limit.get()
+        error = (limit.cancelled_for() if limit is not None else None) or raised
         if stops_item(error):
             raise
         told = one_line(error)

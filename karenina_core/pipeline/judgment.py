@@ -8,11 +8,14 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
+from ..model.rubric_config import TraitEvidenceRules
+from ..model.traits import LLMRubricTrait
 from ..templates.handle import FilledTemplate, TemplateHandle
 from .context import VerificationContext
 from .trace import EvaluationInput
+from .traits import TraitCase, TraitScore
 
-__all__ = ["INVENTED_QUOTATIONS", "Judgment", "JudgmentStrategy"]
+__all__ = ["INVENTED_QUOTATIONS", "Judgment", "JudgmentStrategy", "TraitStrategy"]
 
 INVENTED_QUOTATIONS = "invented_quotations"
 """The caveat of results for which a judge gave quotations that are not in what it read, to the end."""
@@ -37,4 +40,14 @@ class JudgmentStrategy(Protocol):
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         """Raises ParseError where the judge's replies cannot be used, PortError where it cannot be reached."""
+        ...
+
+
+class TraitStrategy(Protocol):
+    """A judgment strategy that can also score a trait: what the evaluator of `llm` traits asks for by name."""
+
+    name: str
+
+    async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
+        """The score of a boolean or score trait, with its evidence. It takes its own places (`case.in_turn`)."""
         ...

@@ -43,7 +43,7 @@ class StageOrchestrator:
         stages: Iterable[Stage],
         *,
         request: PlanRequest | None = None,
-        left_out: Mapping[str, Explained] | None = None,
+        left_out: Mapping[Stage, Explained] | None = None,
         owners: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
         app: Karenina | None = None,
@@ -51,7 +51,8 @@ class StageOrchestrator:
         self.request = request
         self.app = app
         self._owners = dict(owners or {})
-        self._left_out = dict(left_out or {})
+        self.left_out = dict(left_out or {})
+        """The installed stages that are not in the plan, and why."""
         self.stages: tuple[Stage, ...] = tuple(_sorted(list(stages), self._owners, aliases or {}))
         self._engine: Engine | None = None
 
@@ -92,7 +93,7 @@ class StageOrchestrator:
             if _includes(stage, condition, request):
                 chosen.append(stage)
             else:
-                left_out[stage.name] = Explained(stage.name, False, condition.explain(request), app.stages[name].plugin)
+                left_out[stage] = Explained(stage.name, False, condition.explain(request), app.stages[name].plugin)
         return cls(
             chosen,
             request=request,
@@ -115,13 +116,14 @@ class StageOrchestrator:
         for key, why in self._goals():
             if key not in made:
                 problems.append(f"no stage produces {key!r}: {why}")
+        problems += self._unscored()
         missing = self.app.inactive() if self.app is not None and problems else ""
         return [*problems[:-1], f"{problems[-1]}.{missing}"] if missing else problems
 
     def explain(self) -> list[Explained]:
         """Every stage: those that run, in order, then those that do not, by name."""
         chosen = [Explained(s.name, True, _why(s, self.request), self.owner(s.name)) for s in self.stages]
-        return chosen + [self._left_out[name] for name in sorted(self._left_out)]
+        return chosen + sorted(self.left_out.values(), key=lambda explained: explained.name)
 
     def describe(self) -> dict[str, Any]:
         """The plan as plain data: `{"mode", "features", "stages": [...], "left_out": [...]}`."""
@@ -173,15 +175,18 @@ class StageOrchestrator:
         ]
         if self.request.evaluates_template:
             goals.append((ArtifactKeys.VERIFY_RESULT, f"the mode {mode} verifies templates"))
-        if self.request.evaluates_rubric:
-            hint = "run with evaluation_mode template_only (--mode template_only), or install the stage"
-            if self.request.traits - {"agentic"}:
-                goals.append((ArtifactKeys.RUBRIC_RESULT, f"the rubric has traits that no stage evaluates; {hint}"))
-            if "agentic" in self.request.traits:
-                goals.append((ArtifactKeys.AGENTIC_TRAIT_SCORES, f"the rubric has agentic traits; {hint}"))
-        elif mode == "rubric_only":
-            goals.append((ArtifactKeys.RUBRIC_RESULT, "the mode rubric_only needs a rubric with traits"))
         return [(str(key), why) for key, why in goals]
+
+    def _unscored(self) -> list[str]:
+        """That traits of the request would be scored by none of the stages, or that there are none to score."""
+        request = self.request
+        if request is None or not request.evaluates_rubric:
+            only = request is not None and request.mode == "rubric_only"
+            return ["the mode rubric_only needs a rubric with traits"] if only else []
+        scoring = [stage for stage in self.stages if hasattr(stage, "scores")]
+        unscored = sorted(name for name in request.traits if not any(stage.scores(name) for stage in scoring))
+        hint = "run with evaluation_mode template_only (--mode template_only), or install the stage"
+        return [f"no stage scores traits of the type {', '.join(unscored)}; {hint}"] if unscored else []
 
 
 def _make(app: Karenina, name: str) -> Stage:

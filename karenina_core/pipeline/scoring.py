@@ -10,8 +10,9 @@ import re
 from typing import Any
 
 from ..errors import FillError, shortened
+from ..model.template_kind import TemplateKind
 from ..model.trait_scale import ERROR_PREFIX, MISSING_LABEL
-from ..model.traits import ScoredTrait, TemplateKind
+from ..model.traits import ScoredTrait
 
 __all__ = ["MISSING_LABEL", "error_label", "read_score", "scale_words", "score_schema"]
 

@@ -5,39 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from attrs import frozen
-
 from ..errors import KareninaError, PluginError
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.services import embedder_of
 from ..ports.call_port import CallPort
-from ..ports.call_records import CallRecord, record_of
+from ..ports.call_records import record_of
 from ..ports.embedding import Embeddings, cosine
+from ..ports.model_client import CallRecord
 from ..ports.retry import Attempts, with_retries
 from ..prompts.tasks import EMBEDDING
 from ..templates.handle import TemplateHandle
-from .context import VerificationContext
+from .services import Similarities
 
-__all__ = ["Similarities", "embedder_problem", "similarities"]
-
-
-@frozen
-class Similarities:
-    """One number from 0 to 1 with four decimals for each pair of texts, and the model that was really used."""
-
-    scores: tuple[float, ...]
-    model: str
+__all__ = ["embedder_problem", "similarities"]
 
 
-async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, str]]) -> Similarities:
+async def similarities(
+    app: Karenina, config: VerificationConfig, calls: list[CallRecord], pairs: Sequence[tuple[str, str]]
+) -> Similarities:
     """Embed every text once, all in one call, and compare them pair by pair. Raises PortError or PluginError.
 
-    The call is tried again like that of a model, and recorded among those of the item, under the task `embedding`.
+    The call is tried again like that of a model, and recorded in `calls`, those of the item, as the task `embedding`.
     """
-    config = context.config
     name, model = config.embedding_check_embedder, config.embedding_check_model
-    embedder = embedder_of(context.app, name, model)
+    embedder = embedder_of(app, name, model)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     attempts, started = Attempts(), time.monotonic()
     found: Embeddings | None = None
@@ -52,9 +44,9 @@ async def similarities(context: VerificationContext, pairs: Sequence[tuple[str, 
         scores = tuple(cosine(vectors[one], vectors[other]) for one, other in pairs)
     except KareninaError as error:
         if attempts.count or not attempts.kept_out:  # else nobody was asked
-            context.calls.append(_record(embedder, found, attempts, started, error))
+            calls.append(_record(embedder, found, attempts, started, error))
         raise
-    context.calls.append(_record(embedder, found, attempts, started))
+    calls.append(_record(embedder, found, attempts, started))
     return Similarities(scores, found.model)
 
 

@@ -20,15 +20,14 @@ from typing import (
 
 from attrs import field, fields, fields_dict, frozen
 
-from ..errors import ContractError, Problem
-from ..model.config import EvaluationMode
+from ..errors import ContractError, Problem, did_you_mean
+from ..model.config import EvaluationMode, VerificationConfig
 from ..model.fields import names
 from ..model.result import PARTS, MetadataPart, VerificationResult
-from ..model.rubric import Rubric, RubricTrait
+from ..model.rubric import Rubric
 from .keys import VERDICT_VIEWS, Key, Keys
 
 if TYPE_CHECKING:
-    from ..model.config import VerificationConfig
     from ..plugin.application import Karenina
     from .context import VerificationContext
 
@@ -51,7 +50,18 @@ ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extractio
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
 
 
-LISTS = ("requires", "reads", "produces", "result_fields", "revises", "extends", "after", "before", "features")
+LISTS = (
+    "requires",
+    "reads",
+    "produces",
+    "result_fields",
+    "revises",
+    "extends",
+    "after",
+    "before",
+    "features",
+    "settings",
+)
 
 
 class Category(IntEnum):
@@ -92,7 +102,7 @@ class PlanRequest:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The types of traits of the rubric: `llm`, `regex`, `callable`, `metric`, `agentic`, or a package's own."""
+        """The types of traits of the rubric."""
         if self.rubric is None:
             return frozenset()
         return frozenset(trait.type_name for trait in self.rubric)
@@ -220,6 +230,9 @@ class Stage:
     after: ClassVar[Any] = ()
     before: ClassVar[Any] = ()
     """Names of stages, where data does not decide the order. Names that are not in the plan are ignored."""
+    settings: ClassVar[Any] = ()
+    """Settings of a run that only this stage reads, alone or with others that name them: where none of these is in a
+    plan, a note says which of the settings were changed and have no effect."""
     final: ClassVar[bool] = False
     """Runs last, whatever happened, and sees everything."""
     blocking: ClassVar[bool] = False
@@ -242,15 +255,23 @@ class Stage:
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         """What this stage cannot work with, each as the path of a setting and what to do; asked once, before a run.
 
-        Called for the stages of the plan only. It must be quick and call no model.
+        A problem that is not `fatal` is a note. Called for the stages of the run's plans only, with the mode of the run
+        in `config`. It must be quick and call no model. `karenina plan` asks with a configuration without models: then
+        nothing is to be looked for that needs a key or a file.
         """
         return ()
 
-    def check_traits(
-        self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
-    ) -> Iterable[Problem]:
-        """The same about the traits that a run would evaluate; asked where there are any."""
+    def check_rubrics(self, rubrics: Sequence[Rubric], config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        """The same about the rubrics that a run would evaluate, one for each question; asked where there are any."""
         return ()
+
+    def check_left_out(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        """What a run is refused for, or its notes say, where this stage is installed and in none of its plans."""
+        return ()
+
+    def scores(self, type_name: str) -> bool:
+        """Whether it scores rubric traits of this type; a plan for traits that no stage scores is refused."""
+        return False
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Whether to run for this item; the default is no once an error is set. A `Skip` says why not."""
@@ -284,6 +305,9 @@ def _check_declaration(cls: type[Stage]) -> None:
         for key in getattr(cls, attribute):
             if not isinstance(key, str) or not key or key.startswith(".") or key.endswith("."):
                 raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is no name")
+    for name in set(cls.settings) - set(fields_dict(VerificationConfig)):
+        hint = did_you_mean(name, fields_dict(VerificationConfig))
+        raise ContractError(f"{cls.name}.settings holds {str(name)!r}, which is no setting of a run{hint}")
     for key in set(cls.produces) & ({*cls.requires, *cls.reads} - VERDICT_VIEWS):
         raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
     for name in set(cls.result_fields) & set(cls.revises):

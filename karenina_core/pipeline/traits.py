@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from attrs import define, field, frozen
 
 from ..errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line
 from ..log import get_logger
-from ..model.rubric_config import TraitEvidenceRules
-from ..model.traits import LLMRubricTrait, RubricTrait
-from ..ports.item_calls import current_trait
+from ..model.trait_base import RubricTrait
+from ..ports.asker import current_trait
 from .context import VerificationContext
 from .engine import error_kind, stops_item
 from .trace import EvaluationInput
@@ -27,7 +26,6 @@ __all__ = [
     "TraitEvidence",
     "TraitScore",
     "TraitState",
-    "TraitStrategy",
     "evaluator_problems",
 ]
 
@@ -152,7 +150,8 @@ class TraitEvaluator(Generic[AnyTrait]):
     `GlobalCitationTrait`. The published types have fixed ones."""
 
     def check_config(self, traits: Sequence[AnyTrait], config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-        """What it cannot work with, each as the path of a setting and what to do; asked once, before a run.
+        """What it cannot work with, each as the path of a setting and what to do; asked once, before a run. A problem
+        that is not `fatal` is a note.
 
         `traits` are those of the run that it would score. It must be quick and call no model.
         """
@@ -196,13 +195,3 @@ def evaluator_problems(traits: Iterable[RubricTrait], config: VerificationConfig
             yield from tuple(app.trait_evaluator(type_name).check_config(own, config, app))
         except Exception as error:  # anybody's code
             yield Problem("rubric", f"the evaluator of {type_name!r} cannot be used: {one_line(error)}")
-
-
-class TraitStrategy(Protocol):
-    """A judgment strategy that can also score a trait: what the evaluator of `llm` traits asks for by name."""
-
-    name: str
-
-    async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
-        """The score of a boolean or score trait, with its evidence. It takes its own places (`case.in_turn`)."""
-        ...

@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ..errors import ErrorKind, KareninaError, ParseError
 from ..model.message import UsageMetadata
+from .model_client import CallRecord
 from .prices import may_have_cost
 from .retry import Attempts
 
-__all__ = ["CallRecord", "record_of"]
-
-
-@frozen(kw_only=True)
-class CallRecord:
-    """One use of a model by a stage, with all its attempts and repairs."""
-
-    task: str
-    model: str
-    attempts: int
-    """Requests, those without a reply included, but for refused output channels where a weaker one worked."""
-    retries: Mapping[str, int]
-    seconds: float
-    usage: UsageMetadata = UsageMetadata()
-    """Its cost is 0 where nobody took the call, and None where it may be on the provider's bill."""
-    usage_unavailable: bool = False
-    """Whether nobody said how many tokens some of it took; `usage` then has only those that are known."""
-    replies: int = 1
-    unknown_cost_attempts: int = 0
-    """Requests without a reply that may be on the provider's bill, and of which nobody told anything."""
-    channel: str | None = None
-    repairs: int = 0
-    error_kind: ErrorKind | None = None
+__all__ = ["record_of"]
 
 
 def record_of(

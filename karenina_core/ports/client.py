@@ -17,15 +17,16 @@ from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
 from .agent_loop import run_agent_loop
 from .call_port import Layer, through
-from .call_records import CallRecord, record_of
+from .call_records import record_of
 from .cleaning import Cleaner
 from .item_calls import ItemCalls
 from .middleware import CallTarget
+from .model_client import CallRecord, Validate
 from .own_agent import in_time, is_proper
 from .port_calls import AgentCall
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
 from .retry import Attempts, this_call, with_retries
-from .structured import StructuredParser, Validate, parse_with_repair
+from .structured import StructuredParser, parse_with_repair
 from .tool_servers import OfferedTools
 from .values import (
     AgentConfig,
@@ -38,7 +39,7 @@ from .values import (
     Tool,
 )
 
-__all__ = ["CallRecord", "Model", "ModelClient"]
+__all__ = ["Model", "ModelClient"]
 
 
 @define(eq=False, kw_only=True)
@@ -86,7 +87,7 @@ class Model:
 
 @define(eq=False)
 class ModelClient:
-    """A model for the stages of one item. Every call is recorded in `calls`, also when it fails."""
+    """A model for the stages of one item: see `model_client.ModelClient`."""
 
     model: Model
     calls: list[CallRecord]
@@ -108,8 +109,19 @@ class ModelClient:
         """Whether `run_agent` works for this model."""
         return self.model.agent is not None or self.capabilities.supports_tools
 
+    @property
+    def agent_capabilities(self) -> PortCapabilities | None:
+        return self.model.agent.capabilities if self.model.agent is not None else None
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self.model.tools
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return self.model.servers
+
     def agent_config(self, **facts: Any) -> AgentConfig:
-        """The model's own limits for work with tools, and `facts` in their place."""
         settings = self.config
         own = AgentConfig(
             max_turns=settings.agent_max_turns,
@@ -124,7 +136,6 @@ class ModelClient:
     def prompt(
         self, task: str, system_text: str, user_text: str, context: Mapping[str, Any] | None = None
     ) -> list[Message]:
-        """The messages of a task: its own text, what adapters add, what the user adds."""
         assembler = PromptAssembler(
             task, self.config.interface, self.capabilities.supports_system_prompt, self.model.instructions
         )
@@ -138,7 +149,6 @@ class ModelClient:
         temperature: float | None = None,
         output: OutputFormat | None = None,
     ) -> LLMResponse:
-        """Ask the model. Raises PortError when the attempts are used up."""
         llm = self.model.llm
         if llm is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")

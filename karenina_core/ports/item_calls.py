@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import define, field
 
-from ..errors import KareninaError
 from .middleware import Around, CallTarget
 
-__all__ = ["ItemCalls", "Meter", "current_item", "current_trait"]
+__all__ = ["ItemCalls", "Meter", "current_item"]
 
 
 class Meter(Protocol):
@@ -26,12 +24,10 @@ class Meter(Protocol):
 
 @define(eq=False)
 class ItemCalls:
-    """Who asks: the item, and where in it. Its concurrent parts share the count of equal calls."""
+    """The item that asks. Its concurrent parts share the count of equal calls."""
 
     question_id: str = ""
     result_id: str = ""
-    stage: str = ""
-    stage_version: str = "1"
     meter: Meter | None = None
     """Of the run; None where nothing limits and keeps the calls of embedders and search tools."""
     numbers: dict[str, set[int]] = field(factory=dict)
@@ -43,10 +39,6 @@ class ItemCalls:
     begun: int = 0
     """Calls of models, embedders and search tools that its stages have begun, each with all its attempts and waits."""
     ended: int = 0
-    idle: KareninaError | None = None
-    """Why the stage that runs is ended from outside; see `karenina_core.run.idle_stages`."""
-    cancellations: int = 0
-    """How often that was asked of its task."""
 
     def reserve(self, key: str) -> int:
         """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
@@ -59,28 +51,6 @@ class ItemCalls:
         """The call came to nothing; it is made again with the same number."""
         self.numbers[key].discard(number)
 
-    def cancel(self, task: asyncio.Task[Any], why: KareninaError) -> None:
-        """End the stage, or the middleware, that makes no progress in the item's task."""
-        self.idle = why
-        self.cancellations += 1
-        task.cancel()
-
-    def cancelled_for(self) -> KareninaError | None:
-        """Why the code that has just ended was to be ended, asked once, in the item's task; the next code may run.
-
-        None where nothing has ended it, and where the whole item is cancelled as well.
-        """
-        why, self.idle = self.idle, None
-        task = asyncio.current_task()
-        if why is None or task is None:
-            return None
-        while self.cancellations:
-            self.cancellations -= 1
-            task.uncancel()
-        return None if task.cancelling() else why
-
 
 current_item: ContextVar[ItemCalls | None] = ContextVar("karenina_item", default=None)
 """The item whose stages run; None outside of a run."""
-current_trait: ContextVar[str] = ContextVar("karenina_trait", default="")
-"""The name of the trait that is scored."""

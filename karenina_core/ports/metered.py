@@ -13,11 +13,12 @@ from attrs import define, evolve, field, frozen
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from ..secrets import Secrets
+from .asker import current_stage, current_trait
 from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
 from .calls import KeptRequest, error_from, error_to
 from .cleaning import Cleaner
 from .clocks import standing_still
-from .item_calls import ItemCalls, current_item, current_trait
+from .item_calls import ItemCalls, current_item
 from .middleware import Call, Proceed
 from .own_agent import out_of_time
 from .port_calls import AgentCall
@@ -137,7 +138,8 @@ class Metered:
         # Only a store asks which call it is, and to know that takes as long as half of the rest.
         key = self._key(request, item) if store is not None else ""
         number = item.reserve(key) if store is not None else 0
-        where = item.stage, current_trait.get(), item.question_id, item.result_id, item.stage_version
+        stage, version = current_stage.get()
+        where = stage, current_trait.get(), item.question_id, item.result_id, version
         refused = () if output is None else output.refused
         stored = StoredCall(key, number, request, *where, _inside.get(), refused)
         found = None
@@ -167,7 +169,7 @@ class Metered:
         if request.kind == "agent":
             servers = sorted(self.model.mcp_urls_dict.items())
             behind = "\n".join((behind, *(address_digest(name, address) for name, address in servers)))
-        return request.key_of(item.question_id, item.stage_version, behind)
+        return request.key_of(item.question_id, current_stage.get()[1], behind)
 
     def _look_at_refusals(self, store: CallStore, call: StoredCall, output: OutputFormat, behind: Proceed) -> None:
         """Raises PortError for a schema that the model is known to refuse on this channel. The weakest channel is

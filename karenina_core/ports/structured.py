@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -13,6 +13,7 @@ from attrs import evolve
 
 from ..errors import ContradictionError, FillError, ParseError, PortError, plural, shortened
 from ..model.message import Message, UsageMetadata
+from .model_client import Validate
 from .models_of_data import ParsesModels
 from .openai_errors import is_context_overflow
 from .protocols import LLMPort, ParserPort
@@ -22,10 +23,8 @@ from .schema_outline import outline
 from .text import sanitize_data
 from .values import CallContext, Channel, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 
-__all__ = ["StructuredParser", "Validate", "instruction", "json_object", "json_objects", "parse_with_repair"]
+__all__ = ["StructuredParser", "instruction", "json_object", "json_objects", "parse_with_repair"]
 
-Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Turns data into something else, or raises FillError with what is wrong, in words for the judge."""
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
 """A brace that begins an object, well written or not; other braces are prose."""
 STRUCTURE = re.compile(r'[{}"\\]')

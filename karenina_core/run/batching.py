@@ -20,7 +20,7 @@ from .budget import Estimate, Experience, tokens_of
 from .journal import Journal
 from .journal_reader import Batch
 
-__all__ = ["NO_DIRECTORY", "Batching", "items_at_once", "uncrowded"]
+__all__ = ["Batching", "items_at_once", "uncrowded"]
 
 SETTLE = 0.2
 """Seconds without anything new after which items that wait are taken to wait for nothing but batches."""
@@ -30,10 +30,6 @@ MOST_BYTES = 100_000_000
 """Bytes of calls that are sent together: providers take files of 200 MB."""
 SENDING = 30.0
 """Seconds that a run which ends waits for a provider to say which id a batch has."""
-NO_DIRECTORY = (
-    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
-    "(--run-dir DIR, run_dir=...), or set batch = false"
-)
 log = get_logger("karenina.run")
 
 

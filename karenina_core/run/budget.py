@@ -12,7 +12,6 @@ from ..errors import ConfigError, Problem, plural
 from ..model.config import ModelConfig, VerificationConfig
 from ..plugin.application import Karenina
 from ..plugin.model_ports import model_ports
-from ..plugin.services import EmbedderRegistry, embedder_of
 from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
@@ -245,7 +244,7 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
     """What can be known before a run about its limits. `overrides` are models beside those of the configuration.
 
     Raises ConfigError for limits of models that do not answer, and for a budget in US dollars with models that neither
-    have prices nor an adapter that tells them, or with an embedder of the embedding check that does not tell them.
+    have prices nor an adapter that tells them.
     """
     problems: list[Problem] = []
     limits = config.answerer_concurrency_limits
@@ -261,24 +260,8 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
             "limit budget_tokens instead"
         )
         problems += [Problem("budget_usd", f"{name}: {what}") for name in unpriced]
-        problems += _of_embedder(app, config)
     if problems:
         raise ConfigError(problems)
-
-
-def _of_embedder(app: Karenina, config: VerificationConfig) -> list[Problem]:
-    name, model = config.embedding_check_embedder, config.embedding_check_model
-    if not config.embedding_check_enabled or name not in app.registry(EmbedderRegistry):
-        return []
-    embedder = embedder_of(app, name, model)
-    if embedder.tells_cost or not embedder.needs_provider:
-        return []
-    what = (
-        "it does not tell what calls cost; set the price in the settings of its plugin (litellm: input_cost_per_token) "
-        "or limit budget_tokens instead; an embedder of your own says tells_cost = True, or needs_provider = False "
-        "where it computes on this machine"
-    )
-    return [Problem("budget_usd", f"embedder {name}:{model}: {what}")]
 
 
 def _costs_are_unknown(app: Karenina, model: ModelConfig) -> bool:

@@ -19,6 +19,7 @@ from ..model.result import VerificationResult
 from ..pipeline.context import VerificationContext
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina
+from ..ports.asker import StageLimit, current_limit
 from ..ports.item_calls import ItemCalls
 
 __all__ = ["IdleStages", "watched_stages"]
@@ -34,6 +35,7 @@ class _Watched:
     item: ItemCalls
     context: VerificationContext
     plan: StageOrchestrator
+    limit: StageLimit = field(factory=StageLimit)
     task: asyncio.Task[Any] | None = field(factory=asyncio.current_task)
     progress: tuple[object, ...] = ()
     idle: int = 0
@@ -51,7 +53,8 @@ class IdleStages:
 
     async def run(self, item: ItemCalls, context: VerificationContext, plan: StageOrchestrator) -> VerificationResult:
         """Run the stages of one item, in a task that is its own."""
-        self.items[item] = _Watched(item, context, plan)
+        self.items[item] = watched = _Watched(item, context, plan)
+        current_limit.set(watched.limit)
         try:
             return await plan.ready().run(context)
         finally:
@@ -71,7 +74,7 @@ class IdleStages:
             return
         watched.idle += 1
         if watched.idle >= LOOKS and watched.task is not None:
-            item.cancel(watched.task, KareninaError(self._why(watched)))
+            watched.limit.cancel(watched.task, KareninaError(self._why(watched)))
 
     def _why(self, watched: _Watched) -> str:
         told, more = f"ended after {self.limit:g} s without progress and without a call under way", "stage_idle_timeout"

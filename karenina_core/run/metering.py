@@ -17,13 +17,16 @@ from ..ports.call_port import CallPort
 from ..ports.metered import CallStore, Lane, Metered
 from ..ports.middleware import CallTarget
 from ..secrets import Secrets
-from .batching import NO_DIRECTORY, Batching
 
 __all__ = ["Lanes", "Metering"]
 
 EMBEDDER = "embedder {}"
 """What lanes and budgets know an embedder as, in place of a model's interface."""
 SEARCH = "search"
+NO_DIRECTORY = (
+    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
+    "(--run-dir DIR, run_dir=...), or set batch = false"
+)
 WRITTEN = 1
 """Tokens that an embedder's reply is expected to take: it writes none, and this is the least of a model."""
 
@@ -40,7 +43,7 @@ class Metering:
 
     lanes: Lanes | None = None
     store: CallStore | None = None
-    batching: Batching | None = None
+    batches: Lanes | None = None
     """Of models that are asked in batches; None where there is no place to keep what was sent."""
     app: Karenina | None = None
     """Whose plugins serve the calls; their code is part of what the replies are found by."""
@@ -82,9 +85,9 @@ class Metering:
         """Raises ConfigError."""
         if not model.batch:
             return None if self.lanes is None else self.lanes.lane(model)
-        if self.batching is None:
+        if self.batches is None:
             raise ConfigError([Problem("batch", f"{model.identity}: {NO_DIRECTORY}")])
-        return self.batching.lane(model)
+        return self.batches.lane(model)
 
     def keep_in(self, store: CallStore) -> None:
         """From now on replies are kept there. A run directory is made only when every model is open."""

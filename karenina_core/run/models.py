@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, one_line
 from ..log import get_logger, hide
 from ..model.config import ModelConfig, VerificationConfig
+from ..model.fields import changed
 from ..model.identity import ModelIdentity
 from ..plugin.adapters import AdapterSpec, Resolution
 from ..plugin.application import Karenina, current
@@ -18,13 +19,14 @@ from ..ports.client import Model, ModelClient
 from ..ports.middleware import CallTarget
 from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
-from .batch_checks import batch_complaints
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
 
 __all__ = ["Role", "check_models", "has_tools", "model_problems", "open_client", "open_model", "open_models"]
 
 Role = Literal["answering", "parsing"]
+ONLY_BATCHED = ("batch_max_calls", "batch_wait_seconds")
+ONE_BY_ONE = ("requests_per_minute", "tokens_per_minute")
 NO_SERVERS = "mcp_urls_dict: a judge uses no tool servers; remove them"
 log = get_logger("karenina.run")
 
@@ -88,13 +90,27 @@ def _complaints(app: Karenina, resolution: Resolution, model: ModelConfig, role:
         yield f"interface: {spec.interface!r} cannot answer questions"
     if role == "parsing" and not (spec.parser_factory or spec.llm_factory):
         yield f"interface: {spec.interface!r} cannot judge answers"
-    yield from batch_complaints(spec, model)
+    yield from _batch_complaints(spec, model)
     ports = model_ports(app, spec, model)
     if role == "answering":
         yield from tool_complaints(app, model, able=model.batch or able_to_use_tools(ports))
     if any(port.capabilities.needs_provider for port in ports.values()):
         model.api_key()
         yield from _checked(app, spec, model)
+
+
+def _batch_complaints(spec: AdapterSpec, model: ModelConfig) -> Iterator[str]:
+    if not model.batch:
+        for name in changed(model, ONLY_BATCHED):
+            yield f"{name}: has no effect on a model that is not asked in batches; set batch = true, or remove it"
+        return
+    if spec.batch_factory is None:
+        yield f"batch: the interface {spec.interface!r} has no batch interface; set batch = false"
+    if model.mcp_urls_dict:
+        yield "batch: a model with tools is asked turn by turn, not in batches; set batch = false, or remove the tools"
+    for name in ONE_BY_ONE:
+        if getattr(model, name) is not None:
+            yield f"{name}: the provider itself decides when calls of a batch are made; remove it, or set batch = false"
 
 
 def _checked(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> Iterable[str]:

@@ -1,43 +1,76 @@
-"""What is wrong with a configuration as far as its plans alone show it."""
+"""What the installed stages say about a configuration before a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from attrs import evolve
 
-from ..errors import ConfigError, Problem
+from ..errors import ConfigError, Problem, one_line
 from ..model.config import EvaluationMode, VerificationConfig
+from ..model.fields import changed
+from ..model.rubric import Rubric
 from ..pipeline.orchestrator import StageOrchestrator
 from ..plugin.application import Karenina
-from .agentic_settings import check_agentic_parsing
 
-__all__ = ["settings_problems"]
+__all__ = ["check_stages", "settings_problems"]
+
+UNABLE = "could not check the configuration"
+
+
+def check_stages(
+    plans: Sequence[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    mode: EvaluationMode,
+    rubrics: Iterable[Rubric | None] = (),
+) -> list[str]:
+    """Ask the stages of these plans whether they can work with the configuration and the rubrics of a run, and all
+    other installed ones whether something is configured for nothing. Returns notes.
+
+    Raises ConfigError with all problems that are fatal.
+    """
+    known = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
+    found = dict.fromkeys(_problems(plans, evolve(config, evaluation_mode=mode), app, known))
+    if fatal := [problem for problem in found if problem.fatal]:
+        raise ConfigError(fatal)
+    return list(map(str, found))
 
 
 def settings_problems(
-    orchestrators: Iterable[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
 ) -> list[Problem]:
     """What a run would be refused for whatever its models, keys and files are.
 
-    Stages are asked with a configuration without models, embedding check and search: those may need keys or files that
-    whoever looks at a plan does not have. What a stage cannot check without them is left to the run.
+    Stages are asked with a configuration without models. What they cannot check without them is left to the run.
     """
-    bare = evolve(
-        config,
-        answering_models=(),
-        parsing_models=(),
-        features=config.features - {"embedding_check"},
-        deep_judgment_search_enabled=False,
-    )
-    problems: list[Problem] = []
+    bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
+    found = dict.fromkeys(_problems(plans, bare, app, ()))
+    return [problem for problem in found if problem.fatal and UNABLE not in problem.message]
+
+
+def _problems(
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+) -> Iterator[Problem]:
+    used = {stage.name: stage for plan in plans for stage in plan.stages}
+    others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
+    left_out = [found for name, found in others.items() if name not in used]
+    for stage in used.values():
+        yield from _asked(stage, "check_config", config, app)
+        if rubrics:
+            yield from _asked(stage, "check_rubrics", rubrics, config, app)
+    for stage, _ in left_out:
+        yield from _asked(stage, "check_left_out", config, app)
+    read = {name for stage in used.values() for name in getattr(stage, "settings", ())}
+    idle = {name: why for stage, why in left_out for name in getattr(stage, "settings", ()) if name not in read}
+    for name in changed(config, idle):
+        yield Problem("", f"{name} has no effect: {idle[name]}", fatal=False)
+
+
+def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:
+    check = getattr(stage, method, None)
     try:
-        check_agentic_parsing(config, mode)
-    except ConfigError as error:
-        problems += error.problems
-    for stage in {stage.name: stage for orchestrator in orchestrators for stage in orchestrator.stages}.values():
-        if check_config := getattr(stage, "check_config", None):
-            with suppress(Exception):  # anybody's code
-                problems += check_config(bare, app)
-    return list(dict.fromkeys(problems))
+        return () if check is None else tuple(check(*arguments))
+    except Exception as error:  # anybody's code
+        return (Problem("", f"{stage.name} {UNABLE}: {one_line(error)}"),)

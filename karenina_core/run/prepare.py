@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from attrs import evolve, fields_dict
+from attrs import evolve
 
-from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
+from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean
 from ..model.benchmark import BenchmarkData
-from ..model.config import EMBEDDING_THRESHOLD, EvaluationMode, VerificationConfig
+from ..model.config import EvaluationMode, VerificationConfig
 from ..model.question import Question
 from ..model.rubric import Rubric
 from ..pipeline.orchestrator import StageOrchestrator
@@ -18,7 +18,6 @@ from ..pipeline.stage import PlanRequest
 from ..plugin.application import Karenina
 from ..plugin.known_secrets import secrets_of
 from ..secrets import Secrets
-from .agentic_settings import check_agentic_parsing, check_blind_judging, check_investigators, notes_on_agents
 from .answers import ReplayStore
 from .budget import check_limits
 from .identities import check_identities
@@ -26,14 +25,14 @@ from .items import LeftOut, Prepared, trait_types
 from .kinds import ExecutorRegistry
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
+from .plan_checks import check_stages
 from .replaying import NO_ANSWER, check_answers, unanswered
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
-from .workspace_sources import check_workspaces, idle_workspaces
+from .workspace_sources import check_blind_judging, check_workspaces, idle_workspaces
 
 __all__ = [
     "check_policy",
-    "check_stages",
     "default_mode",
     "prepare",
     "why_left_out",
@@ -57,16 +56,14 @@ def prepare(
     resolutions = check_models(app, config)
     _check_executor(app, config)
     mode = config.evaluation_mode or default_mode(benchmark)
-    check_agentic_parsing(config, mode)
     names = config.rubric_trait_names
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, names)
     rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
     kinds = {trait_types(rubric): rubric for rubric in rubrics.values()}
     plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
-    for kind, plan in plans.items():
-        check_stages(plan, config, app, [rubric for rubric in rubrics.values() if trait_types(rubric) == kind])
     check_overrides(app, rubrics.values(), config)
+    of_stages = check_stages(list(plans.values()), config, app, mode, rubrics.values())
     check_limits(app, config, [model for _, model in overrides(rubrics.values())])
     templates = TemplateLoader(app, config.code_policy)
     check_policy(templates, questions if mode != "rubric_only" else ())
@@ -88,10 +85,9 @@ def prepare(
         templates=templates,
         notes=(
             *dict.fromkeys(r.note for r in resolutions.values() if r.note),
-            *_idle(config),
+            *of_stages,
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
-            *notes_on_agents(config, mode, rubrics.values()),
-            *(*of_models, *check_investigators(app, config, mode, rubrics.values())),
+            *of_models,
             *(*of_workspaces, *idle_workspaces(root, config, questions, rubrics, tools=tools)),
         ),
         workspace_root=root,
@@ -124,17 +120,6 @@ def _check_executor(app: Karenina, config: VerificationConfig) -> None:
     if config.executor not in known:
         what = f"there is no {config.executor!r}{did_you_mean(config.executor, known)}"
         raise ConfigError([Problem("executor", what)])
-
-
-def _idle(config: VerificationConfig) -> list[str]:
-    """Settings that were changed and belong to a feature that is off: told, and no reason to refuse the run."""
-    usual = fields_dict(VerificationConfig)
-    of_templates = [n for n in usual if n.startswith("deep_judgment_") and not n.startswith("deep_judgment_rubric_")]
-    changed = [name for name in of_templates if getattr(config, name) != usual[name].default]
-    notes = [f"{name} has no effect: deep judgment is off" for name in changed if not config.deep_judgment_enabled]
-    if config.embedding_check_threshold != EMBEDDING_THRESHOLD and not config.embedding_check_enabled:
-        notes.append("embedding_check_threshold has no effect: the embedding check is off")
-    return notes
 
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
@@ -198,27 +183,6 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     orchestrator = StageOrchestrator.for_request(request, app=app)
     orchestrator.ready()
     return orchestrator
-
-
-def check_stages(
-    orchestrator: StageOrchestrator, config: VerificationConfig, app: Karenina, rubrics: Iterable[Rubric | None] = ()
-) -> None:
-    """Ask every stage of a plan whether it can work with this configuration and with the traits of these rubrics.
-
-    Raises ConfigError with all problems.
-    """
-    traits = list({id(trait): trait for rubric in rubrics if rubric is not None for trait in rubric}.values())
-    problems: list[Problem] = []
-    for stage in orchestrator.stages:
-        try:
-            if check_config := getattr(stage, "check_config", None):
-                problems += check_config(config, app)
-            if traits and (check_traits := getattr(stage, "check_traits", None)):
-                problems += check_traits(traits, config, app)
-        except Exception as error:  # anybody's code
-            problems.append(Problem("", f"{stage.name} could not check the configuration: {one_line(error)}"))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
 
 
 def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from attrs import evolve, fields_dict
+from attrs import evolve
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.benchmark import BenchmarkData
 from ..model.config import EvaluationMode, VerificationConfig
 from ..model.question import Question
-from ..model.rubric import DynamicRubric, LLMRubricTrait, Provenance, Rubric, RubricTrait
+from ..model.rubric import DynamicRubric, Provenance, Rubric
 from ..model.rubric_config import DeepJudgmentRubricConfig
+from ..model.trait_base import RubricTrait
+from ..model.traits import LLMRubricTrait
 
 __all__ = [
     "all_rubrics",
@@ -23,21 +25,6 @@ __all__ = [
 ]
 
 SOURCES: tuple[Provenance, ...] = ("global", "question_specific")
-OF_RUBRICS = (
-    *("rubric_evaluation_strategy", "rubric_trait_names", "rubric_concurrency", "use_full_trace_for_rubric"),
-    *("agentic_rubric_strategy", "agentic_rubric_parallel", "agentic_rubric_by_context"),
-)
-DEEP = "deep_judgment_rubric_"
-WITHOUT_EFFECT = {
-    "disabled": (
-        *("global_excerpts", "config", "search_tool", "max_excerpts_default"),
-        *("fuzzy_match_threshold_default", "excerpt_retry_attempts_default", "standard_scores"),
-    ),
-    "enable_all": ("config", "search_tool"),
-    "use_checkpoint": ("global_excerpts", "config"),
-    "custom": ("global_excerpts",),
-}
-"""By mode of deep judgment of rubrics: the settings that it does not read."""
 
 
 def own_rubrics(holder: BenchmarkData | Question) -> tuple[Rubric | None, DynamicRubric | None]:
@@ -101,43 +88,20 @@ def notes_on_rubrics(
     questions: Sequence[Question],
     rubrics: Iterable[Rubric | None],
 ) -> list[str]:
-    """What people should know about the rubrics of a run: settings without an effect, traits that nobody can score."""
+    """What people should know about the rubrics of a run: names without an effect, traits that cannot be scored."""
     known = [rubric for rubric in rubrics if rubric is not None]
     return [
-        *_idle(config, mode),
-        *_not_deep(config, known),
         *_unheeded(config, mode, known),
         *_unusable(benchmark, questions, config),
     ]
 
 
-def _not_deep(config: VerificationConfig, rubrics: Sequence[Rubric]) -> list[str]:
-    """Settings of deep judgment, of the run and of its traits, that reach no trait."""
-    traits = {trait.name: trait for rubric in rubrics for trait in rubric if isinstance(trait, LLMRubricTrait)}
-    marked = {name: trait for name, trait in traits.items() if trait.deep_judgment_enabled}
-    mode, notes = config.deep_judgment_rubric_mode, []
-    if mode == "disabled" and (idle := [name for name, trait in marked.items() if _is_judged_deeply(trait)]):
-        notes.append(
-            f"{DEEP}mode disabled: these traits ask for deep judgment and are judged without: {', '.join(idle)}"
-        )
-    if mode == "use_checkpoint":
-        if searched := [name for name, trait in marked.items() if _is_searched(trait)]:
-            notes.append(
-                f"quotations for these traits go to the search tool, as the benchmark asks: {', '.join(searched)}"
-            )
-        if other := [name for name, trait in marked.items() if not _is_judged_deeply(trait)]:
-            what = "deep judgment is for boolean and score traits; judged without it are"
-            notes.append(f"{what}: {', '.join(other)}")
-        if traits and len(other) == len(marked):
-            unread = [name for name in _changed(config) if name.startswith(DEEP) and name not in _unread(config)]
-            notes += [f"{name} has no effect: no trait has deep_judgment_enabled" for name in unread]
-    return notes
-
-
 def _unheeded(config: VerificationConfig, mode: EvaluationMode, rubrics: Sequence[Rubric]) -> list[str]:
     """Whether the chosen traits are in no question of the run, so that no rubric is evaluated at all."""
-    if config.rubric_trait_names is None or mode == "template_only" or rubrics:
+    if config.rubric_trait_names is None or (rubrics and mode != "template_only"):
         return []
+    if mode == "template_only":
+        return ["rubric_trait_names has no effect: no rubric is evaluated"]
     return ["no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated"]
 
 
@@ -203,37 +167,3 @@ def _deep_problems(
 
 def _is_judged_deeply(trait: RubricTrait) -> bool:
     return isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score")
-
-
-def _is_searched(trait: LLMRubricTrait) -> bool:
-    return _is_judged_deeply(trait) and trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled
-
-
-def _idle(config: VerificationConfig, mode: EvaluationMode) -> list[str]:
-    """Settings about rubrics that were changed and have no effect: told, and no reason to refuse the run."""
-    changed = _changed(config)
-    if mode == "template_only":
-        about = [name for name in changed if name in OF_RUBRICS or name.startswith(DEEP)]
-        return [f"{name} has no effect: no rubric is evaluated" for name in about]
-    notes = [
-        f"{name} has no effect with {DEEP}mode {config.deep_judgment_rubric_mode}"
-        for name in _unread(config)
-        if name in changed
-    ]
-    custom = config.deep_judgment_rubric_config
-    if config.deep_judgment_rubric_mode == "custom" and custom is not None:
-        tables = [custom.global_traits, *custom.question_specific.values()]
-        if not any(entry.enabled for table in tables for entry in table.values()):
-            notes.append(f"{DEEP}config switches deep judgment on for no trait")
-    return notes
-
-
-def _changed(config: VerificationConfig) -> list[str]:
-    """The settings that do not have their default value."""
-    usual = fields_dict(VerificationConfig)
-    return [name for name in usual if getattr(config, name) != usual[name].default]
-
-
-def _unread(config: VerificationConfig) -> list[str]:
-    """The settings of deep judgment of rubrics that its mode does not read."""
-    return [f"{DEEP}{name}" for name in WITHOUT_EFFECT[config.deep_judgment_rubric_mode]]

@@ -283,7 +283,7 @@ async def execute(
     if config.workspace_output_mode != "none" and destination.run_dir is None:
         raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
     batching = Batching(gateway := Gateway(uncrowded(config)))
-    metering = Metering(gateway, batching=batching if destination.run_dir else None, app=app, secrets=secrets)
+    metering = Metering(gateway, batches=batching if destination.run_dir else None, app=app, secrets=secrets)
     async with (
         opened_sources(destination.reuse, destination.run_dir) as sources,
         open_models(app, config, config.answering_models, "answering", metering) as answerers,

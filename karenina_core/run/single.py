@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import define, evolve
 
 from ..errors import ConfigError, Problem
 from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
@@ -16,20 +16,17 @@ from ..model.question import Question
 from ..model.result import VerificationResult
 from ..model.rubric import DynamicRubric, Rubric
 from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.keys import Key
 from ..pipeline.orchestrator import StageOrchestrator
+from ..pipeline.services import KEEP_FILE, LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES, WORKSPACE_COPY
+from ..pipeline.similarity import similarities
 from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
 from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
-from ..ports.client import CallRecord, Model, ModelClient
+from ..ports.client import Model, ModelClient
 from ..ports.item_calls import ItemCalls, current_item
+from ..ports.model_client import CallRecord
 from ..secrets import Secrets
-from .agentic_settings import (
-    UNTOUCHED,
-    check_agentic_parsing,
-    check_blind_judging,
-    check_investigators,
-    judged_by_folder,
-)
 from .budget import check_limits
 from .gateway import Gateway
 from .identities import check_identities
@@ -38,11 +35,12 @@ from .items import Item
 from .metering import Metering
 from .models import check_models, has_tools, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
-from .prepare import check_policy, check_stages
+from .plan_checks import check_stages
+from .prepare import check_policy
 from .rubrics import check_names
 from .templates import TemplateLoader
-from .workspace_sources import check_workspaces
-from .workspaces import Workspace, Workspaces
+from .workspace_sources import UNTOUCHED, check_blind_judging, check_workspaces, judged_by_folder
+from .workspaces import Workspace, Workspaces, keep_file
 
 __all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
 
@@ -77,14 +75,6 @@ async def run_item(
             cached = Cleaner(pool.metering.secrets, asked.removed).reply(cached)
     calls: list[CallRecord] = []
     about = (calls, item.question.id, item.question.question, item.replicate, asked)
-
-    async def client_of(model: ModelConfig) -> ModelClient:
-        asked.begun += 1
-        try:
-            return ModelClient(await pool.model(model), *about)
-        finally:
-            asked.ended += 1
-
     context = VerificationContext(
         question=item.question,
         task=task,
@@ -96,15 +86,14 @@ async def run_item(
         app=app,
         run_name=run_name,
         cached_answer_data=cached,
-        load_template=templates.load,
         calls=calls,
         workspace=workspace.path if workspace else None,
-        keep_file=partial(_keep_file, kept_files, workspace),
-        investigation=workspace.investigation_copy if workspace else None,
-        client_of=client_of,
+        services=_Services(pool, about, templates, kept_files, workspace, app, config),
     )
-    if workspace is not None:
-        _check_workspace(context, workspace, cached)
+    if workspace is not None and workspace.failure is not None:
+        context.mark_error(workspace.failure)
+    elif workspace is not None and (cached is None or cached.workspace is None):  # else others have worked in it
+        _tell_of_untouched(context)
     result = await stages.run(asked, context, item.orchestrator)
     return _flagged(result, asked.removed) if asked.removed else result
 
@@ -116,21 +105,44 @@ def _flagged(result: VerificationResult, removed: set[str]) -> VerificationResul
     return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
 
 
-def _keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: str, text: str) -> bool:
-    """See `VerificationContext.keep_file`."""
-    if files is None:
-        return workspace is not None and workspace.stays
-    files[path] = text
-    return True
+@define(eq=False)
+class _Services:
+    """What a run offers to the stages of one item. Each is made when it is asked for: thousands of items may be under
+    way, and few ask."""
+
+    pool: ModelPool
+    about: tuple[Any, ...]
+    templates: TemplateLoader
+    kept_files: dict[str, str] | None
+    workspace: Workspace | None
+    app: Karenina
+    config: VerificationConfig
+
+    def get(self, kind: Key[Any], default: Any, /) -> Any:
+        if kind == LOAD_TEMPLATE:
+            return self.templates.load
+        if kind == OTHER_MODEL:
+            return self._client
+        if kind == SIMILARITIES:
+            return partial(similarities, self.app, self.config, self.about[0])
+        if kind == KEEP_FILE:
+            return partial(keep_file, self.kept_files, self.workspace)
+        if kind == WORKSPACE_COPY and self.workspace is not None:
+            return self.workspace.investigation_copy
+        return default
+
+    async def _client(self, model: ModelConfig) -> ModelClient:
+        asked: ItemCalls = self.about[-1]
+        asked.begun += 1
+        try:
+            return ModelClient(await self.pool.model(model), *self.about)
+        finally:
+            asked.ended += 1
 
 
-def _check_workspace(context: VerificationContext, workspace: Workspace, cached: CachedAnswer | None) -> None:
-    if workspace.failure is not None:
-        context.mark_error(workspace.failure)
-    elif cached is not None and cached.workspace is not None:  # others have worked in it
-        return
-    elif judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
-        context.warn(UNTOUCHED.format(context.answering.model.identity))
+def _tell_of_untouched(context: VerificationContext) -> None:
+    if judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
+        context.warn(UNTOUCHED.format(context.answering.config.identity))
 
 
 async def arun_single_model_verification(
@@ -208,13 +220,11 @@ def _secrets(
 def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
     """The plan, and every check of what it is to work with. Raises ConfigError and PlanError."""
     check_models(app, config)
-    check_agentic_parsing(config, mode)
     orchestrator = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
     orchestrator.ready()
     rubrics = [rubric if mode != "template_only" else None]
-    check_stages(orchestrator, config, app, rubrics)
     check_overrides(app, rubrics, config)
-    check_investigators(app, config, mode, rubrics)
+    check_stages([orchestrator], config, app, mode, rubrics)
     check_limits(app, config, [model for _, model in overrides(rubrics)])
     return orchestrator
 

@@ -10,9 +10,9 @@ from typing import Any
 from attrs import asdict, define, field
 
 from ..errors import plural
+from ..model.fields import is_number
 from ..model.result import VerificationResult
 from ..model.rubric_part import TraitOutcome, read_traits
-from ..model.trait_scale import is_number
 from ..model.usage_rows import is_cost_unknown, replies_of
 from ..ports.cleaning import SECRET_REMOVED, sources_noted
 from .exact import ExactSum

@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import define, field
 
+from ..model.fields import is_number
 from ..model.result import VerificationResult
 from ..model.rubric_part import TraitOutcome
-from ..model.trait_scale import is_number
 from .exact import ExactSum
 from .usage import UsageTally
 

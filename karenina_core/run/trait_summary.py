@@ -9,9 +9,10 @@ from typing import Any
 
 from attrs import define, field
 
+from ..model.fields import is_number
 from ..model.result import VerificationResult
 from ..model.rubric_part import FAILED, SCORES, TraitOutcome, read_traits
-from ..model.trait_scale import is_number, scale_classes, scale_kind
+from ..model.trait_scale import scale_classes, scale_kind
 from .exact import ExactSum
 
 __all__ = ["TraitTally", "trait_lines"]

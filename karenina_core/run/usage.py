@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import define, field
 
+from ..model.fields import is_number
 from ..model.result import VerificationResult
-from ..model.trait_scale import is_number
 from ..model.usage_rows import is_cost_unknown, replies_of
 from .exact import ExactSum
 

@@ -10,14 +10,21 @@ from attrs import fields_dict
 
 from ..errors import ConfigError, Problem, WorkspaceError, one_line
 from ..model.config import VerificationConfig
+from ..model.fields import changed
 from ..model.question import Question
-from ..model.rubric import AgenticRubricTrait, Rubric
+from ..model.rubric import Rubric
+from ..model.traits import AgenticRubricTrait
 from ..pipeline.folder_copy import Limits, contents, is_shared, link_target
+from ..plugin.application import Karenina
+from ..plugin.model_ports import can_use_tools
 
 __all__ = [
+    "UNTOUCHED",
+    "check_blind_judging",
     "check_workspaces",
     "idle_workspaces",
     "investigated_modes",
+    "judged_by_folder",
     "source_folder",
     "unkept_traces",
     "wants_workspace",
@@ -25,6 +32,11 @@ __all__ = [
 
 OWN = "workspace_"
 """What the names of its settings begin with."""
+UNTOUCHED = (
+    "agents judge the workspace, and {} cannot work in it: what they find there is the question's folder as it was, "
+    "and no part of the answer"
+)
+"""What the notes before a run and the warnings of its items say of a model."""
 REMEDY = "give the folder that the questions' folders are in: --workspace-root DIR, or Benchmark.load(path, DIR)"
 
 
@@ -159,6 +171,40 @@ def _destructive(config: VerificationConfig, questions: Sequence[Question]) -> l
     return [f"{what}: {', '.join(map(repr, shared[:5]))}"] if shared else []
 
 
+def check_blind_judging(
+    app: Karenina, config: VerificationConfig, questions: Sequence[Question], rubrics: Mapping[str, Rubric | None]
+) -> list[str]:
+    """Refuse to judge by an empty folder: the question has none, and the answering model can write nothing.
+
+    Returns notes on questions that are judged by their folders as they were before. Raises ConfigError.
+    """
+    blind = [
+        question.id
+        for question in questions
+        if not question.workspace_path and "workspace_only" in investigated_modes(config, rubrics.get(question.id))
+    ]
+    unable = [model for model in config.answering_models if blind and not can_use_tools(app, model)]
+    if unable:
+        more = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
+        what = (
+            f"question {blind[0]}{more} would be judged by an empty folder: it has no workspace_path, and the model "
+            f"{unable[0].identity} cannot write files; give the question its folder, or show the trace"
+        )
+        raise ConfigError([Problem("workspace_path", what)])
+    looked_at = [question.id for question in questions if judged_by_folder(question, config, rubrics.get(question.id))]
+    unable = [model for model in config.answering_models if looked_at and not can_use_tools(app, model)]
+    if not unable:
+        return []
+    more = f" (and {len(looked_at) - 1} more)" if len(looked_at) > 1 else ""
+    models = ", ".join(str(model.identity) for model in unable)
+    return [f"question {looked_at[0]}{more}: {UNTOUCHED.format(models)}"]
+
+
+def judged_by_folder(question: Question, config: VerificationConfig, rubric: Rubric | None) -> bool:
+    """Whether agents look into a question's own folder."""
+    return bool(question.workspace_path) and investigated_modes(config, rubric) != set()
+
+
 def idle_workspaces(
     root: Path | None,
     config: VerificationConfig,
@@ -168,11 +214,10 @@ def idle_workspaces(
     tools: bool = False,
 ) -> list[str]:
     """Settings of workspaces, and of what is left in them, that were changed and have no effect."""
-    usual = fields_dict(VerificationConfig)
-    changed = [name for name in usual if name.startswith(OWN) and getattr(config, name) != usual[name].default]
+    found = changed(config, (name for name in fields_dict(VerificationConfig) if name.startswith(OWN)))
     having = [] if root is None else [q for q in questions if wants_workspace(q, config, rubrics[q.id], tools=tools)]
     if not having:
-        return [f"{name} has no effect: no question of this run has a workspace" for name in changed]
+        return [f"{name} has no effect: no question of this run has a workspace" for name in found]
     own_folder = [question.workspace_path for question in having if question.workspace_path]
     copied = own_folder and config.workspace_copy
     idle = {}
@@ -184,7 +229,7 @@ def idle_workspaces(
         idle["workspace_output_exclude_patterns"] = "workspace_output_mode is none"
         if not copied and not any(investigated_modes(config, rubrics[question.id]) for question in having):
             idle |= dict.fromkeys(("workspace_max_bytes", "workspace_max_files"), "no workspace is copied or kept")
-    return [f"{name} has no effect: {idle[name]}" for name in changed if name in idle]
+    return [f"{name} has no effect: {idle[name]}" for name in found if name in idle]
 
 
 def unkept_traces(

@@ -16,12 +16,13 @@ from typing import TypeVar
 
 from attrs import define, evolve, field
 
-from ..errors import WorkspaceError, one_line
+from ..errors import ContractError, WorkspaceError, one_line
 from ..log import get_logger
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
 from ..pipeline.folder_copy import Limits, copy_tree, is_shared
 from ..pipeline.folder_removal import remove_tree
+from ..pipeline.investigation import is_own
 from .items import Item
 from .models import has_tools
 from .workspace_capture import (
@@ -80,6 +81,16 @@ class Workspace:
             yield place
         finally:
             await self._of.removed(place)
+
+
+def keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: str, text: str) -> bool:
+    """The service `KEEP_FILE` of one item, which puts files into `files`; None where no run directory keeps them."""
+    if not is_own(path):
+        raise ContractError(f"a file cannot be kept as {path!r}; give a path beneath .karenina/")
+    if files is None:
+        return workspace is not None and workspace.stays
+    files[path] = text
+    return True
 
 
 @define(eq=False)

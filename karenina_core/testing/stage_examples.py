@@ -16,14 +16,8 @@ from ..model.config import EvaluationMode, VerificationConfig
 from ..model.outcome import Effect
 from ..model.question import Question
 from ..model.result import PARTS, VerificationResult
-from ..model.rubric import (
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    Rubric,
-)
+from ..model.rubric import Rubric
+from ..model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait
 from ..pipeline.context import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys, Key
 from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field, result_field_type

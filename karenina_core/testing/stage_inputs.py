@@ -17,8 +17,11 @@ from ..model.question import Question, TemplateSource
 from ..model.rubric import Rubric
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.keys import VERDICT_VIEWS
+from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
+from ..pipeline.similarity import similarities
 from ..plugin.application import Karenina
-from ..ports.client import CallRecord, Model, ModelClient
+from ..ports.client import Model, ModelClient
+from ..ports.model_client import CallRecord
 from .apps import application
 from .fakes import FakeHandle, Said, ScriptedCall, ScriptedLLM, example_of
 from .lines import line_of_caller
@@ -139,11 +142,11 @@ class StageInput:
             "answering": ModelClient(answering, *about),
             "parsing": ModelClient(parsing, *about),
             "cached_answer_data": self.cached_answer_data,
-            "load_template": self._load,
             "calls": calls,
-            "client_of": client_of,
         }
-        context = WatchedContext(**(given | facts))
+        services = {OTHER_MODEL: client_of, LOAD_TEMPLATE: self._load, **facts.pop("services", {})}
+        context = WatchedContext(**(given | facts), services=services)
+        services.setdefault(SIMILARITIES, lambda pairs: similarities(context.app, context.config, context.calls, pairs))
         context.started = BEGAN  # else no two contexts are the same
         self._fill(context)
         return context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from ..pipeline.traits import TraitScore
 from .checks import Fault
 from .fakes import ScriptedCall, ScriptedLLM

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from .checks import Fault
 from .lines import line_of_attribute
 from .trait_trials import Trial, not_json

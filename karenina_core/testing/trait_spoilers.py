@@ -9,7 +9,7 @@ from typing import Any
 from attrs import asdict, define, field, fields
 
 from ..errors import PortError
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from .fakes import Said, ScriptedCall
 
 __all__ = ["Reads", "Spoiler", "marks_of", "poisoned", "sizes", "unusable"]

@@ -15,8 +15,10 @@ from ..errors import one_line
 from ..model.config import AttemptPolicy, ModelConfig, RetryPolicy, VerificationConfig
 from ..model.question import Question
 from ..model.rubric import Rubric
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from ..pipeline.keys import ArtifactKeys
+from ..pipeline.services import SIMILARITIES
+from ..pipeline.similarity import similarities
 from ..pipeline.trace import EvaluationInput
 from ..pipeline.traits import TraitCase, TraitEvidence, TraitScore, TraitState
 from ..plugin.application import Karenina
@@ -80,7 +82,7 @@ class Trial:
         retries = RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE)
         settings = ModelConfig(model_name="judge", interface="scripted", retry_policy=retries, max_retries=1)
         calls: list[Any] = []
-        context = WatchedContext(
+        context: WatchedContext = WatchedContext(
             question=question,
             config=self.config,
             mode="template_and_rubric",
@@ -88,6 +90,7 @@ class Trial:
             parsing=ModelClient(Model(config=settings, llm=judge), calls, question.id, question.question),
             app=self.app,
             calls=calls,
+            services={SIMILARITIES: lambda pairs: similarities(context.app, self.config, calls, pairs)},
         )
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, answer)
         return TraitCase(context, EvaluationInput(answer, True), asyncio.Semaphore(self.config.rubric_concurrency))

@@ -10,7 +10,7 @@ import attrs
 
 from ..errors import Problem, one_line
 from ..model.rubric import Rubric
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from .audit import watching
 from .checks import Fault
 from .lines import line_at, line_of_attribute

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import KareninaError, one_line
 from ..model.config import VerificationConfig
-from ..model.traits import RubricTrait
+from ..model.trait_base import RubricTrait
 from ..plugin.application import Karenina
 from .checks import Check, Fault, expecting, run_checks
 from .fakes import Script

@@ -20,7 +20,7 @@ from karenina_core.model.rubric_config import (
     TraitEvidenceRules,
     evidence_rules,
 )
-from karenina_core.model.traits import TemplateKind
+from karenina_core.model.template_kind import TemplateKind
 from karenina_core.run.config_file import load_config
 
 MODES = get_args(DeepJudgmentRubricMode)

@@ -16,15 +16,8 @@ from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import FillError
 from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.rubric import (
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    LLMRubricTrait,
-    RegexRubricTrait,
-    TemplateKind,
-    as_kind,
-)
-from karenina_core.model.template_kind import read_record, record_schema
+from karenina_core.model.template_kind import TemplateKind, as_kind, read_record, record_schema
+from karenina_core.model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, RegexRubricTrait
 
 LAW = settings(deadline=None)
 

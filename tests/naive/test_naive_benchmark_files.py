@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.rubric import DynamicRubric, LLMRubricTrait, Rubric, TemplateKind
+from karenina_core.model.rubric import DynamicRubric, Rubric
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.testing import application
 from karenina_core.testing.strategies import dynamic_rubrics, llm_traits, rubrics
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import FillError
 from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.rubric import LLMRubricTrait, TemplateKind
-from karenina_core.model.template_kind import read_record
+from karenina_core.model.template_kind import TemplateKind, read_record
+from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.scoring import read_score
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)

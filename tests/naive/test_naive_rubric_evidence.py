@@ -25,7 +25,8 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_core.model.traits import MetricRubricTrait, TemplateKind
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import MetricRubricTrait
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 from karenina_core.testing.fakes import example_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from karenina_core.errors import ContractError
 from karenina_core.model.question import TemplateSource
 from karenina_core.model.result import TrailEntry
 from karenina_core.pipeline.context import MAX_WARNINGS
+from karenina_core.pipeline.services import LOAD_TEMPLATE
 
 Make = Callable[..., VerificationContext]
 NUMBER = Key("sample.number", int)
@@ -170,11 +172,10 @@ def test_the_names_of_the_published_context(context: Make) -> None:
     assert about.system_prompt("parsing") is None
 
 
-def test_templates_need_a_runtime(context: Make) -> None:
-    import asyncio
-
+def test_a_service_that_the_run_does_not_offer_is_named(context: Make) -> None:
+    assert context().service(LOAD_TEMPLATE, None) is None
     with pytest.raises(ContractError, match="template runtimes"):
-        asyncio.run(context().load_template(TemplateSource("{}")))
+        asyncio.run(context().service(LOAD_TEMPLATE)(TemplateSource("{}")))
 
 
 class Reviser(Stage):

@@ -9,14 +9,10 @@ from threading import get_ident
 
 import pytest
 
-from karenina_core import Question, VerificationConfig, VerificationContext
-from karenina_core.errors import ContractError, WorkspaceError
+from karenina_core import VerificationConfig
+from karenina_core.errors import WorkspaceError
 from karenina_core.pipeline import investigation
-
-
-def made(workspace: Path | None, **limits: int) -> VerificationContext:
-    config = VerificationConfig(**limits)
-    return VerificationContext(question=Question(id="q", question="What?"), config=config, workspace=workspace)
+from karenina_core.pipeline.investigation import temporary_copy
 
 
 @pytest.fixture
@@ -33,7 +29,7 @@ def test_what_an_investigation_does_is_seen_by_nobody_else(tmp_path: Path) -> No
     (tmp_path / "deep" / "data.csv").write_text("1")
 
     async def look() -> Path:
-        async with made(tmp_path).investigation() as place:
+        async with temporary_copy(tmp_path) as place:
             assert place is not None
             assert place.resolve() != tmp_path.resolve()
             assert (place / "deep" / "data.csv").read_text() == "1"
@@ -58,7 +54,7 @@ def test_traces_pipes_and_links_that_lead_away_are_not_in_it(tmp_path: Path) -> 
     os.mkfifo(work / "pipe")
 
     async def names() -> list[str]:
-        async with made(work).investigation() as place:
+        async with temporary_copy(work) as place:
             assert place is not None
             return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
 
@@ -67,7 +63,7 @@ def test_traces_pipes_and_links_that_lead_away_are_not_in_it(tmp_path: Path) -> 
 
 def test_without_a_workspace_there_is_none_and_one_that_is_gone_is_told(tmp_path: Path) -> None:
     async def look(workspace: Path | None) -> Path | None:
-        async with made(workspace).investigation() as place:
+        async with temporary_copy(workspace) as place:
             return place
 
     assert asyncio.run(look(None)) is None
@@ -92,7 +88,7 @@ def test_a_copy_is_no_larger_than_the_configuration_allows(
         (work / name).write_text("x" * 1000)
 
     async def size() -> int:
-        async with made(work, **limits).investigation() as place:
+        async with temporary_copy(work, VerificationConfig(**limits)) as place:
             assert place is not None
             return sum(path.stat().st_size for path in place.iterdir())
 
@@ -113,7 +109,7 @@ def test_a_copy_is_taken_away_whatever_was_made_of_it_and_while_the_event_loop_g
     monkeypatch.setattr(investigation, "remove_tree", lambda path: (threads.append(get_ident()), removed(path)))
 
     async def spoil() -> None:
-        async with made(work).investigation() as place:
+        async with temporary_copy(work) as place:
             assert place is not None
             (place / "deep" / "file").write_text("x")
             (place / "deep").chmod(0)
@@ -124,14 +120,3 @@ def test_a_copy_is_taken_away_whatever_was_made_of_it_and_while_the_event_loop_g
     assert list(temporary.iterdir()) == []
     assert threads != []
     assert get_ident() not in threads
-
-
-@pytest.mark.parametrize("path", ["answer.txt", "/.karenina/x", ".karenina", ".karenina/../x", ".karenina//x", ""])
-def test_files_are_kept_beneath_the_program_s_own_folder_alone(path: str) -> None:
-    with pytest.raises(ContractError, match="beneath"):
-        made(None).keep_file(path, "text")
-
-
-def test_by_hand_a_file_stays_as_long_as_there_is_a_workspace(tmp_path: Path) -> None:
-    assert made(tmp_path).keep_file(".karenina/traces/x.txt", "text") is True
-    assert made(None).keep_file(".karenina/traces/x.txt", "text") is False

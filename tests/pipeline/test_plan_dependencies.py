@@ -77,9 +77,9 @@ def test_guards_are_needed_by_nobody(built_in: dict[str, Any], guard: str) -> No
 
 def test_a_rubric_needs_stages_that_score_it(built_in: dict[str, Any]) -> None:
     app = without(built_in, "rubric-evaluation", state="blocked", reason="by configuration")
-    assert "the rubric has traits that no stage evaluates" in problems(app, "template_and_rubric", RUBRIC)[0]
+    assert "no stage scores traits of the type" in problems(app, "template_and_rubric", RUBRIC)[0]
     without_agents = without(built_in, "agentic-rubric-evaluation", state="blocked", reason="by configuration")
-    assert "agentic_trait_scores" in problems(without_agents, "template_and_rubric", AGENTIC)[0]
+    assert "no stage scores traits of the type agentic" in problems(without_agents, "template_and_rubric", AGENTIC)[0]
     assert problems(app, "template_and_rubric", AGENTIC) == []
     assert "--mode template_only" in problems(app, "rubric_only", RUBRIC)[0]
     assert problems(app, "template_only", RUBRIC) == []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_core.errors import FillError
-from karenina_core.model.rubric import AgenticRubricTrait, LLMRubricTrait
+from karenina_core.model.traits import AgenticRubricTrait, LLMRubricTrait
 from karenina_core.pipeline.scoring import error_label, read_score, scale_words, score_schema
 
 LAW = settings(deadline=None)

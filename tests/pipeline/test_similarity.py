@@ -15,7 +15,8 @@ from karenina_core import Question, VerificationConfig, VerificationContext, hoo
 from karenina_core.errors import KareninaError, PluginError, PortError, UnknownName
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import UsageMetadata
-from karenina_core.pipeline.similarity import Similarities, similarities
+from karenina_core.pipeline import similarity
+from karenina_core.pipeline.services import Similarities
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.testing import application
 
@@ -55,6 +56,10 @@ def context_with(embedder: Letters, name: str = "letters") -> VerificationContex
     )
 
 
+async def similarities(about: VerificationContext, pairs: Sequence[tuple[str, str]]) -> Similarities:
+    return await similarity.similarities(about.app, about.config, about.calls, pairs)
+
+
 def test_all_texts_are_embedded_in_one_call_and_compared_pair_by_pair() -> None:
     embedder = Letters()
     about = context_with(embedder)
@@ -75,7 +80,7 @@ def test_the_last_bits_of_vectors_do_not_decide_whether_texts_are_similar_enough
     """A threshold of 1 asks for texts of the same vector; another processor computes it with other last bits."""
     other = [number * (1 + random.uniform(-1e-6, 1e-6)) for number in vector]
     embedder = Letters([Embeddings(vectors=(tuple(vector), tuple(other)), model="abc")])
-    assert asyncio.run(context_with(embedder).similarity("a", "A")) == 1.0
+    assert asyncio.run(similarities(context_with(embedder), [("a", "A")])).scores == (1.0,)
 
 
 def test_similarities_have_four_decimals() -> None:
@@ -84,10 +89,6 @@ def test_similarities_have_four_decimals() -> None:
         similarities(context_with(Letters([Embeddings(vectors=vectors, model="abc")])), [("a", "b"), ("c", "d")])
     )
     assert found.scores == (0.85, 0.8499)
-
-
-def test_one_pair_can_be_asked_for_by_the_context() -> None:
-    assert asyncio.run(context_with(Letters()).similarity("a", "b")) == 0.5
 
 
 def test_no_pairs_have_no_scores() -> None:

@@ -23,7 +23,7 @@ from karenina_core.model.message import (
 )
 from karenina_core.pipeline.assemble import usage_metadata
 from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace, said_by_model
-from karenina_core.ports.client import CallRecord
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.prompts.untrusted_text import untrusted
 
 TEXT = st.text(max_size=12)

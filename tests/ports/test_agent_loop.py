@@ -24,7 +24,8 @@ from karenina_core.model.message import (
 from karenina_core.pipeline.trace import final_message, render_trace
 from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.ports.agent_loop import MOST_CHARACTERS, run_agent_loop
-from karenina_core.ports.client import CallRecord, Model, ModelClient
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.model_client import CallRecord
 
 USAGE = UsageMetadata(10, 5, 15, 0.01)
 ASKED = [Message.system("Be careful."), Message.user("What is in a.txt?")]

@@ -13,6 +13,7 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.asker import current_stage
 from karenina_core.ports.call_port import CallPort
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.embedding import Embeddings
@@ -117,9 +118,10 @@ def clients(port: CallPort, number: int = 1, **facts: Any) -> list[ModelClient]:
     return [ModelClient(Model(config=config, llm=port, **facts), []) for _ in range(number)]
 
 
-def in_item(work: Callable[[], Awaitable[Any]], item: ItemCalls | None = None) -> Any:
+def in_item(work: Callable[[], Awaitable[Any]], item: ItemCalls | None = None, version: str = "1") -> Any:
     async def run() -> Any:
-        current_item.set(item or ItemCalls(question_id="q1", stage="GenerateAnswer"))
+        current_item.set(item or ItemCalls(question_id="q1"))
+        current_stage.set(("GenerateAnswer", version))
         return await work()
 
     return asyncio.run(run())
@@ -249,9 +251,7 @@ def test_a_stage_of_another_version_asks_anew() -> None:
     store, llm = Store(), ScriptedLLM("old", "new")
     port = metered(llm, MODEL, None, store)
     contents = [
-        in_item(
-            lambda: clients(port)[0].invoke("generation", ASKED), ItemCalls(question_id="q", stage_version=version)
-        ).content
+        in_item(lambda: clients(port)[0].invoke("generation", ASKED), version=version).content
         for version in ("1", "2", "1")
     ]
     assert contents == ["old", "new", "old"]

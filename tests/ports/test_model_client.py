@@ -12,7 +12,8 @@ from karenina_core import ModelConfig, PromptConfig
 from karenina_core.errors import AdapterUnavailableError, FillError, ParseError, PortError, TemplateError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.client import CallRecord, Model, ModelClient
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import LLMResponse, OutputFormat, PortCapabilities
 from karenina_core.prompts import AdapterInstruction, AdapterInstructionRegistry
 from karenina_core.testing import ScriptedLLM

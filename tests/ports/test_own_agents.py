@@ -13,7 +13,8 @@ from karenina_core import ModelConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports import own_agent
-from karenina_core.ports.client import CallRecord, Model, ModelClient
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities
 
 SHORT = AgentConfig(timeout=0.03)

@@ -19,7 +19,8 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.traits import RegexRubricTrait, RubricTrait
+from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.traits import RegexRubricTrait
 from karenina_core.run.prepare import prepare
 from karenina_core.testing import application
 
@@ -131,13 +132,13 @@ TOLD: dict[str, tuple[tuple[RubricTrait, ...], dict[str, Any], str]] = {
     "a strategy for no traits": (
         (CITES,),
         {"agentic_rubric_strategy": "shared"},
-        "agentic_rubric_strategy has no effect: no rubric of this run has agentic traits",
+        "agentic_rubric_strategy has no effect: the mode evaluates no rubric with agentic traits",
     ),
     "groups of one": ((trait(),), {"agentic_rubric_by_context": True}, "has no effect with agentic_rubric_strategy"),
     "no rubric at all": (
         (trait(),),
         {"agentic_rubric_parallel": True, "evaluation_mode": "template_only"},
-        "agentic_rubric_parallel has no effect: no rubric is evaluated",
+        "agentic_rubric_parallel has no effect: the mode evaluates no rubric with agentic traits",
     ),
 }
 

@@ -190,8 +190,7 @@ def test_a_budget_that_was_used_up_before_the_run_was_continued_is_used_up(limit
 
 
 def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
-    server = {"embedder-litellm": {"api_base": "http://host/v1"}}
-    app = application(installed=["openai_endpoint", "manual", "embedder-litellm", "embedder-minilm"], settings=server)
+    app = application(installed=["openai_endpoint", "manual"])
     named = {"answering_models": [model("a")], "parsing_models": [model("j", **DEAR)]}
 
     def problems(*overrides: ModelConfig, **config: Any) -> list[tuple[str, str]]:
@@ -210,11 +209,6 @@ def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     assert problems(budget_usd=1.0) == problems(model("a"), budget_usd=1.0) == [("budget_usd", "openai_endpoint")]
     assert problems(ModelConfig(interface="manual", manual_traces={"q": "a"}), **priced_model) == []
     assert problems(model("o"), **priced_model) == [("budget_usd", "openai_endpoint")]
-    checked = {**priced_model, "embedding_check_enabled": True, "embedding_check_model": "m"}
-    assert problems(**checked, embedding_check_embedder="minilm") == []
-    assert problems(**checked, embedding_check_embedder="nobody") == []
-    assert problems(**checked, embedding_check_embedder="litellm") == [("budget_usd", "embedder litellm")]
-    assert problems(**{**checked, "embedding_check_enabled": False}, embedding_check_embedder="litellm") == []
 
 
 def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:

@@ -7,10 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_agentic.trait_checks import notes as notes_on_traits
 
-from karenina_core import AgenticRubricTrait, Benchmark, Karenina, LLMRubricTrait, ModelConfig, Rubric
+from karenina_core import (
+    AgenticRubricTrait,
+    Benchmark,
+    Karenina,
+    LLMRubricTrait,
+    ModelConfig,
+    Rubric,
+    Stage,
+    feature,
+    hookimpl,
+)
 from karenina_core import VerificationConfig as Config
-from karenina_core.run.agentic_settings import notes_on_agents
+from karenina_core.errors import ConfigError, Problem
 from karenina_core.run.prepare import prepare
 from karenina_core.testing import application
 
@@ -24,9 +35,8 @@ SHOWN = {"agentic_judge_context": "trace_and_workspace"}
 PARSING = {"agentic_parsing": True, **SHOWN}
 FILED = {**PARSING, "agentic_parsing_materialize_trace": True, "agentic_parsing_persist_trace": True}
 IN_PLACE = {"workspace_copy": False}
-NO_AGENT = "agentic_parsing is off"
-NO_TRAITS = "no rubric of this run has agentic traits"
-NO_RUBRIC = "no rubric is evaluated"
+NO_AGENT = "feature agentic_parsing is off (--with agentic_parsing)"
+NO_TRAITS = "the mode evaluates no rubric with agentic traits"
 NO_WORKSPACE = "no question of this run has a workspace"
 NO_COPY = "no workspace is copied or kept"
 
@@ -60,11 +70,11 @@ def notes(app: Karenina, make_question: Make, tmp_path: Path) -> Callable[..., S
         ({"agentic_parsing_materialize_trace": True}, None, NO_AGENT),
         ({"agentic_parsing_persist_trace": True}, None, NO_AGENT),
         ({"agentic_parsing_persist_trace": True}, AGENTIC, NO_AGENT),
-        (SHARED, None, NO_RUBRIC),
+        (SHARED, None, NO_TRAITS),
         (SHARED, JUDGED, NO_TRAITS),
         ({"agentic_rubric_parallel": True}, JUDGED, NO_TRAITS),
         ({"agentic_rubric_by_context": True}, JUDGED, NO_TRAITS),
-        ({"agentic_rubric_parallel": True, "evaluation_mode": "template_only"}, AGENTIC, NO_RUBRIC),
+        ({"agentic_rubric_parallel": True, "evaluation_mode": "template_only"}, AGENTIC, NO_TRAITS),
         ({**SHARED, "rubric_trait_names": ["clear"]}, Rubric.merged([JUDGED, AGENTIC]), NO_TRAITS),
     ],
 )
@@ -101,6 +111,64 @@ def test_settings_that_another_one_switches_off_are_told(notes: Make) -> None:
     assert said == "agentic_rubric_by_context has no effect with agentic_rubric_strategy individual"
 
 
+def test_settings_of_a_feature_that_is_off_are_told(notes: Make) -> None:
+    why = "has no effect: feature deep_judgment is off (--with deep_judgment)"
+    assert notes({"deep_judgment_search_enabled": True, "deep_judgment_excerpt_retry_attempts": 5}) == (
+        f"deep_judgment_excerpt_retry_attempts {why}",
+        f"deep_judgment_search_enabled {why}",
+    )
+    (said,) = notes({"embedding_check_threshold": 0.5})
+    assert said == "embedding_check_threshold has no effect: feature embedding_check is off (--with embedding_check)"
+    assert notes({}) == ()
+
+
+def test_a_setting_that_one_stage_of_the_plan_reads_has_an_effect(notes: Make) -> None:
+    assert notes({"deep_judgment_on_invented": "error"}, rubric=JUDGED) == ()
+    assert notes({"rubric_concurrency": 2}, FOLDER, AGENTIC) == ()
+    (said,) = notes({"rubric_concurrency": 2, "evaluation_mode": "template_only"}, rubric=JUDGED)
+    assert said.startswith("rubric_concurrency has no effect")
+    (said,) = notes({"rubric_trait_names": ["clear"], "evaluation_mode": "template_only"}, rubric=JUDGED)
+    assert said == "rubric_trait_names has no effect: no rubric is evaluated"
+
+
+class Strange(Stage):
+    """Another package's stage, which speaks about what was configured for it."""
+
+    included_when = feature("strange")
+    settings = ("include_extraction_hints",)
+
+    def check_config(self, config: Config, app: Karenina) -> list[Problem]:
+        return [Problem("concurrency", f"with {config.concurrency}, in the mode {config.evaluation_mode}", fatal=False)]
+
+    def check_rubrics(self, rubrics: Sequence[Rubric], config: Config, app: Karenina) -> list[Problem]:
+        return [Problem("", f"sees {len(rubrics)} rubrics", fatal=False)]
+
+    def check_left_out(self, config: Config, app: Karenina) -> list[Problem]:
+        return [Problem("concurrency", "is for the strange stage alone")] if config.concurrency == 3 else []
+
+
+class Register:
+    @hookimpl
+    def karenina_register_stages(self, registry: Any) -> None:
+        registry.add(Strange)
+
+
+def test_a_stage_of_another_package_gives_notes_by_the_same_doors(make_question: Make) -> None:
+    app = application(Register(), installed=True)
+    questions = [make_question(number) for number in range(3)]
+    benchmark = Benchmark(name="b", questions=questions, rubric=JUDGED)
+
+    def told(**facts: Any) -> Sequence[str]:
+        return prepare(benchmark, Config(answering_models=[MODEL], parsing_models=[MODEL], **facts), app=app).notes
+
+    on = {"features": ["strange"], "include_extraction_hints": False}
+    assert told(**on) == ("concurrency: with 8, in the mode template_and_rubric", "sees 3 rubrics")
+    why = "feature strange is off (--with strange)"
+    assert told(include_extraction_hints=False) == (f"include_extraction_hints has no effect: {why}",)
+    with pytest.raises(ConfigError, match="concurrency: is for the strange stage alone"):
+        told(concurrency=3)
+
+
 def judged(name: str, **facts: Any) -> AgenticRubricTrait:
     return AgenticRubricTrait(name=name, kind="boolean", description="Is it?", **facts)
 
@@ -132,12 +200,11 @@ def test_traits_that_keep_a_trace_that_is_no_file_are_told(
 def test_a_trait_that_keeps_a_trace_in_one_of_its_rubrics_is_not_told() -> None:
     rubrics = [
         Rubric.from_traits([judged("a", **KEEP)]),
-        None,
         Rubric.from_traits([judged("a", **KEEP), judged("b", **FILE)]),
     ]
-    assert notes_on_agents(Config(), "template_and_rubric", rubrics) == []
-    assert notes_on_agents(Config(), "template_and_rubric", rubrics[::-1]) == []
-    assert len(notes_on_agents(Config(), "template_and_rubric", rubrics[:2])) == 1
+    assert list(notes_on_traits(Config(), rubrics)) == []
+    assert list(notes_on_traits(Config(), rubrics[::-1])) == []
+    assert len(list(notes_on_traits(Config(), rubrics[:1]))) == 1
 
 
 CHANGED: dict[str, Any] = {

@@ -21,11 +21,13 @@ from karenina_core import (
     VerificationConfig,
     hookimpl,
 )
+from karenina_core.errors import ContractError
 from karenina_core.model.config import Secret
+from karenina_core.pipeline.services import KEEP_FILE
 from karenina_core.run.runner import Destination, execute
 from karenina_core.run.workspace_capture import CaptureRow
 from karenina_core.run.workspace_sources import unkept_traces
-from karenina_core.run.workspaces import Workspaces
+from karenina_core.run.workspaces import Workspace, Workspaces, keep_file
 
 Make = Callable[..., Any]
 PATH = ".karenina/traces/trace_q0.txt"
@@ -45,7 +47,7 @@ class Keeping(Stage):
     def execute(self, context: Any) -> None:
         if context.workspace is not None:
             (context.workspace / "answer.txt").write_text("42")
-        self.kept.append(context.keep_file(PATH, f"all that was said with {KEY}\r\n\ud800"))
+        self.kept.append(context.service(KEEP_FILE)(PATH, f"all that was said with {KEY}\r\n\ud800"))
 
 
 def playing(stage: Stage) -> Any:
@@ -228,3 +230,15 @@ def test_a_folder_with_a_name_as_long_as_names_can_be_can_be_looked_at(tmp_path:
 
     assert asyncio.run(look()) == ["data.csv"]
     assert [path.name for path in (tmp_path / "root").iterdir()] == [folder.name]
+
+
+@pytest.mark.parametrize("path", ["answer.txt", "/.karenina/x", ".karenina", ".karenina/../x", ".karenina//x", ""])
+def test_files_are_kept_beneath_the_program_s_own_folder_alone(path: str) -> None:
+    with pytest.raises(ContractError, match="beneath"):
+        keep_file({}, None, path, "text")
+
+
+def test_without_a_run_directory_a_file_stays_as_long_as_its_workspace_does(tmp_path: Path) -> None:
+    assert keep_file(None, Workspace(tmp_path, is_copy=False), PATH, "text") is True
+    assert keep_file(None, Workspace(tmp_path), PATH, "text") is False
+    assert keep_file(None, None, PATH, "text") is False

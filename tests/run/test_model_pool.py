@@ -11,6 +11,7 @@ from karenina_core import AgenticRubricTrait, ModelConfig, Question, Rubric, Sta
 from karenina_core.errors import ConfigError, ContractError, PluginError, PortError
 from karenina_core.model.message import Message
 from karenina_core.pipeline.context import VerificationContext
+from karenina_core.pipeline.services import OTHER_MODEL
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports.client import ModelClient
 from karenina_core.run import overrides as overrides_module
@@ -139,13 +140,13 @@ def test_a_judge_of_the_run_is_lent_and_others_have_the_settings_of_the_run() ->
 
 def test_a_context_without_a_pool_says_so() -> None:
     with pytest.raises(ContractError, match="without other models"):
-        asyncio.run(VerificationContext(question=Question(question="?")).client_of(EXPERT))
+        asyncio.run(VerificationContext(question=Question(question="?")).service(OTHER_MODEL)(EXPERT))
 
 
 def test_stages_under_test_have_other_models_too() -> None:
     class Asking(Stage):
         async def execute(self, context: VerificationContext) -> None:
-            client: ModelClient = await context.client_of(EXPERT)
+            client: ModelClient = await context.service(OTHER_MODEL)(EXPERT)
             await client.invoke("generation", [Message.user("?")])
             assert client.config == EXPERT
 

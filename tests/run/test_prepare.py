@@ -40,6 +40,9 @@ class Scoring(Stage):
     produces = (ArtifactKeys.RUBRIC_RESULT,)
     included_when = with_traits("llm", "regex", "callable", "metric")
 
+    def scores(self, type_name: str) -> bool:
+        return type_name != "agentic"
+
     def execute(self, context: Any) -> None: ...
 
 
@@ -151,7 +154,7 @@ def test_rubric_only_needs_no_templates_but_traits(world: Make, make_question: M
 
 def test_traits_that_nobody_scores_are_refused_before_any_call(world: Make) -> None:
     here = world(rubric=Rubric(llm_traits=[TRAIT]))
-    with pytest.raises(PlanError, match="the rubric has traits that no stage evaluates"):
+    with pytest.raises(PlanError, match="no stage scores traits of the type llm"):
         here.prepare()
     untouched(here)
 
@@ -223,16 +226,3 @@ def test_every_combination_is_one_item(
     for generation in generations:
         assert len({(i.question.id, i.answering.identity, i.replicate) for i in generation.items}) == 1
     assert {item.replicate for item in items} == set(range(1, replicates + 1))
-
-
-def test_settings_of_a_feature_that_is_off_are_told(world: Callable[..., Any]) -> None:
-    here = world()
-    idle = here.config(deep_judgment_search_enabled=True, deep_judgment_excerpt_retry_attempts=5)
-    assert here.prepare(idle).notes == (
-        "deep_judgment_excerpt_retry_attempts has no effect: deep judgment is off",
-        "deep_judgment_search_enabled has no effect: deep judgment is off",
-    )
-    assert here.prepare(here.config(embedding_check_threshold=0.5)).notes == (
-        "embedding_check_threshold has no effect: the embedding check is off",
-    )
-    assert here.prepare(here.config()).notes == ()

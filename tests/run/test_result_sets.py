@@ -131,7 +131,7 @@ def test_groups_are_named_and_ordered_as_they_come() -> None:
 def test_usage_by_task_adds_up_to_the_totals(tasks: list[list[str]], data: Any) -> None:
     from karenina_core.model.message import UsageMetadata
     from karenina_core.pipeline.assemble import usage_metadata
-    from karenina_core.ports.client import CallRecord
+    from karenina_core.ports.model_client import CallRecord
 
     def call(task: str) -> CallRecord:
         used: UsageMetadata = data.draw(strategies.usage())

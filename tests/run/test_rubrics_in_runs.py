@@ -203,7 +203,7 @@ def test_deep_judgment_is_refused_for_traits_that_it_cannot_score(rubric_world: 
         ),
         (
             {"evaluation_mode": "template_only", "rubric_concurrency": 2},
-            "rubric_concurrency has no effect: no rubric is evaluated",
+            "rubric_concurrency has no effect: the mode evaluates no rubric with traits that are not agentic",
         ),
         (
             {"deep_judgment_rubric_standard_scores": True},

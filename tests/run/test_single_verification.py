@@ -37,6 +37,9 @@ class Scoring(Stage):
     produces = (ArtifactKeys.RUBRIC_RESULT,)
     included_when = with_traits("llm", "callable")
 
+    def scores(self, type_name: str) -> bool:
+        return type_name in ("llm", "callable")
+
     def execute(self, context: Any) -> None: ...
 
 
@@ -119,7 +122,7 @@ def test_one_configuration_may_play_both_roles(world: Make) -> None:
         ({"answering_model": ModelConfig(model_name="a", interface="nobody")}, ConfigError, "'nobody'"),
         ({"replicate": 0}, ConfigError, "counts from 1"),
         ({"features": ["tea"]}, PlanError, "'tea'"),
-        ({"rubric": RUBRIC}, PlanError, "no stage evaluates"),
+        ({"rubric": RUBRIC}, PlanError, "no stage scores traits"),
     ],
 )
 def test_what_cannot_work_is_refused_before_any_call(

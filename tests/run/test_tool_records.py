@@ -12,7 +12,8 @@ from attrs import define, field
 
 from karenina_core import AdapterSpec, ModelConfig, VerificationResultSet, hookimpl
 from karenina_core.model.message import ToolUseBlock
-from karenina_core.ports import LLMResponse, PortCapabilities, Tool, ToolOutcome, tool_digest
+from karenina_core.ports import LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.ports.tool_servers import tool_digest
 from karenina_core.run.journal_reader import JournalReader
 from karenina_core.run.journal_rows import CALLS, RESULTS
 from karenina_core.run.runner import Destination

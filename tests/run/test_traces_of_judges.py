@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from karenina_core import ArtifactKeys, Category, Stage, VerificationConfig, hookimpl
+from karenina_core.pipeline.services import WORKSPACE_COPY
 from karenina_core.run.runner import Destination
 
 Make = Callable[..., Any]
@@ -37,7 +38,7 @@ class Tracing(Stage):
         (place / "answer.txt").write_text("42")
         (place / TRACE).parent.mkdir(parents=True, exist_ok=True)
         (place / TRACE).write_text("all that was said")
-        async with context.investigation() as copy:
+        async with context.service(WORKSPACE_COPY)() as copy:
             self.seen.append(files(copy))
 
 

@@ -32,6 +32,7 @@ from karenina_core.errors import ConfigError, PortError, WorkspaceError
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.folder_copy import Limits, copy_tree
 from karenina_core.pipeline.folder_removal import remove_tree
+from karenina_core.pipeline.services import WORKSPACE_COPY
 from karenina_core.run.items import Item
 from karenina_core.run.runner import Destination, execute
 from karenina_core.run.workspace_capture import CaptureRow, capture, safe_name, snapshot
@@ -80,7 +81,7 @@ class Working(Stage):
         if context.cached_answer_data is None:
             (place / "answer.txt").write_text(str(context.task.answering))
         await asyncio.sleep(0.02)
-        async with context.investigation() as copy:
+        async with context.service(WORKSPACE_COPY)() as copy:
             self.seen.append((place, files(copy)))
             (copy / "answer.txt").write_text("spoiled by a judge")
             (copy / "data.csv").unlink(missing_ok=True)
@@ -321,7 +322,7 @@ def test_a_run_that_is_cancelled_leaves_no_copy(world: Make, make_question: Make
         requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
 
         async def execute(self, context: Any) -> None:
-            async with context.investigation() as copy:
+            async with context.service(WORKSPACE_COPY)() as copy:
                 assert copy.is_dir()
                 begun.set()
                 await asyncio.sleep(60)
@@ -667,7 +668,7 @@ def test_what_an_answer_leaves_and_is_too_much_for_its_judges_says_what_to_raise
         async def execute(self, context: Any) -> None:
             for number in range(9):
                 (context.workspace / f"{number}.txt").write_text("made")
-            async with context.investigation():
+            async with context.service(WORKSPACE_COPY)():
                 raise AssertionError("there was too much to copy")
 
     here = world(playing(Filling()), questions=[make_question(0, workspace_path="rivers")], workspace_root=root)

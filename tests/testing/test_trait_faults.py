@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 from karenina_core.errors import FillError, PortError
-from karenina_core.model.traits import RubricTrait
+from karenina_core.model.trait_base import RubricTrait
 from karenina_core.pipeline.asking import ask_judge, closed_object, presented
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore

@@ -10,16 +10,15 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...model.benchmark import BenchmarkData
 from ...model.question import Question
-from ...model.rubric import (
+from ...model.rubric import DynamicRubric, Rubric
+from ...model.template_kind import TemplateKind
+from ...model.traits import (
     METRICS,
     AgenticRubricTrait,
     CallableRubricTrait,
-    DynamicRubric,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
-    Rubric,
-    TemplateKind,
     Trait,
 )
 from .values import FULL_TEXT, MAYBE_TEXT, NAME, OBJECT, SWITCH, TEXT

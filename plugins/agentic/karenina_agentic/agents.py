@@ -11,7 +11,7 @@ from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorK
 from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
 from karenina_core.pipeline.trace import render_trace
 from karenina_core.ports.agent_loop import TRUNCATED
-from karenina_core.ports.client import ModelClient
+from karenina_core.ports.model_client import ModelClient
 from karenina_core.ports.values import AgentResult, Limit, Tool
 
 from .folders import TRACES, Copies, own_folder
@@ -173,7 +173,7 @@ def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> Age
     told = f"the investigation was ended by a limit ({limit}) before it had a report"
     if limit in OF_MODEL:
         granted = getattr(model.config, OF_MODEL[limit])
-        setting = "" if granted is None else f"{OF_MODEL[limit]} of the model {model.model.identity}"
+        setting = "" if granted is None else f"{OF_MODEL[limit]} of the model {model.config.identity}"
     else:
         setting = turns if limit == "turns" else time
     told = f"{told}; raise {setting}" if setting else told
@@ -194,8 +194,8 @@ def _shown(model: ModelClient, folder: Path | None, inside: Path) -> str:
 
 
 def _has_own_tools(model: ModelClient) -> bool:
-    agent = model.model.agent
-    return agent is not None and agent.capabilities.supports_file_tools
+    agent = model.agent_capabilities
+    return agent is not None and agent.supports_file_tools
 
 
 def _tools(model: ModelClient, folder: Path | None, trace: Path | None) -> tuple[Tool, ...]:

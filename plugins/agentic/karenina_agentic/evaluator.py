@@ -13,12 +13,12 @@ from attrs import define, field, frozen
 from karenina_core import Karenina, ModelConfig, TraitScore
 from karenina_core.errors import ContractError, FillError, KareninaError, ParseError, WorkspaceError, one_line
 from karenina_core.log import get_logger
-from karenina_core.model.template_kind import read_record, record_schema
-from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
+from karenina_core.model.template_kind import TemplateKind, read_record, record_schema
+from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.asking import closed_object
 from karenina_core.pipeline.engine import error_kind, stops_item
 from karenina_core.pipeline.scoring import read_score, score_schema
-from karenina_core.ports.client import ModelClient
+from karenina_core.ports.model_client import ModelClient
 from karenina_core.prompts import PromptTask
 
 from .agents import Assignment, Investigation, Material, cut_short, investigated, with_own

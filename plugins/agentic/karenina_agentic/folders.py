@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from attrs import define
@@ -16,8 +17,9 @@ from attrs import define
 from karenina_core import VerificationContext
 from karenina_core.log import get_logger
 from karenina_core.pipeline.investigation import in_thread, temporary_copy
+from karenina_core.pipeline.services import KEEP_FILE, WORKSPACE_COPY
 
-__all__ = ["TRACES", "Copies", "WrittenTrace", "kept_at", "own_folder", "trace_name", "written_trace"]
+__all__ = ["TRACES", "Copies", "WrittenTrace", "copies_of", "kept_at", "own_folder", "trace_name", "written_trace"]
 
 TRACES = Path(".karenina", "traces")
 """Where in a workspace traces are written."""
@@ -29,6 +31,11 @@ log = get_logger("karenina.agentic")
 
 Copies = Callable[[], AbstractAsyncContextManager[Path | None]]
 """Makes a copy of a workspace, which is gone after its `async with`."""
+
+
+def copies_of(context: VerificationContext) -> Copies:
+    """What makes copies of the item's workspace: the run, or without one a temporary folder."""
+    return context.service(WORKSPACE_COPY, None) or partial(temporary_copy, context.workspace, context.config)
 
 
 @asynccontextmanager
@@ -113,7 +120,8 @@ def kept_at(context: VerificationContext, written: WrittenTrace, text: str, sett
     if written.path is None:
         return None
     path = (TRACES / written.path.name).as_posix()
-    if context.keep_file(path, text):
+    keep = context.service(KEEP_FILE, None)
+    if keep(path, text) if keep is not None else context.workspace is not None:
         written.keep = context.workspace is not None  # else the run directory alone has it
         return path
     if context.workspace is None:

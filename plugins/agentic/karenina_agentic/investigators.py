@@ -10,6 +10,7 @@ from karenina_core import ModelConfig, VerificationContext
 from karenina_core.errors import KareninaError, Problem, one_line
 from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.engine import stops_item
+from karenina_core.pipeline.services import OTHER_MODEL
 from karenina_core.plugin.model_ports import why_no_investigator
 
 from .evaluator import AgenticTraitEvaluator
@@ -72,7 +73,7 @@ async def _investigator(context: VerificationContext, override: ModelConfig | No
     try:
         if reason := why_no_investigator(context.app, override):
             return Investigator(None, reason, skipped=True)
-        return Investigator(AgenticTraitEvaluator(await context.client_of(override)))
+        return Investigator(AgenticTraitEvaluator(await context.service(OTHER_MODEL)(override)))
     except BaseException as error:  # adapters and their middleware are anybody's code
         if stops_item(error):
             raise

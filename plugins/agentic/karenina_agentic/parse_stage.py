@@ -30,7 +30,7 @@ from karenina_core.templates.handle import FilledTemplate, TemplateHandle
 
 from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, investigated, with_own
 from .decision import MALFORMED, decide
-from .folders import WrittenTrace, kept_at, written_trace
+from .folders import WrittenTrace, copies_of, kept_at, written_trace
 from .prompts import FILLING, filling_text, verification_system
 
 FEATURE = "agentic_parsing"
@@ -69,7 +69,21 @@ class AgenticParseTemplate(Stage):
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & feature(FEATURE)
 
+    settings = (
+        *("agentic_judge_context", "agentic_parsing_max_turns", "agentic_parsing_timeout", "agentic_parsing_trigger"),
+        *("agentic_parsing_materialize_trace", "agentic_parsing_persist_trace"),
+    )
+
+    def check_left_out(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        if config.agentic_parsing:
+            what = "in the mode rubric_only no template is filled in; switch agentic_parsing off, or change"
+            yield Problem("agentic_parsing", f"{what} evaluation_mode")
+        elif config.agentic_parsing_trigger != "always":
+            what = "dynamic decides whether an agent is needed, and agentic_parsing is off; switch it on, or set always"
+            yield Problem("agentic_parsing_trigger", what)
+
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        yield from _notes(config)
         if config.agentic_parsing_materialize_trace and config.agentic_judge_context not in WITH_TRACE:
             what = "needs an agentic_judge_context that includes the trace"
             yield Problem("agentic_parsing_materialize_trace", what)
@@ -107,6 +121,15 @@ class AgenticParseTemplate(Stage):
         context.set_result_field("parsed_llm_response", judgment.filled.values())
         context.set_result_field("judge_channel", judgment.channel)
         context.set_result_field("judge_repairs", judgment.repairs)
+
+
+def _notes(config: VerificationConfig) -> Iterable[Problem]:
+    if config.agentic_judge_context == "trace_only":
+        what = "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"
+        yield Problem("agentic_judge_context", what, fatal=False)
+    if config.agentic_parsing_persist_trace and not config.agentic_parsing_materialize_trace:
+        what = "agentic_parsing_persist_trace has no effect: agentic_parsing_materialize_trace is off"
+        yield Problem("", what, fatal=False)
 
 
 def _without_agent(context: VerificationContext) -> None:
@@ -163,7 +186,7 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
         question=context.question_text,
         response=response,
         workspace=context.workspace,
-        copies=context.investigation,
+        copies=copies_of(context),
     )
     assignment = Assignment(
         task=PromptTask.AGENTIC_PARSING_INVESTIGATION,

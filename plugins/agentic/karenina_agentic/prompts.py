@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.scoring import scale_words
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 

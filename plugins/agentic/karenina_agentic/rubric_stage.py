@@ -19,16 +19,18 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import Problem
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.traits import AgenticRubricTrait, TemplateKind
+from karenina_core.model.rubric import Rubric
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.stage import with_traits
 
 from .agents import WITH_TRACE, Material
 from .evaluator import Finding, exported
-from .folders import kept_at, written_trace
+from .folders import copies_of, kept_at, written_trace
 from .investigators import investigators, misnamed
 from .presence import Known, known_of
 from .strategies import Case, individual, shared
+from .trait_checks import notes, unable_investigators
 
 STRATEGIES = {"individual": individual, "shared": shared}
 EXTENDED = ("trait_details", "trait_scales", "trait_states", "trait_provenance")
@@ -58,10 +60,16 @@ class AgenticRubricEvaluation(Stage):
     after = ("VerifyTemplate", "EmbeddingCheck", "DeepJudgmentAutoFail", "RubricEvaluation")
     before = ("DeepJudgmentRubricAutoFail",)
 
-    def check_traits(
-        self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
-    ) -> Iterable[Problem]:
-        return misnamed(trait for trait in traits if isinstance(trait, AgenticRubricTrait))
+    settings = ("agentic_rubric_strategy", "agentic_rubric_parallel", "agentic_rubric_by_context", "rubric_concurrency")
+
+    def scores(self, type_name: str) -> bool:
+        return type_name == AgenticRubricTrait.type_name
+
+    def check_rubrics(self, rubrics: Sequence[Rubric], config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        traits = {id(trait): trait for rubric in rubrics for trait in rubric if isinstance(trait, AgenticRubricTrait)}
+        yield from misnamed(traits.values())
+        yield from notes(config, rubrics)
+        yield from unable_investigators(app, config, rubrics)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -95,7 +103,7 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
         question=context.question_text,
         response=response,
         workspace=context.workspace,
-        copies=context.investigation,
+        copies=copies_of(context),
     )
     if not wanted:
         return await strategy(Case(context, material, able, places), traits)

@@ -26,8 +26,10 @@ from karenina_core import (
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.ports.client import CallRecord, ModelClient
+from karenina_core.pipeline.services import OTHER_MODEL
+from karenina_core.ports.client import ModelClient
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import LLMResponse
 from karenina_core.run.models import open_models
 from karenina_core.run.overrides import model_pool
@@ -158,7 +160,7 @@ def evaluate(
                 app=app,
                 workspace=workspace,
                 calls=calls,
-                client_of=client_of,
+                services={OTHER_MODEL: client_of},
             )
             context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, response)
             for name, value in (fields or {}).items():

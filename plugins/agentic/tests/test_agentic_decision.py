@@ -23,7 +23,13 @@ from karenina_core.testing.fakes import example_of
 from karenina_core.testing.replies import ServedRequest
 
 INSTALLED = {
-    *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),
+    *(
+        "validate-template",
+        "parse-template",
+        "generate-answer",
+        "recursion-limit-auto-fail",
+        "trace-validation-auto-fail",
+    ),
     *("verify-template", "primitives", "finalize-result", "declarative-runtime", "openai_endpoint"),
     *("deep-judgment", "deep-judgment-auto-fail"),
 }

@@ -19,7 +19,8 @@ from karenina_core.errors import AgentExecutionError, AgentResponseError, PortEr
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.ports.client import CallRecord, ModelClient
+from karenina_core.ports.client import ModelClient
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.run.models import open_models
 from karenina_core.testing import FakeHandle, Reply, ScriptedServer, application, check_stage
 from karenina_core.testing.replies import ServedRequest
@@ -219,7 +220,8 @@ def test_a_file_of_a_trace_that_is_not_shown_is_refused() -> None:
     problems = list(AgenticParseTemplate().check_config(config, application()))
     assert [problem.path for problem in problems] == ["agentic_parsing_materialize_trace"]
     fitting = VerificationConfig(agentic_parsing_materialize_trace=True, agentic_judge_context="trace_only")
-    assert list(AgenticParseTemplate().check_config(fitting, application())) == []
+    (note,) = AgenticParseTemplate().check_config(fitting, application())
+    assert (note.path, note.fatal) == ("agentic_judge_context", False)
 
 
 @pytest.mark.parametrize("mode", ["full", "reasoning_only"])

@@ -62,6 +62,9 @@ class Rubrics(Stage):
     produces = (ArtifactKeys.RUBRIC_RESULT,)
     included_when = with_traits("regex")
 
+    def scores(self, type_name: str) -> bool:
+        return type_name == "regex"
+
     def execute(self, context: Any) -> None:
         context.set_artifact(ArtifactKeys.RUBRIC_RESULT, {})
 

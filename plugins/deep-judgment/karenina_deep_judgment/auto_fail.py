@@ -38,6 +38,15 @@ class DeepJudgmentAutoFail(Stage):
     reads = (ArtifactKeys.ABSTENTION_DETECTED,)
     included_when = in_mode("template_only", "template_and_rubric") & feature("deep_judgment")
     after = ("EmbeddingCheck",)
+    settings = (
+        "deep_judgment_reasoning_only",
+        "deep_judgment_max_excerpts_per_attribute",
+        "deep_judgment_fuzzy_match_threshold",
+        "deep_judgment_excerpt_retry_attempts",
+        "deep_judgment_on_invented",
+        "deep_judgment_search_enabled",
+        "deep_judgment_search_tool",
+    )
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -83,7 +92,7 @@ def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
     try:
         tool = search_tool_of(app, config.deep_judgment_search_tool)
-        problem = tool.problem()
+        problem = tool.problem() if config.parsing_models else None  # a plan asks for no key
     except (KareninaError, TypeError) as error:
         problem = str(error)
     if problem:

@@ -14,7 +14,7 @@ from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitScore
-from karenina_core.ports.client import CallRecord
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.prompts import PromptTask
 from karenina_core.templates.handle import TemplateHandle
 

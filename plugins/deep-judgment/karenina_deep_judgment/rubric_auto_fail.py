@@ -28,6 +28,7 @@ class DeepJudgmentRubricAutoFail(Stage):
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     reads = (ArtifactKeys.ABSTENTION_DETECTED,)
     included_when = with_other_traits("agentic")
+    settings = ("deep_judgment_on_invented",)
     after = (
         *("VerifyTemplate", "EmbeddingCheck", "DeepJudgmentAutoFail"),
         *("RubricEvaluation", "AgenticRubricEvaluation"),

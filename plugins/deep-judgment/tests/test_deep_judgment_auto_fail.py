@@ -17,6 +17,7 @@ from karenina_core import (
     ArtifactKeys,
     Category,
     Karenina,
+    ModelConfig,
     Question,
     Stage,
     VerificationConfig,
@@ -144,7 +145,7 @@ def problems(app: Karenina, **settings: Any) -> list[Problem]:
 
 
 def everything() -> Karenina:
-    return application(installed=["deep-judgment", "search-tavily"])
+    return application(installed=["deep-judgment", "search-tavily", "openai_endpoint"])
 
 
 def test_a_run_without_search_needs_no_search_tool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,12 +164,15 @@ def test_an_unknown_search_tool_is_told_with_the_closest_one() -> None:
 
 
 def test_a_missing_key_is_told_before_anything_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    searching = {"deep_judgment_enabled": True, "deep_judgment_search_enabled": True}
+    judge = ModelConfig(model_name="j", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
+    without_models = {"deep_judgment_enabled": True, "deep_judgment_search_enabled": True}
+    searching: dict[str, Any] = {**without_models, "parsing_models": [judge]}
     monkeypatch.delenv("TAVILY_API_KEY", raising=False)
     (found,) = problems(everything(), **searching)
     assert found.path == "deep_judgment_search_tool"
     assert "set TAVILY_API_KEY" in found.message
     assert problems(everything(), **searching, deep_judgment_search_tool=lambda query: []) == []
+    assert problems(everything(), **without_models) == [], "a plan asks for no key"
     monkeypatch.setenv("TAVILY_API_KEY", "x")
     assert problems(everything(), **searching) == []
 

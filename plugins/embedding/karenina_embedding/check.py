@@ -18,7 +18,8 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
-from karenina_core.pipeline.similarity import similarities
+from karenina_core.model.config import EMBEDDING_THRESHOLD
+from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.plugin.services import EmbedderRegistry, embedder_of
 from karenina_core.prompts import PromptTask
@@ -33,6 +34,12 @@ FEATURE = "embedding_check"
 REASON_LIMIT = 200
 FAILURES = (PluginError, PortError, TemplateError)
 """What may go wrong with an embedder, a judge and a template."""
+
+PRICE = (
+    "it does not tell what calls cost; set the price in the settings of its plugin (litellm: input_cost_per_token) or "
+    "limit budget_tokens instead; an embedder of your own says tells_cost = True, or needs_provider = False where it "
+    "computes on this machine"
+)
 
 
 @frozen(kw_only=True)
@@ -79,7 +86,9 @@ class EmbeddingCheck(Stage):
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         if FEATURE not in config.features:
-            return []
+            idle = config.embedding_check_threshold != EMBEDDING_THRESHOLD
+            what = "embedding_check_threshold has no effect: feature embedding_check is off (--with embedding_check)"
+            return [Problem("", what, fatal=False)] if idle else []
         task, remedy = PromptTask.EMBEDDING_EQUIVALENCE, "leave the check out (--without embedding_check)"
         judges = app.adapters.unable_judges(config.parsing_models, task, remedy)
         return [*judges, *self._embedder_problems(config, app)]
@@ -90,11 +99,18 @@ class EmbeddingCheck(Stage):
         if name not in known:
             what = f"no embedder is called {name!r}{did_you_mean(name, known)}; there is: {', '.join(known) or 'none'}."
             return [Problem("embedding_check_embedder", f"{what}{app.inactive()}")]
+        if not config.parsing_models:
+            return []
         try:
-            problem = embedder_of(app, name, model).problem()
+            embedder = embedder_of(app, name, model)
+            problem = embedder.problem()
         except PluginError as error:
-            problem = str(error)
-        return [Problem("embedding_check_embedder", problem)] if problem else []
+            return [Problem("embedding_check_embedder", str(error))]
+        if problem:
+            return [Problem("embedding_check_embedder", problem)]
+        if config.budget_usd is None or embedder.tells_cost or not embedder.needs_provider:
+            return []
+        return [Problem("budget_usd", f"embedder {name}:{model}: {PRICE}")]
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -123,7 +139,7 @@ async def _examined(context: VerificationContext) -> Finding:
         context.note("nothing was compared: no wrong field holds a text in both its expected and its extracted value")
         return Finding()
     try:
-        measured = await similarities(context, [(pair.expected, pair.extracted) for pair in pairs])
+        measured = await context.service(SIMILARITIES)([(pair.expected, pair.extracted) for pair in pairs])
     except FAILURES as error:
         context.warn(f"the embedding check failed: {one_line(error)}")
         return Finding(performed=True)

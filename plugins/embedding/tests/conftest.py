@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from karenina_core import (
 )
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import UsageMetadata
+from karenina_core.pipeline.services import SIMILARITIES
+from karenina_core.pipeline.similarity import similarities as measured
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.testing import FakeHandle, ScriptedLLM, application
@@ -82,18 +85,23 @@ def make_context(
     calls: list[Any] = []
     config = ModelConfig(model_name="j", interface="scripted", max_retries=0, retry_policy=NO_RETRIES)
     judge = judge or ScriptedLLM(judging(*expected))
-    about = VerificationContext(
-        question=Question(question="Which?", answer_template="t", template_language="karenina-template"),
-        config=VerificationConfig(
+    app, settings = (
+        application(embedder or Written()),
+        VerificationConfig(
             embedding_check_enabled=enabled,
             embedding_check_embedder="written",
             embedding_check_model="wanted",
             retry_policy=NO_RETRIES,
             **facts,
         ),
+    )
+    about = VerificationContext(
+        question=Question(question="Which?", answer_template="t", template_language="karenina-template"),
+        config=settings,
         parsing=ModelClient(Model(config=config, llm=judge), calls),
-        app=application(embedder or Written()),
+        app=app,
         calls=calls,
+        services={SIMILARITIES: partial(measured, app, settings, calls)},
     )
     filled = asyncio.run(handle.build(extracted))
     verdict = asyncio.run(filled.verify("the trace", similarities=similarities))

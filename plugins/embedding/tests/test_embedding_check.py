@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
 
-from karenina_core import ArtifactKeys, Karenina, PromptConfig, VerificationConfig, VerificationContext
+from karenina_core import ArtifactKeys, Karenina, ModelConfig, PromptConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import PluginError, PortError
 from karenina_core.templates.handle import RegexVerdict
 from karenina_core.testing import FakeHandle, ScriptedLLM, application
+
+JUDGE = ModelConfig(model_name="j", interface="scripted")
 
 Make = Callable[..., Any]
 STROKE = {"disease": "heart attack"}, {"disease": "myocardial infarction"}
@@ -333,10 +335,33 @@ def test_nothing_is_asked_of_an_embedder_before_the_feature_is_on(written: Make)
     [("writen", "did you mean 'written'?"), ("other", "there is: written."), ("written", "install it")],
 )
 def test_an_embedder_that_cannot_work_is_told_before_a_run(written: Make, name: str, words: str) -> None:
-    config = VerificationConfig(embedding_check_enabled=True, embedding_check_embedder=name)
-    (problem,) = EmbeddingCheck().check_config(config, application(written(problem="install it")))
+    config = VerificationConfig(
+        embedding_check_enabled=True, embedding_check_embedder=name, parsing_models=[JUDGE], budget_usd=1.0
+    )
+    app = application(ScriptedLLM().adapter("scripted"), written(problem="install it"))
+    (problem,) = EmbeddingCheck().check_config(config, app)
     assert problem.path == "embedding_check_embedder"
     assert words in problem.message
+    without_models = evolve(config, parsing_models=())
+    assert bool([*EmbeddingCheck().check_config(without_models, app)]) == (name != "written"), "a plan asks for no key"
+
+
+@pytest.mark.parametrize("facts", [{"tells_cost": True}, {"needs_provider": False}, {}])
+def test_a_budget_in_dollars_needs_an_embedder_that_tells_what_calls_cost(
+    written: Make, facts: dict[str, bool]
+) -> None:
+    embedder = written()
+    for name, value in {"tells_cost": False, "needs_provider": True, **facts}.items():
+        setattr(embedder, name, value)
+    app = application(ScriptedLLM().adapter("scripted"), embedder)
+
+    def paths(**config: Any) -> list[str]:
+        judged = {"parsing_models": [JUDGE], "embedding_check_embedder": "written", "embedding_check_enabled": True}
+        asked = EmbeddingCheck().check_config(VerificationConfig(**{**judged, **config}), app)
+        return [problem.path for problem in asked if problem.fatal]
+
+    assert paths(budget_usd=1.0) == ([] if facts else ["budget_usd"])
+    assert paths() == paths(budget_tokens=5) == paths(budget_usd=1.0, embedding_check_enabled=False) == []
 
 
 def test_a_plugin_that_is_blocked_is_named_where_its_embedder_is_missing() -> None:

@@ -237,7 +237,7 @@ def test_a_failure_is_tried_again_by_the_retry_policy_of_the_run(server: Embeddi
             retry_policy=RetryPolicy(rate_limited=AttemptPolicy(5, 0.0, 0.01)),
         ),
     )
-    found = asyncio.run(similarities(context, [("a", "a"), ("a", "bcdefgh")]))
+    found = asyncio.run(similarities(context.app, context.config, context.calls, [("a", "a"), ("a", "bcdefgh")]))
     assert found.scores[0] == pytest.approx(1.0)
     assert found.scores[1] < 1
     (call,) = context.calls

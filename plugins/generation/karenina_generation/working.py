@@ -16,9 +16,8 @@ from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.trace import render_trace
-from karenina_core.ports.client import Model
 from karenina_core.ports.tool_calls import heard
-from karenina_core.ports.values import AgentResult, Limit, PortCapabilities, Tool
+from karenina_core.ports.values import AgentResult, Limit, Tool
 from karenina_core.prompts import PromptTask
 
 __all__ = ["trace_text", "with_workspace", "worked", "works_with_tools"]
@@ -42,21 +41,23 @@ CODE_APART = "You can execute code in it, inside a sandbox."
 
 def works_with_tools(context: VerificationContext) -> bool:
     """Whether the answering model is run as an agent: it is one, it has tool servers, or there is a workspace."""
-    model = context.answering.model
-    reasons = (model.agent is not None, bool(model.servers or model.tools), context.workspace is not None)
-    return context.answering.can_use_tools and any(reasons)
+    model = context.answering
+    reasons = (model.agent_capabilities is not None, bool(model.servers or model.tools), context.workspace is not None)
+    return model.can_use_tools and any(reasons)
 
 
 def with_workspace(context: VerificationContext, system_text: str) -> str:
     """The system text; where there is a workspace, with what the model has to know of it."""
     if context.workspace is None:
         return system_text
-    model = context.answering.model
-    if not context.answering.can_use_tools:
+    model = context.answering
+    if not model.can_use_tools:
         if model.config.interface != MANUAL:
-            context.warn(f"the model {model.identity} cannot work with tools: it does not see the question's workspace")
+            context.warn(
+                f"the model {model.config.identity} cannot work with tools: it does not see the question's workspace"
+            )
         return system_text
-    able = _able(model)
+    able = model.agent_capabilities or model.capabilities
     execution = NO_CODE
     if able.supports_code_execution:
         execution = CODE_APART if able.uses_sandboxed_execution else CODE
@@ -69,14 +70,14 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
     Raises PortError where there is no usable answer, as where its time, its tokens or its money is used up, which is no
     fault of the model: what was done until then is in the result all the same.
     """
-    model = context.answering.model
+    model = context.answering
     tools = [heard(tool, partial(_warned, context)) for tool in await _tools(context)]
-    config = context.answering.agent_config(workspace_path=context.workspace)
+    config = model.agent_config(workspace_path=context.workspace)
     try:
-        result = await context.answering.run_agent(PromptTask.GENERATION, messages, tools, config=config)
+        result = await model.run_agent(PromptTask.GENERATION, messages, tools, config=config)
         if result.limit is None and not _said_anything(result):
-            result = await context.answering.run_agent(PromptTask.GENERATION, messages, tools, config=config)
-        _refuse_cut_off(result, context.answering.config)
+            result = await model.run_agent(PromptTask.GENERATION, messages, tools, config=config)
+        _refuse_cut_off(result, model.config)
     except PortError as error:
         if isinstance(done := error.evidence.get("agent_result"), AgentResult) and _said_anything(done):
             _keep_part(context, messages, done)
@@ -104,14 +105,10 @@ def trace_text(trace: Sequence[Message]) -> str:
     return said[0].text if len(said) == 1 and not said[0].tool_calls else render_trace(said)
 
 
-def _able(model: Model) -> PortCapabilities:
-    return model.agent.capabilities if model.agent is not None else model.capabilities
-
-
 async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
     """The tools of the servers and, for a model without file tools of its own, those of the workspace."""
-    model = context.answering.model
-    if context.workspace is None or (model.agent is not None and _able(model).supports_file_tools):
+    model, agent = context.answering, context.answering.agent_capabilities
+    if context.workspace is None or (agent is not None and agent.supports_file_tools):
         return model.tools
     from karenina_core.ports.workspace_tools import workspace_tools  # only models with a workspace need them
 

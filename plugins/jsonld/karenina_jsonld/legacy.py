@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core.model.rubric import Rubric, Trait
+from karenina_core.model.rubric import Rubric
+from karenina_core.model.traits import Trait
 
 from .nodes import Findings, identical
 from .syntax import parse

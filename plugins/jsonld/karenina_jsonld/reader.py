@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.rubric import Trait
+from karenina_core.model.traits import Trait
 
 from . import values
 from .legacy import legacy_traits

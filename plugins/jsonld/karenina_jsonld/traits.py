@@ -7,13 +7,13 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.model.rubric import (
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
-    TemplateKind,
     Trait,
 )
 

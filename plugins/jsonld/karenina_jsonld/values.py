@@ -11,7 +11,7 @@ from attrs import fields
 
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.rubric import TemplateKind
+from karenina_core.model.template_kind import TemplateKind
 from karenina_core.ports.model_secrets import secret_settings
 
 from .nodes import plain
@@ -180,7 +180,7 @@ def written(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, TemplateKind):
-        return plain(value.to_dict())
+        return plain(value.to_plain())
     if isinstance(value, ModelConfig):
         if telling := secret_settings(value):
             raise ValueError(

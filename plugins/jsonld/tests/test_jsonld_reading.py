@@ -16,7 +16,8 @@ from karenina_core import Karenina
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.identity import question_urn
-from karenina_core.model.rubric import CallableRubricTrait, LLMRubricTrait, TemplateKind
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.model.traits import CallableRubricTrait, LLMRubricTrait
 
 DATA = Path(__file__).parent / "data"
 APP = Karenina({"jsonld": karenina_jsonld})

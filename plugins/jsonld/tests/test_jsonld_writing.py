@@ -18,13 +18,13 @@ from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.config import ModelConfig
 from karenina_core.model.question import Question
-from karenina_core.model.rubric import (
+from karenina_core.model.rubric import Rubric
+from karenina_core.model.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
-    Rubric,
 )
 
 DATA = Path(__file__).parent / "data"

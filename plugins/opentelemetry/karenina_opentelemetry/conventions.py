@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ModelConfig
+from karenina_core.model.fields import is_number
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
-from karenina_core.model.trait_scale import is_number
 from karenina_core.ports.values import LLMResponse
 
 __all__ = [

@@ -10,9 +10,10 @@ from attrs import frozen
 from opentelemetry.trace import Span
 
 from karenina_core import VerificationResult
+from karenina_core.model.fields import is_number
 from karenina_core.model.identity import TaskIdentity
 from karenina_core.model.rubric_part import FAILED, TraitOutcome, read_traits
-from karenina_core.model.trait_scale import is_number, scale_classes
+from karenina_core.model.trait_scale import scale_classes
 from karenina_core.run.reasons import why
 
 from .tracing import Tracing, fill, harmless, known, tracing_of

@@ -16,6 +16,7 @@ from karenina_replay.recording import Recording
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
 from karenina_core.model.message import Message, UsageMetadata
+from karenina_core.ports.asker import current_stage
 from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.item_calls import ItemCalls, current_item
 from karenina_core.ports.metered import Metered
@@ -65,7 +66,8 @@ class Counting:
 
 async def an_item(port: Any, version: str = "1") -> list[Any]:
     """What a run's item asks, and what it gets; equal calls get replies of their own."""
-    current_item.set(ItemCalls("q1", "r1", "a stage", version))
+    current_item.set(ItemCalls("q1", "r1"))
+    current_stage.set(("a stage", version))
     context = CallContext("generation", replicate=2)
     got: list[Any] = []
     for text in ("one", "two", "one", "\ud800 odd"):

@@ -13,9 +13,10 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from karenina_core.errors import ConfigError, did_you_mean
+from karenina_core.model.fields import is_number
 from karenina_core.model.result import VerificationResult
 from karenina_core.model.rubric_part import FAILED, TraitOutcome, read_traits
-from karenina_core.model.trait_scale import is_number, scale_classes
+from karenina_core.model.trait_scale import scale_classes
 from karenina_core.run.rates import DECIDED, credit, is_due
 from karenina_core.run.summary import has_no_scores
 

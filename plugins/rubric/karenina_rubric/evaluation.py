@@ -20,12 +20,14 @@ from karenina_core import (
 )
 from karenina_core.errors import Problem
 from karenina_core.model.result import DeepJudgmentRubricPart
-from karenina_core.model.rubric import RubricTrait
+from karenina_core.model.rubric import Rubric
+from karenina_core.model.trait_base import RubricTrait
 from karenina_core.pipeline.presence import ABSENT, Presence, undecided
 from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.pipeline.traits import TraitCase, TraitScore, evaluator_problems
 
+from .deep_settings import DEEP, notes
 from .evidence import evidence_fields, evidence_warnings
 from .groups import evaluated
 from .presence import asks_model, presence_of
@@ -74,11 +76,15 @@ class RubricEvaluation(Stage):
     )
     extends = ("caveats",)
     included_when = with_other_traits(AGENTIC)
+    settings = ("rubric_evaluation_strategy", "rubric_concurrency", "use_full_trace_for_rubric", *DEEP)
 
-    def check_traits(
-        self, traits: Sequence[RubricTrait], config: VerificationConfig, app: Karenina
-    ) -> Iterable[Problem]:
-        return evaluator_problems([trait for trait in traits if trait.type_name != AGENTIC], config, app)
+    def scores(self, type_name: str) -> bool:
+        return type_name != AGENTIC
+
+    def check_rubrics(self, rubrics: Sequence[Rubric], config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        traits = {id(trait): trait for rubric in rubrics for trait in rubric if trait.type_name != AGENTIC}
+        yield from evaluator_problems(traits.values(), config, app)
+        yield from notes(config, rubrics)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

@@ -19,10 +19,10 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import KareninaError, Problem
-from karenina_core.model.rubric import TemplateKind
 from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_core.model.template_kind import TemplateKind
+from karenina_core.pipeline.judgment import TraitStrategy
 from karenina_core.pipeline.kinds import StrategyRegistry
-from karenina_core.pipeline.traits import TraitStrategy
 from karenina_core.plugin.services import search_tool_of
 from karenina_core.prompts import PromptTask
 

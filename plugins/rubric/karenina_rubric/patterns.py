@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import Problem, one_line
-from karenina_core.model.rubric import RegexRubricTrait
+from karenina_core.model.traits import RegexRubricTrait
 from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
 from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.searches import SECONDS, Expression, expression

@@ -247,6 +247,9 @@ class Agents(Stage):
     produces = (ArtifactKeys.AGENTIC_TRAIT_SCORES,)
     after = ("RubricEvaluation",)
 
+    def scores(self, type_name: str) -> bool:
+        return type_name == "agentic"
+
     def execute(self, context: Any) -> None:
         context.set_artifact(ArtifactKeys.AGENTIC_TRAIT_SCORES, {})
 

@@ -21,7 +21,8 @@ from karenina_core.errors import ErrorKind, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitScore
-from karenina_core.ports.client import CallRecord, Model, ModelClient
+from karenina_core.ports.client import Model, ModelClient
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.testing import ScriptedCall, ScriptedLLM
 
 LAW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])

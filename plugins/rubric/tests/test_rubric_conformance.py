@@ -17,7 +17,7 @@ from karenina_core import (
     RegexRubricTrait,
     VerificationConfig,
 )
-from karenina_core.model.rubric import TemplateKind
+from karenina_core.model.template_kind import TemplateKind
 from karenina_core.pipeline.asking import closed_object
 from karenina_core.testing import trait_checks
 from karenina_core.testing.checks import Check

@@ -41,7 +41,8 @@ from karenina_core import (
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.result import VerificationResult
-from karenina_core.model.rubric import TRAIT_LISTS, TemplateKind
+from karenina_core.model.rubric import TRAIT_LISTS
+from karenina_core.model.template_kind import TemplateKind
 from karenina_core.pipeline.context import CachedAnswer, VerificationContext
 from karenina_core.pipeline.traits import TraitEvidence
 from karenina_core.testing import ScriptedLLM, application, plugin_checks, run_checks
@@ -1000,6 +1001,9 @@ def test_agents_traits_are_left_to_their_own_stage(scored: Make) -> None:
         category = Category.RUBRIC
         produces = (ArtifactKeys.AGENTIC_TRAIT_SCORES,)
         after = ("RubricEvaluation",)
+
+        def scores(self, type_name: str) -> bool:
+            return type_name == "agentic"
 
         def execute(self, context: Any) -> None:
             context.set_artifact(ArtifactKeys.AGENTIC_TRAIT_SCORES, {})

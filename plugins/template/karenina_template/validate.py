@@ -6,6 +6,7 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
+from karenina_core.pipeline.services import LOAD_TEMPLATE
 from karenina_core.pipeline.similarity import embedder_problem
 from karenina_core.pipeline.stage import in_mode
 
@@ -23,7 +24,7 @@ class ValidateTemplate(Stage):
         try:
             if source is None:
                 raise TemplateError("the question has no answer template")
-            handle = await context.load_template(source)
+            handle = await context.service(LOAD_TEMPLATE)(source)
             if problem := embedder_problem(context.app, handle, context.config):
                 raise TemplateError(problem)
         except TemplateError as error:

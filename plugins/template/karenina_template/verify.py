@@ -6,6 +6,7 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
+from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.pipeline.trace import said_by_model
 
@@ -103,8 +104,12 @@ async def _similarities(context: VerificationContext, filled: Any) -> dict[str, 
     for name in semantic:
         value, wanted = values.get(name), expected.get(name)
         if isinstance(value, str) and isinstance(wanted, str):
-            found[name] = 1.0 if value.strip() == wanted.strip() else await context.similarity(wanted, value)
+            found[name] = 1.0 if value.strip() == wanted.strip() else await _similar(context, wanted, value)
     return found
+
+
+async def _similar(context: VerificationContext, a: str, b: str) -> float:
+    return (await context.service(SIMILARITIES)([(a, b)])).scores[0]
 
 
 async def _granular(context: VerificationContext, filled: Any) -> float | None:

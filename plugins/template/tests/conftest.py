@@ -20,6 +20,8 @@ from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, Verificati
 from karenina_core.model.question import TemplateSource
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
+from karenina_core.pipeline.services import LOAD_TEMPLATE, SIMILARITIES
+from karenina_core.pipeline.similarity import similarities
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.templates import primitives
 from karenina_core.testing import ScriptedLLM, application
@@ -63,7 +65,10 @@ def make_context(
     about = VerificationContext(
         question=Question(question="Which?", answer_template=template, template_language=language),
         parsing=ModelClient(Model(config=config, llm=judge or ScriptedLLM({"target": "BCL2"})), calls),
-        load_template=load,
+        services={
+            LOAD_TEMPLATE: load,
+            SIMILARITIES: lambda pairs: similarities(about.app, about.config, calls, pairs),
+        },
         calls=calls,
         app=facts.pop("app", None) or application(karenina_template.standard),
         **facts,

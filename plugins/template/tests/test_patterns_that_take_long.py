@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
+from karenina_core.pipeline.services import LOAD_TEMPLATE
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]
@@ -51,7 +52,7 @@ def test_such_a_pattern_is_an_error_of_the_template(template: str, context: Make
 def test_the_event_loop_goes_on_meanwhile(template: str, context: Make) -> None:
     async def main() -> float:
         about = context(template)
-        handle = await about.load_template(about.question.template)
+        handle = await about.service(LOAD_TEMPLATE)(about.question.template)
         filled = await handle.build({"target": TRAP})
         search = asyncio.ensure_future(filled.regex(TRAP) if template is SELF_REGEX else filled.verify(TRAP))
         longest, last = 0.0, time.monotonic()

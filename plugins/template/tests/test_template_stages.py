@@ -11,6 +11,7 @@ from karenina_template.verify import VerifyTemplate
 from karenina_core import ArtifactKeys
 from karenina_core.errors import TemplateError
 from karenina_core.model.question import TemplateSource
+from karenina_core.pipeline.services import LOAD_TEMPLATE
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
@@ -212,7 +213,7 @@ def test_a_runtime_that_breaks_is_told_apart_from_a_template_that_does(context: 
         raise RuntimeError("the runtime has a bug")
 
     about = context()
-    about._load_template = broken
+    about._services = {LOAD_TEMPLATE: broken}
     run(about)
     assert str(about.outcome) == "error(stage)"
 
@@ -220,6 +221,6 @@ def test_a_runtime_that_breaks_is_told_apart_from_a_template_that_does(context: 
         raise TemplateError("the template has a bug")
 
     about = context()
-    about._load_template = refused
+    about._services = {LOAD_TEMPLATE: refused}
     run(about)
     assert str(about.outcome) == "error(template)"

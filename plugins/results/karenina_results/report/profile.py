@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.model.trait_scale import is_number
+from karenina_core.model.fields import is_number
 
 from ..measures import TRAIT
 from .pairs import Pair

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from karenina_core.cli.output import printable
-from karenina_core.model.trait_scale import is_number
+from karenina_core.model.fields import is_number
 from karenina_core.secrets import is_secret_name, redactor, secrets_in
 
 __all__ = [
