@@ -23,9 +23,15 @@ from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import Frame, frames, log_damage
 from karenina_core.run.journal_reader import JournalReader, run_number
-from karenina_core.run.journal_rows import APPLICATION, FAILURES, PAGE, VERSION, sealed
+from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, VERSION, sealed
+from karenina_core.run.journal_scan import scanned
 
 MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
+
+
+def asked(text: str) -> StoredCall:
+    request = Request("llm", MODEL, "generation", 1, (Message.user(text).to_dict(),))
+    return StoredCall(request.key, 0, request)
 
 
 @pytest.fixture
@@ -35,8 +41,7 @@ def path(tmp_path: Path) -> Path:
     async def work() -> None:
         journal = Journal.open(tmp_path, run_id="mine")
         for text in "abc":
-            request = Request("llm", MODEL, "generation", 1, (Message.user(text).to_dict(),))
-            await journal.put(StoredCall(request.key, 0, request), {"reply": {"content": text}}, CallFacts())
+            await journal.put(asked(text), {"reply": {"content": text}}, CallFacts())
         await journal.aclose()
 
     asyncio.run(work())
@@ -115,6 +120,39 @@ def test_a_row_that_is_read_twice_is_counted_once(path: Path) -> None:
     assert check(path).problems == ("1 row of the table meta is not what was written",)
 
 
+def test_a_table_that_is_read_again_has_as_many_damaged_rows_as_before(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE calls SET task = 'other' WHERE id IN (1, 3)")
+    with JournalReader.open(path) as reader:
+        assert [scanned(reader, CALLS).damaged for _ in range(3)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("id_", [1, 2, 3])
+def test_a_place_that_is_gone_is_noticed_and_put_back(path: Path, id_: int) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM call_places WHERE id = ?", (id_,))
+    assert check(path).problems == ("1 row of the table calls cannot be found by their keys",)
+    Journal.open(path.parent).close()
+    assert check(path).sound
+
+
+def test_what_is_known_to_have_been_written_is_missing_in_the_journal_itself_and_in_no_copy(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM calls WHERE id = 3")
+        connection.execute("DELETE FROM call_places WHERE id = 3")
+    copy = Path(shutil.copy(path, path.with_name("copy.sqlite")))
+    assert check(path).problems == ("1 row of the table calls cannot be found",)
+    assert check(copy).problems == ()
+
+
+@pytest.mark.parametrize("name", ["calls_indexed", "calls_saved"])
+def test_what_a_journal_says_of_itself_that_is_no_number_is_a_problem(path: Path, name: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE id = ?", (name,))
+        connection.execute("INSERT INTO meta VALUES (?, ?, ?, ?)", sealed(META, name, run_number("mine"), ("some 1",)))
+    assert any("some" in problem for problem in check(path).problems)
+
+
 def test_a_journal_of_very_many_transactions_is_sound(path: Path) -> None:
     """SQLite counts them in four bytes at two places of the header."""
     for place in (24, 92):
@@ -190,6 +228,61 @@ def test_a_database_that_is_not_sound_is_not_opened(path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="karenina doctor"):
         Journal.open(path.parent)
     assert path.read_bytes() == before
+
+
+@pytest.fixture
+def killed(path: Path, tmp_path: Path) -> Path:
+    """The folder of a journal whose process ended without closing it, after two more calls."""
+    folder = tmp_path / "killed"
+    folder.mkdir()
+
+    async def work() -> None:
+        journal = Journal.open(path.parent)
+        for text in "de":
+            await journal.put(asked(text), {"reply": {"content": text}}, CallFacts())
+        for name in ("journal.sqlite", "journal.sqlite-wal"):
+            shutil.copy(path.with_name(name), folder / name)
+        await journal.aclose()
+
+    asyncio.run(work())
+    return folder
+
+
+def test_replies_of_a_process_that_was_killed_are_found_by_what_was_asked(killed: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(killed)
+        for text in "abcde":
+            found = await journal.take(asked(text))
+            assert found is not None
+            assert found.outcome == {"reply": {"content": text}}
+        await journal.aclose()
+
+    asyncio.run(work())
+    assert check(killed).sound
+
+
+def test_a_journal_whose_log_is_damaged_is_not_opened(killed: Path) -> None:
+    log = killed / "journal.sqlite-wal"
+    changed(log, 0)
+    before = log.read_bytes()
+    with pytest.raises(RunDirectoryError, match="the beginning of its write-ahead log is not what was written"):
+        Journal.open(killed)
+    assert log.read_bytes() == before
+
+
+def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowhere(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(connection: sqlite3.Connection) -> None:
+        opened.append(connection)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    opened: list[sqlite3.Connection] = []
+    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", refused)
+    with pytest.raises(RunDirectoryError, match="disk I/O error"):
+        Journal.open(path.parent)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
 
 
 def test_what_a_crash_left_in_the_log_is_empty_when_it_is_opened(path: Path) -> None:

@@ -75,16 +75,51 @@ def test_every_row_is_found_as_it_was_written(
     assert {row.id for name, row in found if name == "meta"} >= {"run_id", "made_by"}
 
 
+def put(path: Path, bodies: dict[int, bytes]) -> None:
+    """Calls with these bodies, by their ids."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for id_, body in bodies.items():
+            values = sealed(CALLS, id_, RUN, (None,) * len(CALLS.facts), body)
+            connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
+
+
+def calls_on_pages(path: Path) -> dict[Any, bytes]:
+    return {row.id: row.body for table, row in rows_on_pages(path) if table is CALLS}
+
+
 @pytest.mark.parametrize("pages", [1, 2, 3])
 def test_records_that_just_fit_and_just_do_not_are_found(empty: Path, tmp_path: Path, pages: int) -> None:
     """Of every size around that at which a record goes on on another page."""
     path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
     bodies = {size: chance.randbytes(size) for size in range(pages * (PAGE - 4) - 100, pages * (PAGE - 4) + 20)}
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for size, body in bodies.items():
-            values = sealed(CALLS, size, RUN, (None,) * len(CALLS.facts), body)
-            connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
-    assert {row.id: row.body for table, row in rows_on_pages(path) if table is CALLS} == bodies
+    put(path, bodies)
+    assert calls_on_pages(path) == bodies
+
+
+def test_a_page_that_is_full_to_the_last_byte_gives_all_its_rows(empty: Path, tmp_path: Path) -> None:
+    """Of two rows, the second of every size around that at which it needs another page."""
+    chance, sizes = random.Random(0), set()
+    for size in range(1960, 2040):
+        path = Path(shutil.copy(empty, tmp_path))
+        bodies = {1: chance.randbytes(2000), 2: chance.randbytes(size)}
+        put(path, bodies)
+        sizes.add(path.stat().st_size - empty.stat().st_size)
+        assert calls_on_pages(path) == bodies
+    assert sizes == {0, 2 * PAGE}
+
+
+def test_of_a_file_that_was_cut_off_within_a_page_only_what_was_there_is_lost(empty: Path, tmp_path: Path) -> None:
+    """The last row of a page is the first that was put there."""
+    path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
+    bodies = {id_: chance.randbytes(300) + b"!" for id_ in range(40)}
+    put(path, bodies)
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    found = calls_on_pages(path)
+    assert bodies.items() > found.items()
+    assert len(found) == len(bodies) - 1
+    os.truncate(path, size - PAGE)
+    assert len(calls_on_pages(path)) < len(found) - 1
 
 
 @pytest.fixture
