@@ -72,7 +72,7 @@ def _rows(page: bytes, pages: tuple[Pages, ...]) -> Iterator[tuple[Table, Row]]:
     while at + 2 <= content:
         (pointer,) = struct.unpack_from(">H", page, at)
         at += 2
-        if at <= pointer < PAGE - 4 and (found := _row(page, pointer, pages)) is not None:
+        if at <= pointer and (found := _row(page, pointer, pages)) is not None:
             content = min(content, pointer)
             yield found
 

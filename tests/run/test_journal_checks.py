@@ -23,7 +23,7 @@ from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_log import Frame, frames, log_damage
 from karenina_core.run.journal_reader import JournalReader, run_number
-from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, VERSION, sealed
+from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
 from karenina_core.run.journal_scan import scanned
 
 MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
@@ -65,6 +65,8 @@ def test_all_that_a_check_found_is_in_its_document(path: Path) -> None:
     sound = check(path)
     assert (sound.run_id, sound.rows["calls"], sound.problems) == ("mine", 3, ())
     with closing(sqlite3.connect(path)) as connection, connection:
+        tables = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}
+        assert sound.rows == tables
         connection.execute("UPDATE calls SET body = substr(body, 2) WHERE id = 2")
     harmed = check(path)
     assert not harmed.sound
@@ -112,6 +114,9 @@ def test_a_body_that_is_no_json_is_a_row_that_cannot_be_read(path: Path) -> None
     health = check(path)
     assert health.problems == ("1 row of the table failures cannot be read: no JSON",)
     assert (health.rows["failures"], health.rows["calls"]) == (0, 3)
+    with JournalReader.open(path) as reader:
+        read = [scanned(reader, FAILURES, bodies=bodies) for bodies in (False, True)]
+    assert [(found.rows, found.unreadable) for found in read] == [(1, 0), (0, 1)], "bodies are read where asked for"
 
 
 def test_a_row_that_is_read_twice_is_counted_once(path: Path) -> None:
