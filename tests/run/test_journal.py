@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Coroutine
 from contextlib import closing
 from pathlib import Path
@@ -264,6 +266,58 @@ def test_a_batch_is_in_the_database_and_not_in_its_log_when_it_is_acknowledged(t
         assert (tmp_path / "journal.sqlite-wal").stat().st_size > 0, "calls have numbers"
         await journal.put_batch(Batch(id="b1", model="m", provider_id="batch_1", status="sent"))
         assert (tmp_path / "journal.sqlite-wal").stat().st_size == 0
+        await journal.aclose()
+
+    run(work())
+
+
+@pytest.mark.parametrize("what", ["take", "put", "put_result", "put_batch"])
+def test_who_comes_after_the_end_is_refused_at_once(tmp_path: Path, what: str) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.aclose()
+        asked = {
+            "take": lambda: journal.take(call()),
+            "put": lambda: journal.put(call(), ANSWER, FACTS),
+            "put_result": lambda: journal.put_result(Done("t", 0, "r", "passed"), '"x"'),
+            "put_batch": lambda: journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent")),
+        }[what]
+        with pytest.raises(RunDirectoryError, match="is closed; open it again"):
+            await asyncio.wait_for(asked(), 5)
+
+    run(work())
+
+
+def test_rows_that_wait_are_counted_until_they_are_written(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for number in range(1, 4):
+            journal.failed(call(str(number)), PortError("busy", kind="timeout"), FACTS)
+            assert journal._commits.waiting == number
+        await journal.put(call(), ANSWER, FACTS)
+        assert journal._commits.waiting == 0
+        await journal.aclose()  # which writes where the rows are, too
+        assert journal._commits.waiting == 0
+
+    run(work())
+
+
+class Name(str):
+    """A text of which can be seen whether it is still held."""
+
+
+def test_a_result_that_is_written_is_no_longer_held(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        tasks = [Name(f"t{number}") for number in range(3)]
+        held = [weakref.ref(task) for task in tasks]
+        for number in range(2):
+            await asyncio.gather(*(journal.put_result(Done(task, 0, "r", "passed"), f'"{number}"') for task in tasks))
+        del tasks[:]
+        others = (journal.put_result(Done(f"o{number}", 0, "r", "passed"), '"x"') for number in range(300))
+        await asyncio.gather(*others)  # what the latest rows say is kept at hand
+        gc.collect()
+        assert [task() for task in held] == [None] * 3
         await journal.aclose()
 
     run(work())

@@ -17,7 +17,7 @@ from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
-from karenina_core.run.journal_bodies import DICTIONARY
+from karenina_core.run.journal_bodies import DICTIONARY, Bodies
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_reader import JournalReader
 from karenina_core.run.journal_rows import FAILURES
@@ -99,6 +99,13 @@ def test_a_text_that_cannot_be_compressed_is_kept_as_it_is(tmp_path: Path, monke
 
     run(work())
     assert check(tmp_path).problems == ()
+
+
+def test_sixteen_kinds_of_texts_have_a_dictionary_each() -> None:
+    bodies = Bodies()
+    found = [bodies.sample(f"kind {number}", LONG * 20) for number in range(17)]
+    assert [dictionary is not None for dictionary in found] == [True] * 16 + [False]
+    assert bodies.sample("kind 3", LONG * 20) is None, "one is enough"
 
 
 def test_what_is_not_the_fault_of_the_disk_is_not_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
