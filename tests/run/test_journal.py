@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -276,14 +276,14 @@ def test_who_comes_after_the_end_is_refused_at_once(tmp_path: Path, what: str) -
     async def work() -> None:
         journal = Journal.open(tmp_path)
         await journal.aclose()
-        asked = {
+        asked: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
             "take": lambda: journal.take(call()),
             "put": lambda: journal.put(call(), ANSWER, FACTS),
             "put_result": lambda: journal.put_result(Done("t", 0, "r", "passed"), '"x"'),
             "put_batch": lambda: journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent")),
-        }[what]
+        }
         with pytest.raises(RunDirectoryError, match="is closed; open it again"):
-            await asyncio.wait_for(asked(), 5)
+            await asyncio.wait_for(asked[what](), 5)
 
     run(work())
 
