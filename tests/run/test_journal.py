@@ -288,6 +288,101 @@ def test_who_comes_after_the_end_is_refused_at_once(tmp_path: Path, what: str) -
     run(work())
 
 
+def test_what_judges_said_for_some_results_is_asked_for_once_more(tmp_path: Path) -> None:
+    """Of this run, or of one whose replies are taken over; what answers were given stays, unless they were errors."""
+    judged, other = call("judged", task="parsing", result_id="r1"), call("other", task="parsing", result_id="r2")
+    answered, broken = call("answered", result_id="r1"), call("broken", result_id="r1")
+    error = {"error": {"message": "no JSON", "kind": "judge"}}
+
+    async def taken(journal: Journal) -> list[bool]:
+        found = [await journal.take(each) for each in (judged, other, answered, broken)]
+        for each in (judged, broken):
+            journal.failed(each, asyncio.CancelledError(), CallFacts(made=False))
+        return [each is not None for each in found]
+
+    async def work() -> None:
+        first = Journal.open(tmp_path / "first", run_id="first")
+        for each in (judged, other, answered):
+            await first.put(each, ANSWER, FACTS)
+        await first.put(broken, error, FACTS)
+        first.ask_again(["r1"], run_id="another")
+        assert await taken(first) == [True] * 4
+        first.ask_again(["r1"])
+        assert await taken(first) == [False, True, True, False]
+        await first.put(judged, {"reply": {"content": "TP53"}}, FACTS)
+        found = await first.take(judged)
+        assert found is not None
+        assert found.outcome["reply"]["content"] == "TP53", "what is said then is kept"
+        await first.aclose()
+        for again, run_id, expected in (
+            (["r1"], "first", [False, True, True, False]),
+            (["r1"], None, [True] * 4),
+            (["r2"], "first", [True, False, True, True]),
+        ):
+            with JournalReader.open(tmp_path / "first") as source:
+                folder = tmp_path / f"{again}{run_id}"
+                folder.mkdir()
+                second = Journal.open(folder, run_id="second", sources=[source])
+                second.ask_again(again, run_id)
+                assert await taken(second) == expected
+                await second.aclose()
+
+    (tmp_path / "first").mkdir()
+    run(work())
+
+
+def test_calls_are_asked_for_afresh_up_to_the_row_that_is_named(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for text in ("one", "two", "three"):
+            await journal.put(call(text), ANSWER, FACTS)
+        journal.ask_afresh(lambda asked: asked.key != call("one").key, 2)
+        found = [await journal.take(call(text)) for text in ("one", "two", "three")]
+        assert [each is not None for each in found] == [True, False, True]
+        await journal.put(call("two"), {"reply": {"content": "TP53"}}, FACTS)
+        again = await journal.take(call("two"))
+        assert again is not None
+        assert again.outcome["reply"]["content"] == "TP53"
+        await journal.aclose()
+
+    run(work())
+
+
+def test_who_waits_for_a_call_is_told_when_nothing_can_be_kept_any_more(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        waiting = [asyncio.create_task(journal.take(call())) for _ in range(3)]
+        await asyncio.sleep(0)
+        (tmp_path / "journal.sqlite").unlink()
+        with pytest.raises(RunDirectoryError):
+            await journal.put(call(), ANSWER, FACTS)
+        for each in waiting:
+            with pytest.raises(RunDirectoryError, match="is gone"):
+                await each
+        with pytest.raises(RunDirectoryError):
+            await journal.aclose()
+
+    run(work())
+
+
+def test_who_waits_outside_is_told_when_nothing_can_be_kept_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karenina_core.run.journal.CROWD", 0)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        (tmp_path / "journal.sqlite").unlink()
+        journal.failed(call("other"), PortError("busy", kind="timeout"), FACTS)
+        with pytest.raises(RunDirectoryError, match="is gone"):
+            await journal.take(call())
+        with pytest.raises(RunDirectoryError):
+            await journal.aclose()
+
+    run(work())
+
+
 def test_rows_that_wait_are_counted_until_they_are_written(tmp_path: Path) -> None:
     async def work() -> None:
         journal = Journal.open(tmp_path)

@@ -205,8 +205,9 @@ def test_a_row_that_is_gone_is_never_taken_for_one_that_was_not_written(path: Pa
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM calls WHERE id = 2")
     before = path.read_bytes()
-    with pytest.raises(RunDirectoryError, match="1 row of the table calls cannot be found"):
+    with pytest.raises(RunDirectoryError, match="1 row of the table calls cannot be found") as caught:
         Journal.open(path.parent)
+    assert str(caught.value).startswith(f"{path} is damaged"), "it says so itself"
     assert path.read_bytes() == before
     assert check(path).problems
 
@@ -288,6 +289,24 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
         Journal.open(path.parent)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
+
+
+def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing: list[sqlite3.Connection] = []
+    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", writing.append)
+    reading, read = JournalReader.open, []
+
+    def once(place: Path) -> JournalReader:
+        read.append(place)
+        if len(read) > 1:
+            raise RunDirectoryError("it is gone")
+        return reading(place)
+
+    monkeypatch.setattr(JournalReader, "open", once)
+    with pytest.raises(RunDirectoryError, match="^it is gone$"):
+        Journal.open(path.parent)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        writing[0].execute("SELECT 1")
 
 
 def test_what_a_crash_left_in_the_log_is_empty_when_it_is_opened(path: Path) -> None:
