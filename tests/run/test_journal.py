@@ -305,11 +305,11 @@ def test_what_judges_said_for_some_results_is_asked_for_once_more(tmp_path: Path
         for each in (judged, other, answered):
             await first.put(each, ANSWER, FACTS)
         await first.put(broken, error, FACTS)
-        first.ask_again(["r1"], run_id="another")
         assert await taken(first) == [True] * 4
         first.ask_again(["r1"])
         assert await taken(first) == [False, True, True, False]
         await first.put(judged, {"reply": {"content": "TP53"}}, FACTS)
+        first.ask_again(["r1"], run_id="another")
         found = await first.take(judged)
         assert found is not None
         assert found.outcome["reply"]["content"] == "TP53", "what is said then is kept"

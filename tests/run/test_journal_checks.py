@@ -303,7 +303,7 @@ def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, mo
         return reading(place)
 
     monkeypatch.setattr(JournalReader, "open", once)
-    with pytest.raises(RunDirectoryError, match="^it is gone$"):
+    with pytest.raises(RunDirectoryError, match=r"^it is gone$"):
         Journal.open(path.parent)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         writing[0].execute("SELECT 1")
