@@ -366,6 +366,37 @@ def test_who_waits_for_a_call_is_told_when_nothing_can_be_kept_any_more(tmp_path
     run(work())
 
 
+def test_a_reply_that_cannot_be_written_down_leaves_the_call_to_others(tmp_path: Path) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        waiting = asyncio.create_task(journal.take(call()))
+        await asyncio.sleep(0)
+        with pytest.raises((ValueError, RecursionError)):
+            await journal.put(call(), {"reply": {"content": endless}}, FACTS)
+        assert await asyncio.wait_for(waiting, 5) is None
+        await journal.put(call(), ANSWER, FACTS)
+        journal.failed(call("What?"), PortError("no budget", kind="budget"), CallFacts(made=False))
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert not list(reader.rows(FAILURES)), "what was not asked has not failed"
+
+    run(work())
+
+
+def test_a_journal_can_be_closed_where_no_loop_runs(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    run(journal.put(call(), ANSWER, FACTS))
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM call_places").fetchone() == (1,)
+    with pytest.raises(RunDirectoryError, match="is closed"):
+        run(journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent")))
+
+
 def test_who_waits_outside_is_told_when_nothing_can_be_kept_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
