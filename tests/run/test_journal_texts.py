@@ -108,6 +108,12 @@ def test_sixteen_kinds_of_texts_have_a_dictionary_each() -> None:
     assert bodies.sample("kind 3", LONG * 20) is None, "one is enough"
 
 
+def test_a_dictionary_is_the_end_of_the_first_texts() -> None:
+    bodies = Bodies()
+    assert bodies.sample("kind", "a" * 10_000) is None
+    assert bodies.sample("kind", "b" * 10_000) == "a" * 6_000 + "b" * 10_000
+
+
 def test_what_is_not_the_fault_of_the_disk_is_not_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_row(*_: Any) -> None:
         raise MemoryError

@@ -34,6 +34,12 @@ def limits(estimate: Estimate) -> tuple[float, float]:
     return estimate.interval.low, estimate.interval.high
 
 
+def test_two_units_have_a_bootstrap_interval_and_one_has_none() -> None:
+    assert bootstrap_mean([0.0, 1.0], resamples=200, method="percentile").interval is not None
+    assert bootstrap_mean([0.0, 1.0, 1.0], [1, 2, 2], resamples=200, method="percentile").interval is not None
+    assert bootstrap_mean([0.0, 1.0], [1, 1], resamples=200).interval is None
+
+
 @settings(deadline=None)
 @given(VALUES, LEVELS)
 def test_student_equals_scipy(values: list[float], level: float) -> None:
