@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import sqlite3
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -385,6 +386,17 @@ def test_a_reply_that_cannot_be_written_down_leaves_the_call_to_others(tmp_path:
             assert not list(reader.rows(FAILURES)), "what was not asked has not failed"
 
     run(work())
+
+
+def test_how_long_threads_compute_at_a_time_is_set_again_when_the_last_journal_is_closed(tmp_path: Path) -> None:
+    before = sys.getswitchinterval()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = Journal.open(tmp_path / "one"), Journal.open(tmp_path / "two")
+    one.close()
+    assert sys.getswitchinterval() < before
+    two.close()
+    assert sys.getswitchinterval() == before
 
 
 def test_a_journal_can_be_closed_where_no_loop_runs(tmp_path: Path) -> None:

@@ -267,6 +267,12 @@ def test_replies_of_a_process_that_was_killed_are_found_by_what_was_asked(killed
     assert check(killed).sound
 
 
+def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read(killed: Path) -> None:
+    (killed / "journal.sqlite-shm").mkdir()
+    with JournalReader.open(killed) as reader:
+        assert [reader.call(asked(text).key, 0) is not None for text in "abcdef"] == [True] * 5 + [False]
+
+
 def test_a_journal_whose_log_is_damaged_is_not_opened(killed: Path) -> None:
     log = killed / "journal.sqlite-wal"
     changed(log, 0)

@@ -128,6 +128,23 @@ def test_bca_equals_scipy_on_the_same_resamples(values: list[float], level: floa
     assert tuple(np.quantile(theirs.bootstrap_distribution, tails)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+def test_resampled_means_that_are_all_on_one_side_count_as_half_a_one_on_the_other() -> None:
+    bias = stats.norm.ppf(0.5 / 200)
+    tails = stats.norm.cdf([2 * bias - 1.959963984540054, 2 * bias + 1.959963984540054])
+    assert bca_tails(np.ones(200), 0.0, 0.0, 0.95) == pytest.approx(tuple(tails))
+
+
+@pytest.mark.parametrize("kinds", [2, 20])
+@pytest.mark.parametrize("cells", [1, 100, CELLS])
+def test_there_are_as_many_resampled_means_as_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, cells: int
+) -> None:
+    """However many are drawn at once."""
+    monkeypatch.setattr("karenina_results.statistics.bootstrap.CELLS", cells)
+    values = np.sort(np.arange(20.0) % kinds)
+    assert len(resampled_means(values, np.ones(20), 253, 1)) == 253
+
+
 def test_resampled_means_that_equal_the_mean_count_half_on_each_side() -> None:
     """Even if rounding puts them a little above or below: few passes and failures have many such ties."""
     spread = np.repeat([-1.0, 0.0, 1e-15, 1.0], [30, 10, 30, 30])
