@@ -21,10 +21,12 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
+from karenina_core.run.journal_connection import opened
 from karenina_core.run.journal_log import Frame, frames, log_damage
 from karenina_core.run.journal_reader import JournalReader, run_number
 from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
 from karenina_core.run.journal_scan import scanned
+from karenina_core.run.owner import RunLock
 
 MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
@@ -267,6 +269,18 @@ def test_replies_of_a_process_that_was_killed_are_found_by_what_was_asked(killed
     assert check(killed).sound
 
 
+def test_a_closed_journal_is_read_without_a_lock_also_by_the_process_that_has_the_folder(path: Path) -> None:
+    with RunLock(path.parent) as lock:
+        for journal_is_open in (False, True, False):
+            journal = Journal.open(path.parent, lock=lock) if journal_is_open else None
+            connection, close, alone = opened(path)
+            assert connection.execute("SELECT count(*) FROM calls").fetchone() == (3,)
+            close()
+            assert (alone is None) is journal_is_open
+            if journal is not None:
+                journal.close()
+
+
 def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read(killed: Path) -> None:
     (killed / "journal.sqlite-shm").mkdir()
     with JournalReader.open(killed) as reader:
@@ -286,15 +300,15 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(connection: sqlite3.Connection) -> None:
-        opened.append(connection)
+        refusing.append(connection)
         raise sqlite3.OperationalError("disk I/O error")
 
-    opened: list[sqlite3.Connection] = []
+    refusing: list[sqlite3.Connection] = []
     monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", refused)
     with pytest.raises(RunDirectoryError, match="disk I/O error"):
         Journal.open(path.parent)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        opened[0].execute("SELECT 1")
+        refusing[0].execute("SELECT 1")
 
 
 def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

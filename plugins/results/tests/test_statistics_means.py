@@ -34,6 +34,24 @@ def limits(estimate: Estimate) -> tuple[float, float]:
     return estimate.interval.low, estimate.interval.high
 
 
+@pytest.mark.parametrize("level", [0, 1, 2, -0.5, float("nan")])
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0], [1.0, 2.0]])
+def test_a_level_that_is_none_is_refused_also_where_there_is_no_interval(level: float, values: list[float]) -> None:
+    for estimated in (lambda: mean_interval(values, level), lambda: cluster_mean(values, values, level)):
+        with pytest.raises(StatisticsError, match="level"):
+            estimated()
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0], [1.0, 2.0]])
+def test_an_estimate_names_its_method(values: list[float]) -> None:
+    for found, method in (
+        (mean_interval(values), "student-t"),
+        (cluster_mean(values, range(len(values))), "cluster-robust"),
+    ):
+        assert found.method == method
+        assert found.interval is None or found.interval.method == method
+
+
 def test_two_units_have_a_bootstrap_interval_and_one_has_none() -> None:
     assert bootstrap_mean([0.0, 1.0], resamples=200, method="percentile").interval is not None
     assert bootstrap_mean([0.0, 1.0, 1.0], [1, 2, 2], resamples=200, method="percentile").interval is not None
