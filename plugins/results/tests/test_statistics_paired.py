@@ -37,7 +37,9 @@ BOOLS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6
 @settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 3000))
 def test_mcnemar_equals_statsmodels_and_the_binomial_test(b: int, c: int) -> None:
-    ours = mcnemar(b, c).p_value
+    found = mcnemar(b, c)
+    ours = found.p_value
+    assert (found.only_first, found.only_second) == (b, c)
     assert ours == pytest.approx(mcnemar_of_statsmodels([[0, b], [c, 0]], exact=True).pvalue, abs=1e-9)
     if b + c:
         assert ours == pytest.approx(stats.binomtest(b, b + c).pvalue, abs=1e-9)
