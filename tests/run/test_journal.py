@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
 from karenina_core.model.message import Message, UsageMetadata
@@ -27,7 +29,7 @@ from karenina_core.run.journal_check import check
 from karenina_core.run.journal_export import recording_lines, write_recording
 from karenina_core.run.journal_ledger import Ledger, Sums
 from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES, META, RESULTS
+from karenina_core.run.journal_rows import CALLS, FAILURES, META, PAGE, RESULTS
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
@@ -397,6 +399,84 @@ def test_how_long_threads_compute_at_a_time_is_set_again_when_the_last_journal_i
     assert sys.getswitchinterval() < before
     two.close()
     assert sys.getswitchinterval() == before
+
+
+QUARTERS = st.integers(0, 40).map(lambda count: count / 4)  # which add up exactly in any order
+FACTS_OF_ROWS = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("stage", "trait", "model"), st.sampled_from(["", "a", "b"])),
+        "task": st.sampled_from(["parsing", "search"]),
+        **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), st.integers(0, 50)),
+        "usage_unavailable": st.booleans(),
+        "seconds": QUARTERS,
+        "cost_usd": st.none() | QUARTERS,
+        "estimated_tokens": st.none() | st.integers(0, 50),
+        "estimated_usd": st.none() | QUARTERS,
+        "reused_from": st.none() | st.just("other"),
+    }
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), FACTS_OF_ROWS), max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_a_ledger_adds_up_what_its_rows_say(rows: list[tuple[bool, dict[str, Any]]]) -> None:
+    ledger = Ledger()
+    for replied, facts in rows:
+        (ledger.called if replied else ledger.failed)(facts)
+    taken = [facts for replied, facts in rows if replied and facts["reused_from"] is not None]
+    calls = [facts for replied, facts in rows if replied and facts["reused_from"] is None]
+    failed = [facts for replied, facts in rows if not replied]
+    silent = [f for f in failed if not f["total_tokens"] and f["cost_usd"] is None]
+
+    def added(name: str, *among: list[dict[str, Any]]) -> Any:
+        return sum(facts[name] or 0 for each in among for facts in each)
+
+    unpriced = [f for f in calls if f["cost_usd"] is None and f["task"] != "search"]
+    unpriced += [f for f in failed if f["cost_usd"] is None and f["total_tokens"]]
+    total = {
+        "calls": len(calls),
+        "reused": len(taken),
+        "reused_cost_usd": added("cost_usd", taken),
+        "failed": len(failed),
+        **{name: added(name, calls, failed) for name in ("input_tokens", "output_tokens", "total_tokens")},
+        "unknown_usage": added("usage_unavailable", calls, failed),
+        "cost_usd": None if unpriced else added("cost_usd", calls, failed),
+        "known_cost_usd": added("cost_usd", calls, failed),
+        "unknown_costs": len(unpriced),
+        "unknown_cost_attempts": len([f for f in silent if f["estimated_tokens"] is not None]),
+    }
+    if any(f["cost_usd"] is None and f["task"] != "search" for f in taken):
+        total["reused_cost_usd"] = None
+    told, sums = ledger.to_dict(), ledger.total
+    assert told["total"] == total
+    estimated = (added("estimated_tokens", calls, failed), added("estimated_usd", calls, failed))
+    assert (sums.estimated_tokens, sums.estimated_usd) == estimated
+    assert sums.counted == len(calls) + len(failed) - len([f for f in silent if f["estimated_tokens"] is None])
+    assert sums.seconds == added("seconds", calls, failed)
+    for dimension in ("stage", "trait", "task", "model"):
+        groups = told[f"by_{dimension}"]
+        names = {facts[dimension] for _, facts in rows} - {""}
+        assert set(groups) == names
+        for name in names:
+            part = Ledger()
+            for replied, facts in rows:
+                if facts[dimension] == name:
+                    (part.called if replied else part.failed)(facts)
+            assert groups[name] == part.to_dict()["total"]
+
+
+def test_a_recording_of_a_journal_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    journal.close()
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'calls'")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+    with JournalReader.open(tmp_path) as reader, pytest.raises(RunDirectoryError, match="is damaged"):
+        write_recording(reader, tmp_path / "recording.jsonl")
+    assert not (tmp_path / "recording.jsonl").exists()
 
 
 def test_a_journal_can_be_closed_where_no_loop_runs(tmp_path: Path) -> None:

@@ -281,10 +281,24 @@ def test_a_closed_journal_is_read_without_a_lock_also_by_the_process_that_has_th
                 journal.close()
 
 
-def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read(killed: Path) -> None:
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read_and_removed(
+    killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
     (killed / "journal.sqlite-shm").mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with JournalReader.open(killed) as reader:
         assert [reader.call(asked(text).key, 0) is not None for text in "abcdef"] == [True] * 5 + [False]
+    assert not [*temporary.iterdir()]
+    connection, close, alone = opened(killed / "journal.sqlite")
+    assert alone is None
+    if is_gone:
+        shutil.rmtree(temporary)
+    close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 def test_a_journal_whose_log_is_damaged_is_not_opened(killed: Path) -> None:

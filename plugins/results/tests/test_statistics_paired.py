@@ -45,6 +45,13 @@ def test_mcnemar_equals_statsmodels_and_the_binomial_test(b: int, c: int) -> Non
         assert ours == pytest.approx(stats.binomtest(b, b + c).pvalue, abs=1e-9)
 
 
+def test_differences_that_add_up_to_nothing_are_exactly_that_however_many_there_are() -> None:
+    """None is drawn: every sum is as far from 0 as theirs."""
+    values = [sign * size for size in range(1, 41) for sign in (-1, 1)]
+    found = permutation_test(values, [0] * len(values))
+    assert (found.difference, found.p_value, found.exact, found.resamples) == (0.0, 1.0, True, None)
+
+
 def test_published_mcnemar_tests() -> None:
     """Airway hyper-responsiveness before and after transplantation, M. W. Fagerland, S. Lydersen, P. Laake, BMC Medical
     Research Methodology 13 (2013) 91: p = 0.0703."""
