@@ -23,7 +23,7 @@ from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_connection import opened
 from karenina_core.run.journal_log import Frame, frames, log_damage
-from karenina_core.run.journal_reader import JournalReader, run_number
+from karenina_core.run.journal_reader import Batch, JournalReader, run_number
 from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
 from karenina_core.run.journal_scan import scanned
 from karenina_core.run.owner import RunLock
@@ -141,6 +141,23 @@ def test_a_place_that_is_gone_is_noticed_and_put_back(path: Path, id_: int) -> N
     assert check(path).problems == ("1 row of the table calls cannot be found by their keys",)
     Journal.open(path.parent).close()
     assert check(path).sound
+
+
+def test_a_row_is_taken_for_what_it_says_itself_wherever_it_is_looked_for(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE call_places SET prefix = (SELECT prefix FROM call_places WHERE id = 1)")
+    with JournalReader.open(path) as reader:
+        found = reader.call(asked("a").key, 0)
+        assert found is not None
+        assert found.id == 1
+        assert reader.call(asked("a").key, 1) is None
+
+
+def test_a_journal_that_does_not_know_where_rows_are_is_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE call_places")
+    with JournalReader.open(path) as reader, pytest.raises(RunDirectoryError, match="is damaged"):
+        reader.call(asked("a").key, 0)
 
 
 def test_what_is_known_to_have_been_written_is_missing_in_the_journal_itself_and_in_no_copy(path: Path) -> None:
@@ -299,6 +316,23 @@ def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read_and
     close()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
+
+
+def test_rows_in_the_file_itself_are_found_before_anything_says_where_they_are(path: Path, tmp_path: Path) -> None:
+    """A batch was committed last, and the process was killed."""
+    copy = tmp_path / "copy" / "journal.sqlite"
+    copy.parent.mkdir()
+
+    async def work() -> None:
+        journal = Journal.open(path.parent)
+        await journal.put(asked("d"), {"reply": {"content": "d"}}, CallFacts())
+        await journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent"))
+        shutil.copy(path, copy)
+        await journal.aclose()
+
+    asyncio.run(work())
+    with JournalReader.open(copy) as reader:
+        assert [reader.call(asked(text).key, 0) is not None for text in "ade"] == [True, True, False]
 
 
 def test_a_journal_whose_log_is_damaged_is_not_opened(killed: Path) -> None:
