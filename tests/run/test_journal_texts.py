@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sqlite3
 import zlib
 from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from karenina_core.run.journal_bodies import DICTIONARY, Bodies
 from karenina_core.run.journal_check import check
 from karenina_core.run.journal_lines import parsed
 from karenina_core.run.journal_places import Places
-from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES
+from karenina_core.run.journal_reader import Batch, Done, JournalReader, run_number
+from karenina_core.run.journal_refusals import KeptRefusals
+from karenina_core.run.journal_rows import CALLS, FAILURES, RESULTS, sealed, whole
 from karenina_core.run.journal_salvage import salvage
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": [], "config_id": None}
@@ -146,6 +149,53 @@ def test_a_batch_has_an_id_of_its_own_that_says_which_it_is() -> None:
     for id_ in ids:
         assert id_.startswith("karenina-000007-")
         assert Batch(id=id_, model="m", provider_id="p", status="sent").calls_before == 41
+
+
+def test_a_dictionary_that_comes_while_a_journal_is_read_is_learnt(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        with JournalReader.open(tmp_path) as reader:
+            for number in range(12):
+                await journal.put(call(f"q{number}"), {"reply": {"content": LONG}}, FACTS)
+            texts = [reader.bodies.unpacked(row.body) for row in reader.rows(CALLS)]
+            assert len([text for text in texts if LONG in text]) == 12
+            assert reader.damaged["calls"] == 0
+        await journal.aclose()
+
+    run(work())
+
+
+def test_a_result_whose_text_cannot_be_unpacked_is_counted_as_damaged(tmp_path: Path) -> None:
+    Journal.open(tmp_path, run_id="mine").close()
+    row = sealed(RESULTS, 1, run_number("mine"), ("t", 0, "r", "passed", None, 0, 0.0), b"\x78\x9cno deflated text")
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as connection, connection:
+        connection.execute(f"INSERT INTO results VALUES ({','.join('?' * len(row))})", row)
+    with JournalReader.open(tmp_path) as reader:
+        assert list(reader.results()) == []
+        assert reader.damaged["results"] == 1
+
+
+def test_a_refusal_is_written_once() -> None:
+    request = Request("parser", MODEL, "parsing", 1, (Message.user("Which?").to_dict(),), schema={"type": "object"})
+    refused = StoredCall(request.key, 0, request, refused=("json_schema", "tool_call"))
+    kept = KeptRefusals.told_by({}, [])
+    rows = list(kept.rows(refused))
+    assert len(rows) == 2
+    assert list(kept.rows(refused)) == []
+    assert list(KeptRefusals.told_by(dict.fromkeys(rows, "m"), []).rows(refused)) == []
+    assert list(KeptRefusals.told_by({}, [dict.fromkeys(rows, "m")]).rows(refused)) == rows, "it is another journal"
+
+
+@pytest.mark.parametrize(
+    ("number", "held"),
+    [
+        *((each, each) for each in (0, -1, 2**63 - 1, -(2**63))),
+        *((2**63, 2**63 - 1), (2**70, 2**63 - 1), (-(2**63) - 1, -(2**63)), (2.7, 2), (1e300, 2**63 - 1)),
+        *((other, None) for other in (None, "1", float("nan"), float("inf"))),
+    ],
+)
+def test_whole_numbers_are_those_that_the_journal_can_hold(number: Any, held: int | None) -> None:
+    assert whole(number) == held
 
 
 def test_sixteen_kinds_of_texts_have_a_dictionary_each() -> None:
