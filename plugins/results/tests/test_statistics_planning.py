@@ -142,5 +142,5 @@ def test_what_cannot_be_planned_is_refused(call: object) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (-0.1, 0.3), (0.3, -0.1), (0.6, 0.5)])
 def test_shares_of_questions_that_cannot_be_are_refused(first: float, second: float) -> None:
-    with pytest.raises(StatisticsError):
+    with pytest.raises(StatisticsError, match="give two rates with a sum of at most 1"):
         mcnemar_sample_size(first, second)
