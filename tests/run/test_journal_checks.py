@@ -302,12 +302,13 @@ def test_a_closed_journal_is_read_without_a_lock_also_by_the_process_that_has_th
 def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read_and_removed(
     killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
 ) -> None:
-    (killed / "journal.sqlite-shm").mkdir()
+    (killed / "journal.sqlite-shm").symlink_to(tmp_path / "no folder" / "here")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with JournalReader.open(killed) as reader:
         assert [reader.call(asked(text).key, 0) is not None for text in "abcdef"] == [True] * 5 + [False]
+        assert len([*temporary.iterdir()]) == 1
     assert not [*temporary.iterdir()]
     connection, close, alone = opened(killed / "journal.sqlite")
     assert alone is None
