@@ -158,7 +158,7 @@ def _rubric(rubric: Rubric) -> tuple[str, dict[str, str]]:
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:LENGTH]
 
 
@@ -251,5 +251,5 @@ def _of_code(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."

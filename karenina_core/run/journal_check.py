@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ..errors import ConfigError, RunDirectoryError, one_line
 from .journal_log import log_damage, log_of
@@ -25,7 +25,7 @@ class Health:
 
     path: Path
     run_id: str | None = None
-    rows: dict[str, int] = field(factory=dict)
+    rows: dict[str, int]
     """Sound rows, by table."""
     problems: tuple[str, ...] = ()
     """What is wrong; empty where everything is as it was written."""

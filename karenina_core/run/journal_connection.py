@@ -96,9 +96,7 @@ def _text(raw: bytes) -> str:
 
 
 def _connect(path: Path, how: str) -> tuple[sqlite3.Connection, Callable[[], None]]:
-    connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
-    )
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False)
     connection.text_factory = _text
     try:
         connection.execute("PRAGMA trusted_schema = OFF")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attrs import define, field
+from attrs import define
 
 from .journal_log import frames, log_of
 from .journal_rows import PAGE, TABLES, Row, Table, row_of
@@ -38,7 +38,7 @@ class _File:
 
     file: BinaryIO
     pages: int
-    changed: dict[int, bytes] = field(factory=dict)
+    changed: dict[int, bytes]
 
     def written(self, number: int) -> bytes:
         if not SCHEMA_PAGE < number <= self.pages:
@@ -72,7 +72,7 @@ def _rows(page: bytes, pages: tuple[Pages, ...]) -> Iterator[tuple[Table, Row]]:
     while at + 2 <= content:
         (pointer,) = struct.unpack_from(">H", page, at)
         at += 2
-        if at <= pointer < PAGE - 4 and (found := _row(page, pointer, pages)) is not None:
+        if at <= pointer and (found := _row(page, pointer, pages)) is not None:
             content = min(content, pointer)
             yield found
 

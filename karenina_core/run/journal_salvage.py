@@ -64,7 +64,7 @@ def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
         raise RunDirectoryError(f"{to} cannot be written: {error}; free space or make the folder writable") from error
     finally:
         with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
+            new.unlink()
     return Salvage(path=to, rows=counts, last=last)
 
 

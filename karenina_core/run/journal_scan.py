@@ -103,6 +103,6 @@ def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | 
     of_run = reader.path.name == JOURNAL  # and no copy, and none that was saved
     before, found.gone = saved(reader.meta).get(name, (0, 0))
     found.last = max(last, before, marked(reader.path.parent).get(name, 0) if of_run else 0)
-    if name in PLACES and found.indexed:
+    if name in PLACES:
         there = set(reader.query(f"SELECT prefix, id FROM {PLACES[name]}"))
         found.unplaced = set(found.indexed_places) - there

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -102,7 +103,10 @@ class Collected:
         """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails."""
         tests: dict[str, Any] = {}
         _trace(self.watch)
+        caches = self._caches()
         for test in self._items:
+            for each in caches:  # what one test has called, another one need not call
+                each.cache_clear()
             begun = time.perf_counter()
             if (failed := self.run([test], {test: math.inf}, 0.0)) != SURVIVED:
                 raise RuntimeError(f"the tests do not pass as they are: python -m pytest {failed}")
@@ -110,6 +114,11 @@ class Collected:
         for test, facts in tests.items():
             facts["runs"] = sorted(facts["runs"] | self._shared.get(test.partition("::")[0], set()))
         return {"tests": tests, "modules": sorted(sys.modules)}
+
+    def _caches(self) -> list[Any]:
+        """Functions of the files that remember what they returned."""
+        found = [each for each in gc.get_objects() if isinstance(each, type(cache(_trace)))]
+        return [each for each in found if _file_of(each.__wrapped__) in self.files]
 
     def _taken(self) -> Runs:
         taken, self._called = self._called, set()
@@ -129,6 +138,11 @@ def collect(root: Path, tests: Sequence[str], collected: Collected) -> int:
     if collected.files:
         _trace(collected.watch)
     return int(pytest.main([*QUIET, *CALM, f"--rootdir={root}", *tests], plugins=[collected]))
+
+
+def _file_of(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    return code.co_filename if code else ""
 
 
 def _trace(watch: Callable[..., Any] | None) -> None:

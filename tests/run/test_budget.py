@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +22,7 @@ from karenina_core.ports.prices import cost_of, may_have_cost, price_error, pric
 from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult
 from karenina_core.run.budget import Budget, Estimate, Experience, Spent, check_limits, tokens_of
 from karenina_core.run.gateway import Gateway
-from karenina_core.testing import application
+from karenina_core.testing import ScriptedLLM, application
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 DEAR: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
@@ -211,6 +213,18 @@ def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     assert problems(model("o"), **priced_model) == [("budget_usd", "openai_endpoint")]
 
 
+def test_one_way_of_asking_a_model_that_does_not_tell_what_it_costs_is_enough_to_refuse_a_budget() -> None:
+    telling, silent = ScriptedLLM(), ScriptedLLM()
+    telling.capabilities = evolve(telling.capabilities, tells_cost=True)
+    judge = ModelConfig(model_name="m", interface="two")
+    config = VerificationConfig(answering_models=[model("a", **DEAR)], parsing_models=[judge], budget_usd=1.0)
+    for other in (telling, silent):
+        adapter = telling.adapter("two", parser_factory=lambda asked, other=other: other)
+        app = application(adapter, installed=["openai_endpoint"])
+        with nullcontext() if other is telling else pytest.raises(ConfigError, match="does not tell what calls cost"):
+            check_limits(app, config)
+
+
 def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:
     budget = Budget(usd=0.5)
     budget.settle(Estimate(1, 1, 0.1), facts(1, 1, 0.51), model())
@@ -219,6 +233,7 @@ def test_an_exhausted_budget_says_what_was_spent_and_how_to_go_on() -> None:
     assert "--budget-usd" in budget.exhausted
     budget = Budget(tokens=100)
     budget.settle(Estimate(1, 1), facts(90, 20), model())
+    assert "the budget of 100 tokens is used up (110 in 1 call)" in budget.exhausted
     assert "--budget-tokens" in budget.exhausted
 
 

@@ -7,7 +7,8 @@ import json
 import os
 import platform
 from collections.abc import Callable
-from importlib.metadata import version
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,17 @@ def test_a_template_that_checks_differently_is_another_template(world: Make, mak
 
 
 EXAMPLES = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 2?", "answer": "4"}]
+A_DAY = date(2026, 1, 1)
+"""TOML and YAML have dates, and JSON has none."""
 
 
-@pytest.mark.parametrize("others", [[], EXAMPLES[:1], EXAMPLES[::-1], [EXAMPLES[0], {**EXAMPLES[1], "answer": "5"}]])
+@pytest.mark.parametrize(
+    "others",
+    [
+        *([], EXAMPLES[:1], EXAMPLES[::-1]),
+        *([EXAMPLES[0], {**EXAMPLES[1], "answer": answer}] for answer in ("5", A_DAY)),
+    ],
+)
 def test_other_examples_are_named(world: Make, make_question: Any, others: list[Any]) -> None:
     before, now = (of(world(questions=[make_question(0, few_shot_examples=told)])) for told in (EXAMPLES, others))
     assert differences(before, now) == ["the question 'q0' has other examples"]
@@ -202,6 +211,10 @@ def with_model(**facts: Any) -> dict[str, Any]:
             'the answering model answering:a: extra_kwargs was {} and is {"seed": 1}',
         ),
         (
+            with_model(extra_kwargs={"since": A_DAY}),
+            'the answering model answering:a: extra_kwargs was {} and is {"since": "2026-01-01"}',
+        ),
+        (
             with_model(endpoint_base_url="http://localhost:1/v1"),
             'the answering model answering:a: endpoint_base_url was null and is "http://localhost:1/v1"',
         ),
@@ -255,6 +268,23 @@ def test_the_code_of_a_plugin_is_part_of_it(tmp_path: Path, monkeypatch: pytest.
     newer = {"code": {"odd": {"distribution": "karenina-odd", "version": "1.1", "digest": second}}}
     assert differences(before, newer) == ["karenina-odd (plugin 'odd') was version 1.0 and is 1.1"]
     assert differences(before, {"code": {}}) == ["the plugin 'odd' is gone"]
+
+
+def test_other_code_of_the_core_is_named(world: Make) -> None:
+    before = of(world())
+    code = {**before["code"], "karenina-core": {**before["code"]["karenina-core"], "digest": "another"}}
+    told = f"the code of karenina-core {version('karenina-core')} (plugin 'karenina-core') has changed"
+    assert differences(before, {**before, "code": code}) == [told]
+
+
+def test_a_core_that_is_not_installed_has_no_version_and_says_so(world: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_found(distribution: str) -> str:
+        raise PackageNotFoundError(distribution)
+
+    before = of(world())
+    monkeypatch.setattr("karenina_core.run.fingerprint.version", not_found)
+    told = f"was version {version('karenina-core')} and is not installed"
+    assert any(line.endswith(told) for line in differences(before, of(world())))
 
 
 def test_code_that_cannot_be_found_has_no_digest() -> None:

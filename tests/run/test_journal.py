@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sqlite3
+import sys
 import threading
-from collections.abc import Coroutine
+import weakref
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
 from karenina_core.model.message import Message, UsageMetadata
@@ -24,7 +29,7 @@ from karenina_core.run.journal_check import check
 from karenina_core.run.journal_export import recording_lines, write_recording
 from karenina_core.run.journal_ledger import Ledger, Sums
 from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES, META, RESULTS
+from karenina_core.run.journal_rows import CALLS, FAILURES, META, PAGE, RESULTS
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
@@ -264,6 +269,273 @@ def test_a_batch_is_in_the_database_and_not_in_its_log_when_it_is_acknowledged(t
         assert (tmp_path / "journal.sqlite-wal").stat().st_size > 0, "calls have numbers"
         await journal.put_batch(Batch(id="b1", model="m", provider_id="batch_1", status="sent"))
         assert (tmp_path / "journal.sqlite-wal").stat().st_size == 0
+        await journal.aclose()
+
+    run(work())
+
+
+@pytest.mark.parametrize("what", ["take", "put", "put_result", "put_batch"])
+def test_who_comes_after_the_end_is_refused_at_once(tmp_path: Path, what: str) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        await journal.aclose()
+        asked: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+            "take": lambda: journal.take(call()),
+            "put": lambda: journal.put(call(), ANSWER, FACTS),
+            "put_result": lambda: journal.put_result(Done("t", 0, "r", "passed"), '"x"'),
+            "put_batch": lambda: journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent")),
+        }
+        with pytest.raises(RunDirectoryError, match="is closed; open it again"):
+            await asyncio.wait_for(asked[what](), 5)
+
+    run(work())
+
+
+def test_what_judges_said_for_some_results_is_asked_for_once_more(tmp_path: Path) -> None:
+    """Of this run, or of one whose replies are taken over; what answers were given stays, unless they were errors."""
+    judged, other = call("judged", task="parsing", result_id="r1"), call("other", task="parsing", result_id="r2")
+    answered, broken = call("answered", result_id="r1"), call("broken", result_id="r1")
+    error = {"error": {"message": "no JSON", "kind": "judge"}}
+
+    async def taken(journal: Journal) -> list[bool]:
+        found = [await journal.take(each) for each in (judged, other, answered, broken)]
+        for each in (judged, broken):
+            journal.failed(each, asyncio.CancelledError(), CallFacts(made=False))
+        return [each is not None for each in found]
+
+    async def work() -> None:
+        first = Journal.open(tmp_path / "first", run_id="first")
+        for each in (judged, other, answered):
+            await first.put(each, ANSWER, FACTS)
+        await first.put(broken, error, FACTS)
+        assert await taken(first) == [True] * 4
+        first.ask_again(["r1"])
+        assert await taken(first) == [False, True, True, False]
+        await first.put(judged, {"reply": {"content": "TP53"}}, FACTS)
+        first.ask_again(["r1"], run_id="another")
+        found = await first.take(judged)
+        assert found is not None
+        assert found.outcome["reply"]["content"] == "TP53", "what is said then is kept"
+        await first.aclose()
+        for again, run_id, expected in (
+            (["r1"], "first", [False, True, True, False]),
+            (["r1"], None, [True] * 4),
+            (["r2"], "first", [True, False, True, True]),
+        ):
+            with JournalReader.open(tmp_path / "first") as source:
+                folder = tmp_path / f"{again}{run_id}"
+                folder.mkdir()
+                second = Journal.open(folder, run_id="second", sources=[source])
+                second.ask_again(again, run_id)
+                assert await taken(second) == expected
+                await second.aclose()
+
+    (tmp_path / "first").mkdir()
+    run(work())
+
+
+def test_calls_are_asked_for_afresh_up_to_the_row_that_is_named(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for text in ("one", "two", "three"):
+            await journal.put(call(text), ANSWER, FACTS)
+        journal.ask_afresh(lambda asked: asked.key != call("one").key, 2)
+        found = [await journal.take(call(text)) for text in ("one", "two", "three")]
+        assert [each is not None for each in found] == [True, False, True]
+        await journal.put(call("two"), {"reply": {"content": "TP53"}}, FACTS)
+        again = await journal.take(call("two"))
+        assert again is not None
+        assert again.outcome["reply"]["content"] == "TP53"
+        await journal.aclose()
+
+    run(work())
+
+
+def test_who_waits_for_a_call_is_told_when_nothing_can_be_kept_any_more(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        waiting = [asyncio.create_task(journal.take(call())) for _ in range(3)]
+        await asyncio.sleep(0)
+        (tmp_path / "journal.sqlite").unlink()
+        with pytest.raises(RunDirectoryError):
+            await journal.put(call(), ANSWER, FACTS)
+        for each in waiting:
+            with pytest.raises(RunDirectoryError, match="is gone"):
+                await each
+        with pytest.raises(RunDirectoryError):
+            await journal.aclose()
+
+    run(work())
+
+
+def test_a_reply_that_cannot_be_written_down_leaves_the_call_to_others(tmp_path: Path) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(call()) is None
+        waiting = asyncio.create_task(journal.take(call()))
+        await asyncio.sleep(0)
+        with pytest.raises((ValueError, RecursionError)):
+            await journal.put(call(), {"reply": {"content": endless}}, FACTS)
+        assert await asyncio.wait_for(waiting, 5) is None
+        await journal.put(call(), ANSWER, FACTS)
+        journal.failed(call("What?"), PortError("no budget", kind="budget"), CallFacts(made=False))
+        await journal.aclose()
+        with JournalReader.open(tmp_path) as reader:
+            assert not list(reader.rows(FAILURES)), "what was not asked has not failed"
+
+    run(work())
+
+
+def test_how_long_threads_compute_at_a_time_is_set_again_when_the_last_journal_is_closed(tmp_path: Path) -> None:
+    before = sys.getswitchinterval()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = Journal.open(tmp_path / "one"), Journal.open(tmp_path / "two")
+    one.close()
+    assert sys.getswitchinterval() < before
+    two.close()
+    assert sys.getswitchinterval() == before
+
+
+QUARTERS = st.integers(0, 40).map(lambda count: count / 4)  # which add up exactly in any order
+FACTS_OF_ROWS = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("stage", "trait", "model"), st.sampled_from(["", "a", "b"])),
+        "task": st.sampled_from(["parsing", "search"]),
+        **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), st.integers(0, 50)),
+        "usage_unavailable": st.booleans(),
+        "seconds": QUARTERS,
+        "cost_usd": st.none() | QUARTERS,
+        "estimated_tokens": st.none() | st.integers(0, 50),
+        "estimated_usd": st.none() | QUARTERS,
+        "reused_from": st.none() | st.just("other"),
+    }
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), FACTS_OF_ROWS), max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_a_ledger_adds_up_what_its_rows_say(rows: list[tuple[bool, dict[str, Any]]]) -> None:
+    ledger = Ledger()
+    for replied, facts in rows:
+        (ledger.called if replied else ledger.failed)(facts)
+    taken = [facts for replied, facts in rows if replied and facts["reused_from"] is not None]
+    calls = [facts for replied, facts in rows if replied and facts["reused_from"] is None]
+    failed = [facts for replied, facts in rows if not replied]
+    silent = [f for f in failed if not f["total_tokens"] and f["cost_usd"] is None]
+
+    def added(name: str, *among: list[dict[str, Any]]) -> Any:
+        return sum(facts[name] or 0 for each in among for facts in each)
+
+    unpriced = [f for f in calls if f["cost_usd"] is None and f["task"] != "search"]
+    unpriced += [f for f in failed if f["cost_usd"] is None and f["total_tokens"]]
+    total = {
+        "calls": len(calls),
+        "reused": len(taken),
+        "reused_cost_usd": added("cost_usd", taken),
+        "failed": len(failed),
+        **{name: added(name, calls, failed) for name in ("input_tokens", "output_tokens", "total_tokens")},
+        "unknown_usage": added("usage_unavailable", calls, failed),
+        "cost_usd": None if unpriced else added("cost_usd", calls, failed),
+        "known_cost_usd": added("cost_usd", calls, failed),
+        "unknown_costs": len(unpriced),
+        "unknown_cost_attempts": len([f for f in silent if f["estimated_tokens"] is not None]),
+    }
+    if any(f["cost_usd"] is None and f["task"] != "search" for f in taken):
+        total["reused_cost_usd"] = None
+    told, sums = ledger.to_dict(), ledger.total
+    assert told["total"] == total
+    estimated = (added("estimated_tokens", calls, failed), added("estimated_usd", calls, failed))
+    assert (sums.estimated_tokens, sums.estimated_usd) == estimated
+    assert sums.counted == len(calls) + len(failed) - len([f for f in silent if f["estimated_tokens"] is None])
+    assert sums.seconds == added("seconds", calls, failed)
+    for dimension in ("stage", "trait", "task", "model"):
+        groups = told[f"by_{dimension}"]
+        names = {facts[dimension] for _, facts in rows} - {""}
+        assert set(groups) == names
+        for name in names:
+            part = Ledger()
+            for replied, facts in rows:
+                if facts[dimension] == name:
+                    (part.called if replied else part.failed)(facts)
+            assert groups[name] == part.to_dict()["total"]
+
+
+def test_a_recording_of_a_journal_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    journal.close()
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'calls'")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+    with JournalReader.open(tmp_path) as reader, pytest.raises(RunDirectoryError, match="is damaged"):
+        write_recording(reader, tmp_path / "recording.jsonl")
+    assert not (tmp_path / "recording.jsonl").exists()
+
+
+def test_a_journal_can_be_closed_where_no_loop_runs(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    run(journal.put(call(), ANSWER, FACTS))
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM call_places").fetchone() == (1,)
+    with pytest.raises(RunDirectoryError, match="is closed"):
+        run(journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent")))
+
+
+def test_who_waits_outside_is_told_when_nothing_can_be_kept_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karenina_core.run.journal.CROWD", 0)
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        (tmp_path / "journal.sqlite").unlink()
+        journal.failed(call("other"), PortError("busy", kind="timeout"), FACTS)
+        with pytest.raises(RunDirectoryError, match="is gone"):
+            await journal.take(call())
+        with pytest.raises(RunDirectoryError):
+            await journal.aclose()
+
+    run(work())
+
+
+def test_rows_that_wait_are_counted_until_they_are_written(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        for number in range(1, 4):
+            journal.failed(call(str(number)), PortError("busy", kind="timeout"), FACTS)
+            assert journal._commits.waiting == number
+        await journal.put(call(), ANSWER, FACTS)
+        assert journal._commits.waiting == 0
+        await journal.aclose()  # which writes where the rows are, too
+        assert journal._commits.waiting == 0
+
+    run(work())
+
+
+class Name(str):
+    """A text of which can be seen whether it is still held."""
+
+
+def test_a_result_that_is_written_is_no_longer_held(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        tasks = [Name(f"t{number}") for number in range(3)]
+        held = [weakref.ref(task) for task in tasks]
+        for number in range(2):
+            await asyncio.gather(*(journal.put_result(Done(task, 0, "r", "passed"), f'"{number}"') for task in tasks))
+        del tasks[:]
+        others = (journal.put_result(Done(f"o{number}", 0, "r", "passed"), '"x"') for number in range(300))
+        await asyncio.gather(*others)  # what the latest rows say is kept at hand
+        gc.collect()
+        assert [task() for task in held] == [None] * 3
         await journal.aclose()
 
     run(work())

@@ -21,11 +21,19 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_check import check
+from karenina_core.run.journal_connection import opened
 from karenina_core.run.journal_log import Frame, frames, log_damage
-from karenina_core.run.journal_reader import JournalReader, run_number
-from karenina_core.run.journal_rows import APPLICATION, FAILURES, PAGE, VERSION, sealed
+from karenina_core.run.journal_reader import Batch, JournalReader, run_number
+from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
+from karenina_core.run.journal_scan import scanned
+from karenina_core.run.owner import RunLock
 
 MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
+
+
+def asked(text: str) -> StoredCall:
+    request = Request("llm", MODEL, "generation", 1, (Message.user(text).to_dict(),))
+    return StoredCall(request.key, 0, request)
 
 
 @pytest.fixture
@@ -35,8 +43,7 @@ def path(tmp_path: Path) -> Path:
     async def work() -> None:
         journal = Journal.open(tmp_path, run_id="mine")
         for text in "abc":
-            request = Request("llm", MODEL, "generation", 1, (Message.user(text).to_dict(),))
-            await journal.put(StoredCall(request.key, 0, request), {"reply": {"content": text}}, CallFacts())
+            await journal.put(asked(text), {"reply": {"content": text}}, CallFacts())
         await journal.aclose()
 
     asyncio.run(work())
@@ -60,6 +67,8 @@ def test_all_that_a_check_found_is_in_its_document(path: Path) -> None:
     sound = check(path)
     assert (sound.run_id, sound.rows["calls"], sound.problems) == ("mine", 3, ())
     with closing(sqlite3.connect(path)) as connection, connection:
+        tables = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}
+        assert sound.rows == tables
         connection.execute("UPDATE calls SET body = substr(body, 2) WHERE id = 2")
     harmed = check(path)
     assert not harmed.sound
@@ -107,12 +116,65 @@ def test_a_body_that_is_no_json_is_a_row_that_cannot_be_read(path: Path) -> None
     health = check(path)
     assert health.problems == ("1 row of the table failures cannot be read: no JSON",)
     assert (health.rows["failures"], health.rows["calls"]) == (0, 3)
+    with JournalReader.open(path) as reader:
+        read = [scanned(reader, FAILURES), scanned(reader, FAILURES, bodies=True)]
+    assert [(found.rows, found.unreadable) for found in read] == [(1, 0), (0, 1)], "bodies are read where asked for"
 
 
 def test_a_row_that_is_read_twice_is_counted_once(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE meta SET value = 'x' WHERE id = 'made_by'")
     assert check(path).problems == ("1 row of the table meta is not what was written",)
+
+
+def test_a_table_that_is_read_again_has_as_many_damaged_rows_as_before(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE calls SET task = 'other' WHERE id IN (1, 3)")
+    with JournalReader.open(path) as reader:
+        assert [scanned(reader, CALLS).damaged for _ in range(3)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("id_", [1, 2, 3])
+def test_a_place_that_is_gone_is_noticed_and_put_back(path: Path, id_: int) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM call_places WHERE id = ?", (id_,))
+    assert check(path).problems == ("1 row of the table calls cannot be found by their keys",)
+    Journal.open(path.parent).close()
+    assert check(path).sound
+
+
+def test_a_row_is_taken_for_what_it_says_itself_wherever_it_is_looked_for(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE call_places SET prefix = (SELECT prefix FROM call_places WHERE id = 1)")
+    with JournalReader.open(path) as reader:
+        found = reader.call(asked("a").key, 0)
+        assert found is not None
+        assert found.id == 1
+        assert reader.call(asked("a").key, 1) is None
+
+
+def test_a_journal_that_does_not_know_where_rows_are_is_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE call_places")
+    with JournalReader.open(path) as reader, pytest.raises(RunDirectoryError, match="is damaged"):
+        reader.call(asked("a").key, 0)
+
+
+def test_what_is_known_to_have_been_written_is_missing_in_the_journal_itself_and_in_no_copy(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM calls WHERE id = 3")
+        connection.execute("DELETE FROM call_places WHERE id = 3")
+    copy = Path(shutil.copy(path, path.with_name("copy.sqlite")))
+    assert check(path).problems == ("1 row of the table calls cannot be found",)
+    assert check(copy).problems == ()
+
+
+@pytest.mark.parametrize("name", ["calls_indexed", "calls_saved"])
+def test_what_a_journal_says_of_itself_that_is_no_number_is_a_problem(path: Path, name: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM meta WHERE id = ?", (name,))
+        connection.execute("INSERT INTO meta VALUES (?, ?, ?, ?)", sealed(META, name, run_number("mine"), ("some 1",)))
+    assert any("some" in problem for problem in check(path).problems)
 
 
 def test_a_journal_of_very_many_transactions_is_sound(path: Path) -> None:
@@ -162,8 +224,9 @@ def test_a_row_that_is_gone_is_never_taken_for_one_that_was_not_written(path: Pa
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM calls WHERE id = 2")
     before = path.read_bytes()
-    with pytest.raises(RunDirectoryError, match="1 row of the table calls cannot be found"):
+    with pytest.raises(RunDirectoryError, match="1 row of the table calls cannot be found") as caught:
         Journal.open(path.parent)
+    assert str(caught.value).startswith(f"{path} is damaged"), "it says so itself"
     assert path.read_bytes() == before
     assert check(path).problems
 
@@ -190,6 +253,129 @@ def test_a_database_that_is_not_sound_is_not_opened(path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="karenina doctor"):
         Journal.open(path.parent)
     assert path.read_bytes() == before
+
+
+@pytest.fixture
+def killed(path: Path, tmp_path: Path) -> Path:
+    """The folder of a journal whose process ended without closing it, after two more calls."""
+    folder = tmp_path / "killed"
+    folder.mkdir()
+
+    async def work() -> None:
+        journal = Journal.open(path.parent)
+        for text in "de":
+            await journal.put(asked(text), {"reply": {"content": text}}, CallFacts())
+        for name in ("journal.sqlite", "journal.sqlite-wal"):
+            shutil.copy(path.with_name(name), folder / name)
+        await journal.aclose()
+
+    asyncio.run(work())
+    return folder
+
+
+def test_replies_of_a_process_that_was_killed_are_found_by_what_was_asked(killed: Path) -> None:
+    async def work() -> None:
+        journal = Journal.open(killed)
+        for text in "abcde":
+            found = await journal.take(asked(text))
+            assert found is not None
+            assert found.outcome == {"reply": {"content": text}}
+        await journal.aclose()
+
+    asyncio.run(work())
+    assert check(killed).sound
+
+
+def test_a_closed_journal_is_read_without_a_lock_also_by_the_process_that_has_the_folder(path: Path) -> None:
+    with RunLock(path.parent) as lock:
+        for journal_is_open in (False, True, False):
+            journal = Journal.open(path.parent, lock=lock) if journal_is_open else None
+            connection, close, alone = opened(path)
+            assert connection.execute("SELECT count(*) FROM calls").fetchone() == (3,)
+            close()
+            assert (alone is None) is journal_is_open
+            if journal is not None:
+                journal.close()
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_where_sqlite_cannot_write_what_it_needs_beside_a_log_a_copy_is_read_and_removed(
+    killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    (killed / "journal.sqlite-shm").symlink_to(tmp_path / "no folder" / "here")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with JournalReader.open(killed) as reader:
+        assert [reader.call(asked(text).key, 0) is not None for text in "abcdef"] == [True] * 5 + [False]
+        assert len([*temporary.iterdir()]) == 1
+    assert not [*temporary.iterdir()]
+    connection, close, alone = opened(killed / "journal.sqlite")
+    assert alone is None
+    if is_gone:
+        shutil.rmtree(temporary)
+    close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def test_rows_in_the_file_itself_are_found_before_anything_says_where_they_are(path: Path, tmp_path: Path) -> None:
+    """A batch was committed last, and the process was killed."""
+    copy = tmp_path / "copy" / "journal.sqlite"
+    copy.parent.mkdir()
+
+    async def work() -> None:
+        journal = Journal.open(path.parent)
+        await journal.put(asked("d"), {"reply": {"content": "d"}}, CallFacts())
+        await journal.put_batch(Batch(id="b", model="m", provider_id="p", status="sent"))
+        shutil.copy(path, copy)
+        await journal.aclose()
+
+    asyncio.run(work())
+    with JournalReader.open(copy) as reader:
+        assert [reader.call(asked(text).key, 0) is not None for text in "ade"] == [True, True, False]
+
+
+def test_a_journal_whose_log_is_damaged_is_not_opened(killed: Path) -> None:
+    log = killed / "journal.sqlite-wal"
+    changed(log, 0)
+    before = log.read_bytes()
+    with pytest.raises(RunDirectoryError, match="the beginning of its write-ahead log is not what was written"):
+        Journal.open(killed)
+    assert log.read_bytes() == before
+
+
+def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowhere(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(connection: sqlite3.Connection) -> None:
+        refusing.append(connection)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    refusing: list[sqlite3.Connection] = []
+    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", refused)
+    with pytest.raises(RunDirectoryError, match="disk I/O error"):
+        Journal.open(path.parent)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        refusing[0].execute("SELECT 1")
+
+
+def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing: list[sqlite3.Connection] = []
+    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", writing.append)
+    reading, read = JournalReader.open, []
+
+    def once(place: Path) -> JournalReader:
+        read.append(place)
+        if len(read) > 1:
+            raise RunDirectoryError("it is gone")
+        return reading(place)
+
+    monkeypatch.setattr(JournalReader, "open", once)
+    with pytest.raises(RunDirectoryError, match=r"^it is gone$"):
+        Journal.open(path.parent)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        writing[0].execute("SELECT 1")
 
 
 def test_what_a_crash_left_in_the_log_is_empty_when_it_is_opened(path: Path) -> None:

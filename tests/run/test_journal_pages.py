@@ -8,6 +8,7 @@ import random
 import shutil
 import sqlite3
 import stat
+import struct
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from karenina_core.run.journal_pages import rows_on_pages
 from karenina_core.run.journal_reader import Done, JournalReader, run_number
 from karenina_core.run.journal_rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
 from karenina_core.run.journal_salvage import Salvage, put_in_place, salvage
+from karenina_core.run.owner import marked
 
 RUN = run_number("mine")
 IDS = st.sampled_from([0, 1, 127, 128, 1 << 14, (1 << 31) + 5, 1 << 55, (1 << 63) - 1, -1, -(1 << 62)]) | st.integers(
@@ -75,16 +77,71 @@ def test_every_row_is_found_as_it_was_written(
     assert {row.id for name, row in found if name == "meta"} >= {"run_id", "made_by"}
 
 
+def put(path: Path, bodies: dict[int, bytes]) -> None:
+    """Calls with these bodies, by their ids."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for id_, body in bodies.items():
+            values = sealed(CALLS, id_, RUN, (None,) * len(CALLS.facts), body)
+            connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
+
+
+def calls_on_pages(path: Path) -> dict[Any, bytes]:
+    return {row.id: row.body for table, row in rows_on_pages(path) if table is CALLS}
+
+
 @pytest.mark.parametrize("pages", [1, 2, 3])
 def test_records_that_just_fit_and_just_do_not_are_found(empty: Path, tmp_path: Path, pages: int) -> None:
     """Of every size around that at which a record goes on on another page."""
     path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
     bodies = {size: chance.randbytes(size) for size in range(pages * (PAGE - 4) - 100, pages * (PAGE - 4) + 20)}
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for size, body in bodies.items():
-            values = sealed(CALLS, size, RUN, (None,) * len(CALLS.facts), body)
-            connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
-    assert {row.id: row.body for table, row in rows_on_pages(path) if table is CALLS} == bodies
+    put(path, bodies)
+    assert calls_on_pages(path) == bodies
+
+
+@pytest.mark.parametrize("ids", [(1, 2), (2, 1)])
+def test_a_page_that_is_full_to_the_last_byte_gives_all_its_rows(
+    empty: Path, tmp_path: Path, ids: tuple[int, int]
+) -> None:
+    """Of two rows, the second of every size around that at which it needs another page. Checksums differ in length."""
+    chance, begins = random.Random(0), set()
+    for size in [*range(1985, 2005)] * 4:
+        path = Path(shutil.copy(empty, tmp_path))
+        bodies = {ids[0]: chance.randbytes(2000), ids[1]: chance.randbytes(size)}
+        put(path, bodies)
+        assert calls_on_pages(path) == bodies
+        with closing(sqlite3.connect(path)) as connection:
+            ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'calls'")
+        kind, rows, content = struct.unpack_from(">BxxHH", path.read_bytes(), (root - 1) * PAGE)
+        begins.add(content - 8 - 2 * rows if kind == 13 else -1)
+    assert {-1, 0, 1} <= begins, "some need another page, of one the rows begin where their places end"
+
+
+def test_of_a_file_that_was_cut_off_within_a_page_only_what_was_there_is_lost(empty: Path, tmp_path: Path) -> None:
+    """The last row of a page is the first that was put there."""
+    path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
+    bodies = {id_: chance.randbytes(300) + b"!" for id_ in range(40)}
+    put(path, bodies)
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    found = calls_on_pages(path)
+    assert bodies.items() > found.items()
+    assert len(found) == len(bodies) - 1
+    os.truncate(path, size - PAGE)
+    assert len(calls_on_pages(path)) < len(found) - 1
+
+
+def test_a_record_on_very_many_pages_is_found(empty: Path, tmp_path: Path) -> None:
+    path, bodies = Path(shutil.copy(empty, tmp_path)), {1: random.Random(0).randbytes(600 * PAGE)}
+    put(path, bodies)
+    assert calls_on_pages(path) == bodies
+
+
+def test_a_row_whose_pages_were_given_up_in_the_log_is_found_as_the_file_has_it(empty: Path, tmp_path: Path) -> None:
+    path, bodies = Path(shutil.copy(empty, tmp_path)), {1: random.Random(0).randbytes(9000)}
+    put(path, bodies)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM calls")
+        assert calls_on_pages(path) == bodies
 
 
 @pytest.fixture
@@ -129,8 +186,8 @@ def test_all_rows_of_a_sound_journal_are_saved(path: Path, tmp_path: Path) -> No
     assert str(caught.value) == f"{tmp_path / 'saved.sqlite'} exists; move it away first"
     with closing(sqlite3.connect(found.path)) as connection:
         assert connection.execute("SELECT id, value FROM copies").fetchall() == [("run_id", "mine")]
-        ((upto,),) = connection.execute("SELECT value FROM meta WHERE id = 'results_indexed'")
-    assert upto == "5"
+        indexed = "SELECT value FROM meta WHERE id IN ('results_indexed', 'calls_indexed') ORDER BY value"
+        assert connection.execute(indexed).fetchall() == [("0",), ("5",)]
 
 
 def test_bodies_that_need_a_dictionary_are_saved_and_those_that_are_no_json_are_not(tmp_path: Path) -> None:
@@ -187,6 +244,29 @@ def test_a_saved_journal_takes_the_place_and_the_damaged_one_stays_beside_it(
     journal.close()
 
 
+def test_how_much_was_there_is_known_after_a_replacement_also_where_the_lock_did_not_say_it(path: Path) -> None:
+    change(path, "DELETE FROM results WHERE task = 'c'", "INSERT INTO results(id, task) VALUES (5, 'c')")
+    saved = salvage(path, path.with_name("saved.sqlite"))
+    path.with_name("run.lock").unlink()
+    put_in_place(path.parent, saved)
+    assert marked(path.parent)["results"] == saved.last["results"] == 5
+
+
+def test_a_replacement_that_is_not_there_replaces_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(RunDirectoryError, match="cannot be replaced: No such file"):
+        put_in_place(path.parent, Salvage(path=path.with_name("none.sqlite")))
+    assert path.read_bytes() == before
+
+
+def test_what_a_killed_process_left_of_a_saved_journal_is_cleared_away(path: Path, tmp_path: Path) -> None:
+    left = tmp_path / ".saved.sqlite.new"
+    salvage(path, tmp_path / "other.sqlite").path.rename(left)
+    salvage(path, tmp_path / "saved.sqlite")
+    assert not left.exists()
+    assert check(tmp_path / "saved.sqlite").sound
+
+
 def test_a_replacement_that_was_cut_short_is_continued_under_the_name_that_was_given(path: Path) -> None:
     """The process ended when the damaged one had its second name, and its log had lost the first."""
     aside = path.with_name("journal-damaged-20260101T000000000000Z.sqlite")
@@ -220,7 +300,8 @@ def test_a_journal_is_on_the_disk_before_and_after_it_gets_its_name(
     assert seen == [("file", True, False), ("folder", True, True)]
     del seen[:]
     put_in_place(path.parent, Salvage(path=saved))
-    assert ("folder", True, False) in seen
+    ends = [saved_is_there for what, _, saved_is_there in seen if what == "folder"]
+    assert ends == [True, False], "the damaged one has its second name on the disk before the new one has the first"
 
 
 def test_what_is_gone_is_written_down_and_no_longer_missing(path: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core.errors import RunDirectoryError
+from karenina_core.run.journal import Journal
 from karenina_core.run.places import Place, check_place, place_of
 
 MOUNTS = """\
@@ -88,3 +89,12 @@ def test_what_is_unknown_is_tried(tmp_path: Path) -> None:
 def test_this_machine_has_a_place_for_temporary_files(tmp_path: Path) -> None:
     assert place_of(tmp_path).suitable
     check_place(tmp_path)
+
+
+def test_no_journal_is_begun_on_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data" / "net" / "run"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(check_place, "__defaults__", (mounts(tmp_path),))
+    with pytest.raises(RunDirectoryError, match="network file system"):
+        Journal.open(folder)
+    assert list(folder.iterdir()) == []

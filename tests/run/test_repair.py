@@ -802,7 +802,7 @@ def test_results_with_a_trait_that_has_no_score_are_chosen_whatever_their_outcom
     def judge(call: Any) -> Any:
         if call.task.startswith("rubric"):
             if broken[0] and "target 1" in call.text:
-                return PortError("later", kind="rate_limited")
+                return PortError("no such model", kind="invalid_request")
             return dict.fromkeys(call.output.schema["properties"], True)
         return {"target": "BCL2"}
 

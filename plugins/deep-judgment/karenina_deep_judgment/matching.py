@@ -177,7 +177,7 @@ class Source:
 
     def _shows_something(self, quotation: str) -> bool:
         """A single character is found in any text; it counts where the text has no other (an answer like `**B**`)."""
-        found = SUBSTANCE.findall(quotation[:10_000])
+        found = SUBSTANCE.findall(quotation)
         return len(found) > 1 or (bool(found) and len(self.text) < 100 and SUBSTANCE.findall(self.text) == found)
 
     def _most_similar(self, asked: _Asked) -> Passage | None:

@@ -74,8 +74,8 @@ class Words:
         return self.text[self.starts[number] : self.ends[number]]
 
     def gap(self, number: int) -> str:
-        """What stands between a token and the one before it."""
-        return self.text[self.ends[number - 1] if number else 0 : self.starts[number]]
+        """What stands between a token (not the first) and the one before it."""
+        return self.text[self.ends[number - 1] : self.starts[number]]
 
     def compound(self, number: int) -> str | None:
         """A word and the next one as they would be without the hyphen between them; None where there is none."""

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
+from karenina_deep_judgment.sense import loses_negation
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -100,6 +101,8 @@ ASIDES = [
     ("The drug — a small molecule — is given daily.", "The drug is given daily", "— a small molecule —"),
     ("The drug, a small molecule, is given (by mouth) daily.", "The drug is given daily", None),
     ("Das Mittel (ein Hemmer) wird täglich gegeben.", "Das Mittel wird taglich gegeben", "(ein Hemmer)"),
+    ("Das Mittel, das billig ist, wird täglich gegeben.", "Das Mittel wird täglich gegeben", ", das billig ist,"),
+    ("Le remède, dont les effets sont connus, agit.", "Le remède agit", ", dont les effets sont connus,"),
 ]
 
 
@@ -124,6 +127,7 @@ KEPT = {
     "a quantity": ("The drug (above 40 mg) is toxic to cells.", "The drug is toxic to cells"),
     "a percentage": ("The drug (5 %) is toxic to cells.", "The drug is toxic to cells"),
     "a bound": ("The drug (> 0.05 mM) is toxic to cells.", "The drug is toxic to cells"),
+    "a longer duration": ("The drug (45 weeks) is toxic to cells.", "The drug is toxic to cells"),
     "a duration": ("The drug (3 weeks) is toxic to cells.", "The drug is toxic to cells"),
     "another unit": ("The drug fell by 3 km (2 miles) daily.", "The drug fell by 3 km daily"),
     "a statistic with a negation": ("The drug (n = 45, not 54) is given daily.", "The drug is given daily"),
@@ -136,6 +140,11 @@ KEPT = {
     "a quantity in words": ("The drug (twice a day) is toxic.", "The drug is toxic"),
     "a main clause": ("The drug works, it cures mice, the firm says.", "The drug works the firm says"),
     "a main clause with a verb": ("The drug works, mice are cured, men gain.", "The drug works, men gain"),
+    "a German main clause": ("Das Mittel wirkt, es heilt Mäuse, sagt die Firma.", "Das Mittel wirkt sagt die Firma"),
+    "a German verb": ("Das Mittel wirkt, Mäuse wurden geheilt, Männer sterben.", "Das Mittel wirkt, Männer sterben"),
+    "a French main clause": ("Le remède agit, il guérit tout, croit la firme.", "Le remède agit, croit la firme"),
+    "a French verb": ("Le remède agit, les souris sont guéries, les rats meurent.", "Le remède agit, les rats meurent"),
+    "a Spanish verb": ("El remedio cura, los ratones fueron curados, mueren.", "El remedio cura, mueren"),
     "lines of keys and values": ("\nDrug: aspirin\nTarget: COX-1\n", "aspirin Target: COX-1"),
     "marked keys": ("\n**Drug**: aspirin\n**Target**: COX-1\n", "Drug: aspirin Target: COX-1"),
     "a number between commas": ("The drug, in 2019, was toxic to cells.", "The drug was toxic to cells"),
@@ -146,6 +155,7 @@ KEPT = {
     "several clauses": ("Aspirin, taken daily, helps, arsenic, taken daily, kills.", "Aspirin, taken daily, kills"),
     "the end of a sentence": ("It works (in mice). Then it stopped daily.", "It works Then it stopped daily"),
     "a row": ("- aspirin (a drug\n- b) works well", "aspirin works well"),
+    "a row that the quotation sets apart": ("- aspirin (a drug\n- b) works well", "aspirin; works well"),
 }
 
 
@@ -158,7 +168,8 @@ def test_what_the_rest_hangs_on_may_not_be_left_out(why: str) -> None:
 
 WORDS_OF_DOUBT = (
     "thought argue argues argued contend contends hope hopes hoped once falsely mistakenly retracted withdrawn myth "
-    "pretending pretended ineffective doubtful unproven two twelve dozen half twice"
+    "pretending pretended ineffective doubtful unproven two twelve dozen half twice "
+    "nunca niente nem geen 不 hormis salvo forse exceto zonder 仅"
 )
 
 
@@ -167,6 +178,15 @@ def test_an_aside_with_a_word_of_doubt_or_number_stays(word: str) -> None:
     for aside in (", critics {},", " (the {} one)", " — {} as it is —"):
         assert Source(f"The drug{aside.format(word)} cures mice.").find("The drug cures mice", 0.0) is None
         assert Source(f"The drug{aside.format('plain')} cures mice.").find("The drug cures mice", 0.3) is not None
+
+
+@pytest.mark.parametrize("before", ["", "Facts\n"])
+def test_lines_with_the_shortest_keys_are_rows(before: str) -> None:
+    source = Source(f"{before}D: aspirin 5\nT: COX-1")
+    assert source.find("aspirin 5, T: COX-1") is None
+    found = source.find("D - aspirin, 5", 0.5)
+    assert found is not None
+    assert source.text[found.start : found.end] == "D: aspirin 5"
 
 
 @pytest.mark.parametrize("mark", ["\n", " | ", "; "])
@@ -184,14 +204,25 @@ def test_lines_of_keys_and_values_are_joined_where_the_quotation_shows_it(mark: 
         ("It does **not** inhibit MCL1.", "inhibit MCL1"),
         ("It isn’t active there.", "active there"),
         ("It is far from safe there.", "safe there"),
+        ("Far from safe there.", "safe there"),
         ("Er hemmt MCL1 nicht.", "Er hemmt MCL1"),
         ("Il ne provoque rien.", "provoque rien"),
         ("药物不抑制蛋白。", "抑制蛋白"),
     ],
 )
 def test_a_quotation_is_not_cut_off_from_its_negation(text: str, quotation: str) -> None:
-    assert Source(f"Well. {text} And so on.").find(quotation, 0.0) is None
-    assert Source(f"Well. {text} And so on.").find(text) is not None
+    for whole in (text, f"Well. {text} And so on."):
+        assert Source(whole).find(quotation, 0.0) is None
+        assert Source(whole).find(text) is not None
+
+
+@pytest.mark.parametrize(("spaces", "looked_at"), [(1, True), (22, True), (23, False)])
+def test_a_negation_is_looked_for_in_the_24_characters_beside_a_passage(spaces: int, looked_at: bool) -> None:
+    before = f"no{' ' * spaces}"
+    assert loses_negation(f"{before}death occurred", len(before), len(before) + 5) is looked_at
+    passage = "Er hemmt MCL1"
+    assert loses_negation(f"{passage}{' ' * spaces}nie", 0, len(passage)) is (spaces + len("nie") <= 24)
+    assert not loses_negation(f"pia{before}{' ' * 9}forte", len(before) + 12, len(before) + 17)
 
 
 WORDS = st.text(st.sampled_from(LETTERS), min_size=4, max_size=14)
@@ -231,6 +262,13 @@ def test_one_letter_may_be_missing_added_or_swapped_in_a_long_word_and_none_be_a
         ("a notable result", "a not able result"),
         ("the inhibitors and the inhibitor", "the inhibitors and the inhibitors"),
         ("nothing was found there", "noting was found there"),
+        ("it reached 5 mmol there", "it reached 5 Mmol there"),
+        ("it took 5, Mg there", "it took 5 mg there"),
+        ("it took 5 Mg there", "it took 5, mg there"),
+        ("the 3Alpha label", "the 3alpha label"),
+        ("the 14Carbon label", "the 14carbon label"),
+        ("it couldnt bind", "it couldn't bind"),
+        ("the patient's own", "the patients own"),
     ],
 )
 def test_what_is_another_word_is_no_slip(text: str, quotation: str) -> None:
@@ -258,6 +296,8 @@ def test_another_word_by_a_dropped_or_swapped_letter_is_a_slip_unless_the_text_h
         ("the anti-apoptotic one", "The Anti Apoptotic one"),
         ("die Straße und der Zürcher See", "die Strasse und der Zurcher See"),
         ("Łódź, Ærø und Œuvre", "Lodz, Aero und Oeuvre"),
+        ("Đakovo und Diyarbakır", "Dakovo und Diyarbakir"),
+        ("the dose was 5", "The dose was 5"),
     ],
 )
 def test_case_hyphens_and_diacritics_do_not_count(text: str, quotation: str) -> None:
@@ -299,6 +339,45 @@ def test_asides_may_put_four_hundred_words_into_a_passage(words: int, found: boo
     asides = [" ".join("b" * size) for size in (150, 150, words - 300)]
     text = "one ({}) two ({}) three ({}) rare. One two three.".format(*asides)
     assert (Source(text).find("one two three rare", 0.0) is not None) is found
+
+
+@pytest.mark.parametrize(("characters", "found"), [(300, True), (301, False)])
+def test_an_aside_has_up_to_three_hundred_characters(characters: int, found: bool) -> None:
+    for begin, end in ("()", "[]", (", ", ","), (" - ", " -")):
+        aside = "a" * characters
+        assert (Source(f"It {begin}{aside}{end} works.").find("It works", 0.0) is not None) is found, begin
+
+
+@pytest.mark.parametrize(("characters", "found"), [(5_000, True), (5_001, False)])
+def test_up_to_five_thousand_characters_are_compared_word_by_word(characters: int, found: bool) -> None:
+    words = [f"{number:04}" for number in range(999)]
+    words.append("x" * (characters - 5 * len(words)))
+    assert (Source("; ".join(words)).find(" ".join(words), 0.0) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("begun", "quotation", "found"),
+    [(9_999, "a b", True), (10_000, "a b", False), (9_998, "a b c", True), (9_999, "a b c", False)],
+)
+def test_a_search_looks_at_twenty_thousand_pairs_of_words(begun: int, quotation: str, found: bool) -> None:
+    """Each beginning takes two: the word itself, and another one where its second word should be."""
+    source = Source(f"a x, {quotation}; ".replace("a b", "b") * begun + "; ".join(quotation.split()))
+    assert (source.find(quotation, 0.0) is not None) is found
+
+
+@pytest.mark.parametrize("times", [1, 160])
+def test_what_led_nowhere_is_not_tried_again(times: int) -> None:
+    """Words that may be asides double the ways with each of them, and many ways lead to the same words."""
+    quotation = f"a {'b ' * 12}c d"
+    text = f"a [a]{' [b]' * 30}; x; c d; " * times + quotation.replace(" ", "; ")
+    assert Source(text).find(quotation, 0.0) is not None
+
+
+def test_where_one_way_leads_to_what_led_nowhere_others_are_tried() -> None:
+    text = "z (a [b] [b] c) a b c d"
+    found = Source(text).find("z a b c d", 0.0)
+    assert found is not None
+    assert [text[start:end].strip() for start, end in found.left_out] == ["(a [b] [b] c)"]
 
 
 @pytest.mark.parametrize(("torn", "found"), [(999, True), (1000, False)])

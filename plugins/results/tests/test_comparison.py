@@ -206,6 +206,7 @@ def test_single_answers_are_compared_by_the_exact_test_of_mcnemar() -> None:
     assert (row.test, row.p_value, row.interval) == ("mcnemar", mcnemar(3, 12).p_value, interval)
     assert row.difference == pytest.approx(-9 / 30)
     assert [test.name for test in row.tests] == ["mcnemar", "permutation", "t", "bootstrap"]
+    assert (row.tests[0].p_value, row.tests[0].interval) == (row.p_value, interval)
 
 
 def test_replicates_are_averaged_by_question() -> None:
@@ -594,6 +595,28 @@ def test_ranks_mind_the_direction_of_a_score() -> None:
     assert (tied.groups, set(tied.ranks.values())) == ((("x:low", "x:high"),), {(1, 2)})
 
 
+def test_groups_of_models_are_in_the_order_of_their_ranks() -> None:
+    results = [*run([1] * 20, model="z"), *run([0] * 20, model="a")]
+    (tie,) = compare_models(results).ties
+    assert (tie.groups, list(tie.ranks)) == ((("x:z",), ("x:a",)), ["x:z", "x:a"])
+
+
+def test_models_are_ranked_by_what_one_judge_said_of_them() -> None:
+    strict = {"parsing": ModelIdentity("x", "strict")}
+    results = [*run([1] * 20, model="m"), *run([0] * 20, model="n")]
+    results += [r for model in "no" for r in run([model == "n"] * 20, model=model, metadata=strict)]
+    found = {tie.parsing: tie.groups for tie in compare_models(results).ties}
+    assert found == {"x:judge": (("x:m",), ("x:n",)), "x:strict": (("x:n",), ("x:o",))}
+
+
+def test_what_only_one_model_has_and_what_has_no_direction_ranks_nobody() -> None:
+    one = [score(value, f"q{value}", model="m") for value in range(9)]
+    other = run([1] * 9, model="n")
+    assert compare_models([*one, *other], metrics=["trait:clarity"]).ties == ()
+    both = [score(3, f"q{i}", model=model, scale={"higher_is_better": None}) for i in range(9) for model in "mn"]
+    assert compare_models(both, metrics=["trait:clarity"]).ties == ()
+
+
 # Traits
 
 
@@ -653,6 +676,15 @@ def test_of_replicates_the_means_decide_what_changed() -> None:
         ("q3", 0.67, 1),
     ]
     assert (only(comparison).better, only(comparison).worse) == (1, 2)
+
+
+def test_of_several_answers_one_is_shown_that_says_why_the_side_is_worse_and_no_error() -> None:
+    def answered(*names: str) -> list[VerificationResult]:
+        said = [GenerationPart(raw_llm_response=name) for name in names]
+        return [result("q", replicate=i, outcome=name, generation=said[i]) for i, name in enumerate(names)]
+
+    (flip,) = compare(answered("failed", "passed", "passed"), answered("error", "passed", "failed")).flipped
+    assert (flip.of_a.excerpt, flip.of_b.excerpt) == ("passed", "failed")
 
 
 def test_a_set_with_notes_passes_them_on() -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_results.comparison import compare
 from karenina_results.measures import Item, Measures
-from karenina_results.numbers import MIXED, TWICE, Number, headline_numbers
+from karenina_results.numbers import MIXED, TWICE, Number, headline_numbers, planned_items, unfinished
 from karenina_results.question_groups import by_keyword, grouping, groups_of
 from karenina_results.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
 
@@ -212,6 +212,39 @@ def test_a_set_of_a_whole_run_knows_what_was_planned_and_a_part_of_it_does_not(t
     assert headline_numbers(part).overall.absent == part.get_summary()["models"][0]["absent"] == 0
     shutil.copy(tmp_path / "results.jsonl", tmp_path / "some.jsonl")
     assert headline_numbers(VerificationResultSet.load(tmp_path / "some.jsonl")).overall.absent == 0
+
+
+def test_models_of_a_whole_run_that_were_never_asked_are_missing(tmp_path: Path) -> None:
+    pairs = [["x:m", "x:judge"], ["x:n", "x:judge"]]
+    manifest = {"questions": ["q0", "q1"], "pairs": pairs, "config": {"replicate_count": 2}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    (tmp_path / "results.jsonl").write_text(record(result("q0", outcome="passed")) + "\n", "utf-8")
+    whole = VerificationResultSet.load(tmp_path)
+    numbers = headline_numbers(whole)
+    assert ([each.absent for each in numbers.pairs], numbers.overall.absent) == ([3], 7)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "planned", "note"),
+    [
+        ('{"items": 4}', 4, ("3 of 4 planned items have a result",)),
+        *(('{"items": 3}', 3, ()), ('{"items": 2}', 2, ())),
+        *((other, 0, ()) for other in ("{}", "no JSON", "[]", '{"items": null}', None)),
+    ],
+)
+def test_a_run_that_is_not_finished_says_so(
+    tmp_path: Path, manifest: str | None, planned: int, note: tuple[str, ...]
+) -> None:
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(manifest, "utf-8")
+    assert planned_items(tmp_path) == planned
+    assert unfinished(tmp_path, 3) == note
+
+
+def test_where_nothing_passed_the_worst_case_is_none_and_the_best_what_is_missing() -> None:
+    bounds = headline_numbers(outcomes("failed", "error")).overall.pass_rate.bounds
+    assert bounds is not None
+    assert (bounds.worst, bounds.best) == (0.0, 0.5)
 
 
 def test_nothing_has_no_rate() -> None:
@@ -465,6 +498,8 @@ def test_k_is_every_divisor_and_power_of_two_or_what_was_asked_for() -> None:
     results = [result(q, replicate=r, outcome="passed" if r % 2 else "failed") for q in "ab" for r in range(1, 11)]
     assert [r.k for r in headline_numbers(results).overall.repeated] == [2, 4, 5, 8, 10]
     assert [r.k for r in headline_numbers(results, k=[3, 1, 12]).overall.repeated] == [1, 3]
+    assert [r.k for r in headline_numbers(results, k=[10, 11, 0]).overall.repeated] == [10]
+    assert headline_numbers([], k=[1]).overall.repeated == ()
 
 
 def test_rates_by_keyword_and_means_of_keywords_and_questions() -> None:

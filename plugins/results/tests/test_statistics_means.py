@@ -34,6 +34,30 @@ def limits(estimate: Estimate) -> tuple[float, float]:
     return estimate.interval.low, estimate.interval.high
 
 
+@pytest.mark.parametrize("level", [0, 1, 2, -0.5, float("nan")])
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0], [1.0, 2.0]])
+def test_a_level_that_is_none_is_refused_also_where_there_is_no_interval(level: float, values: list[float]) -> None:
+    for estimated in (lambda: mean_interval(values, level), lambda: cluster_mean(values, values, level)):
+        with pytest.raises(StatisticsError, match="level"):
+            estimated()
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0], [1.0, 2.0]])
+def test_an_estimate_names_its_method(values: list[float]) -> None:
+    for found, method in (
+        (mean_interval(values), "student-t"),
+        (cluster_mean(values, range(len(values))), "cluster-robust"),
+    ):
+        assert found.method == method
+        assert found.interval is None or found.interval.method == method
+
+
+def test_two_units_have_a_bootstrap_interval_and_one_has_none() -> None:
+    assert bootstrap_mean([0.0, 1.0], resamples=200, method="percentile").interval is not None
+    assert bootstrap_mean([0.0, 1.0, 1.0], [1, 2, 2], resamples=200, method="percentile").interval is not None
+    assert bootstrap_mean([0.0, 1.0], [1, 1], resamples=200).interval is None
+
+
 @settings(deadline=None)
 @given(VALUES, LEVELS)
 def test_student_equals_scipy(values: list[float], level: float) -> None:
@@ -120,6 +144,23 @@ def test_bca_equals_scipy_on_the_same_resamples(values: list[float], level: floa
     ties = np.abs(theirs.bootstrap_distribution - np.mean(values)) < 1e-9
     assume(not ties.any())  # rounding decides in scipy what is a tie
     assert tuple(np.quantile(theirs.bootstrap_distribution, tails)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_resampled_means_that_are_all_on_one_side_count_as_half_a_one_on_the_other() -> None:
+    bias = stats.norm.ppf(0.5 / 200)
+    tails = stats.norm.cdf([2 * bias - 1.959963984540054, 2 * bias + 1.959963984540054])
+    assert bca_tails(np.ones(200), 0.0, 0.0, 0.95) == pytest.approx(tuple(tails))
+
+
+@pytest.mark.parametrize("kinds", [2, 20])
+@pytest.mark.parametrize("cells", [1, 100, CELLS])
+def test_there_are_as_many_resampled_means_as_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, cells: int
+) -> None:
+    """However many are drawn at once."""
+    monkeypatch.setattr("karenina_results.statistics.bootstrap.CELLS", cells)
+    values = np.sort(np.arange(20.0) % kinds)
+    assert len(resampled_means(values, np.ones(20), 253, 1)) == 253
 
 
 def test_resampled_means_that_equal_the_mean_count_half_on_each_side() -> None:

@@ -137,3 +137,13 @@ def test_who_is_ahead_is_what_the_comparison_says_and_not_the_values() -> None:
     assert rank_ranges(values, p_values)["a"] == (2, 3)
     for differences in ({("a", "b"): 0.2}, {("b", "a"): -0.2}):
         assert rank_ranges(values, p_values, 0.05, differences) == {"a": (1, 2), "b": (2, 3), "c": (1, 3)}
+
+
+@pytest.mark.parametrize("of", [tied_groups, rank_ranges])
+def test_what_cannot_be_ranked_is_refused(of: Callable[..., object]) -> None:
+    for alpha in (0, 1, 2, -0.1):
+        with pytest.raises(StatisticsError, match="alpha"):
+            of({"x": 1.0, "y": 2.0}, {}, alpha)
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(StatisticsError, match="values"):
+            of({"x": 1.0, "y": value}, {})

@@ -37,10 +37,37 @@ BOOLS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6
 @settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 3000))
 def test_mcnemar_equals_statsmodels_and_the_binomial_test(b: int, c: int) -> None:
-    ours = mcnemar(b, c).p_value
+    found = mcnemar(b, c)
+    ours = found.p_value
+    assert (found.only_first, found.only_second) == (b, c)
     assert ours == pytest.approx(mcnemar_of_statsmodels([[0, b], [c, 0]], exact=True).pvalue, abs=1e-9)
     if b + c:
         assert ours == pytest.approx(stats.binomtest(b, b + c).pvalue, abs=1e-9)
+
+
+def test_differences_that_add_up_to_nothing_are_exactly_that_however_many_there_are() -> None:
+    """None is drawn: every sum is as far from 0 as theirs."""
+    values = [sign * size for size in range(1, 41) for sign in (-1, 1)]
+    found = permutation_test(values, [0] * len(values))
+    assert (found.difference, found.p_value, found.exact, found.resamples) == (0.0, 1.0, True, None)
+
+
+@pytest.mark.parametrize("kinds", [(1, 2), (1, 3, 5, 7, 9, 11, 13, 15)])
+def test_signs_that_are_drawn_give_nearly_the_share_of_all_signs(kinds: tuple[int, ...]) -> None:
+    """Of which there are too many to look at each; the sums of whole numbers can be counted."""
+    often = 64 // len(kinds)
+    values = [size if place % 8 < 5 else -size for size in kinds for place in range(often)]
+    ways = np.ones(1)
+    for value in values:
+        step = np.zeros(2 * abs(value) + 1)
+        step[[0, -1]] = 0.5
+        ways = np.convolve(ways, step)
+    sums = np.abs(np.arange(len(ways)) - len(ways) // 2)
+    share = float(ways[sums >= abs(sum(values))].sum())
+    found = permutation_test(values, [0] * len(values))
+    assert not found.exact
+    assert found.p_value == pytest.approx(share, abs=4 * math.sqrt(share / 9_999))
+    assert 0.005 < share < 0.5
 
 
 def test_published_mcnemar_tests() -> None:

@@ -138,3 +138,9 @@ def test_with_one_replicate_the_noise_is_in_the_variance_between() -> None:
 def test_what_cannot_be_planned_is_refused(call: object) -> None:
     with pytest.raises(StatisticsError, match="give"):
         call()  # type: ignore[operator]  # a lambda
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (-0.1, 0.3), (0.3, -0.1), (0.6, 0.5)])
+def test_shares_of_questions_that_cannot_be_are_refused(first: float, second: float) -> None:
+    with pytest.raises(StatisticsError, match="give two rates with a sum of at most 1"):
+        mcnemar_sample_size(first, second)

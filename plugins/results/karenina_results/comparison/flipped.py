@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from karenina_core.cli.output import inline
-from karenina_core.errors import shortened
 from karenina_core.model.result import VerificationResult
 from karenina_core.run.reasons import why
 
@@ -52,6 +51,6 @@ def _answers(results: Sequence[VerificationResult], good: bool) -> Answers:
     wanted = [result for result in completed if (result.metadata.outcome == "passed") == good] or completed
     return Answers(
         outcomes=dict(sorted(Counter(result.metadata.outcome for result in results).items())),
-        excerpt=shortened(inline(wanted[0].generation.raw_llm_response, 10_000), EXCERPT),
+        excerpt=inline(wanted[0].generation.raw_llm_response, EXCERPT),
         why=inline(why(wanted[0]), EXCERPT),
     )

@@ -78,18 +78,18 @@ class Row:
     """Questions with a value on both sides."""
     questions: int = 0
     """Questions of either side."""
-    missing_a: Mapping[str, int] = field(factory=dict)
+    missing_a: Mapping[str, int]
     """Items without a value on side A, by reason. `not asked`: A has no item of the question, which counts as one."""
-    missing_b: Mapping[str, int] = field(factory=dict)
+    missing_b: Mapping[str, int]
     coverage: float | None = None
     """The share of the questions of either side that are compared. One of which not all answers have a value counts
     as the share that has, on the side where it is smaller. None without questions."""
     better: int | None = None
     """Compared questions of which B has the better value; None where nobody says which one that is."""
     worse: int | None = None
-    lost_a: int = 0
+    lost_a: int
     """Questions that both sides were asked and A lost more answers of: errors and their like."""
-    lost_b: int = 0
+    lost_b: int
     lost: float = 0.0
     """The share of its answers that B lost, less that of A, over the questions that both were asked."""
     lost_p: float = 1.0
@@ -107,7 +107,7 @@ class Row:
     """The smallest true difference that is found with a probability of 80 %, at alpha divided by these rows."""
     clusters: int | None = None
     """Groups of questions, where there are any."""
-    replicates: tuple[int, int] = (1, 1)
+    replicates: tuple[int, int]
     """The largest number of values of a question on either side."""
     smallest_p: float = 1.0
     """The smallest p-value that these questions could have given."""
