@@ -113,7 +113,7 @@ def error_kind(error: BaseException) -> ErrorKind:
 def stops_item(error: BaseException) -> bool:
     """Whether the item itself is to end, because it was cancelled or the user wants out.
 
-    Anything else is a failure of whoever's code was running. To be asked in the task that the error was raised in.
+    Anything else is a failure of the code that was running. To be asked in the task that the error was raised in.
     """
     return _is_cancelled(error) or _is_exit(error)
 
@@ -188,7 +188,7 @@ async def _around_item(
             raise RuntimeError("the item is not done yet; await proceed() once")
         return work[0]
 
-    told = "it did not wait for the item"
+    problem = "it did not wait for the item"
     try:
         await around(context.task, proceed)
     except BaseException as raised:
@@ -196,8 +196,8 @@ async def _around_item(
         error = (limit.cancelled_for() if limit is not None else None) or raised
         if stops_item(error):
             raise
-        told = one_line(error)
-        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=told)
+        problem = one_line(error)
+        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=problem)
     done = work[0] if work else None
     if done is not None:
         return done
@@ -205,7 +205,7 @@ async def _around_item(
         raise asyncio.CancelledError
     if not work:
         return await verify(context)
-    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {told}", kind="plugin")
+    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {problem}", kind="plugin")
     return evolve(bare_result(context), trail=tuple(context.trail))
 
 

@@ -34,6 +34,7 @@ A = TypeVar("A", bound=BaseAnswer)
 
 _MAKING = threading.Lock()
 _MOST = 20
+"""Problems of one reply that a judge is shown; the rest is counted. Chosen, not measured."""
 
 _KEPT = (
     "alias",
@@ -43,7 +44,7 @@ _KEPT = (
     "title",
     "description",
 )
-"""What stays of a verified field. Examples and free additions to its schema do not: they tell what is expected."""
+"""What stays of a verified field. Examples and free additions to its schema do not: they reveal what is expected."""
 
 
 def extraction_class(cls: type[A]) -> type[A]:
@@ -81,7 +82,7 @@ def _relax(cls: type[A]) -> type[A]:
         "model_post_init": model_post_init,
         **fields,
     }
-    with any_field_names():  # the author's class has said already which of them hide something of pydantic's
+    with any_field_names():  # the author's class has already warned which of them hide something of pydantic's
         return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
 
 
