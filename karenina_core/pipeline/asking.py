@@ -50,14 +50,10 @@ async def ask_judge(
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
     messages = context.parsing.prompt(task, system, user, shape)
-    answered = _answer(context), str(context.task.answering)
+    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
+    answered = evaluation_input(rows, raw, full_trace=False).text, str(context.task.answering)
     judge = context.parsing
     return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
-
-
-def _answer(context: VerificationContext) -> str:
-    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
-    return evaluation_input(rows, raw, full_trace=False).text
 
 
 def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,14 +113,10 @@ def error_kind(error: BaseException) -> ErrorKind:
 def stops_item(error: BaseException) -> bool:
     """Whether the item itself is to end, because it was cancelled or the user wants out.
 
-    Anything else is a failure of the code that was running. To be asked in the task that the error was raised in.
+    Anything else is a failure of the code that was running, which may also let the cancellation of a task of its own
+    through. To be asked in the task that the error was raised in.
     """
-    return _is_cancelled(error) or _is_exit(error)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Whether this item was cancelled; a stage may also let the cancellation of a task of its own through."""
-    return isinstance(error, asyncio.CancelledError) and _is_cancelling()
+    return (isinstance(error, asyncio.CancelledError) and _is_cancelling()) or _is_exit(error)
 
 
 def _is_cancelling() -> bool:

@@ -305,7 +305,7 @@ class ModelClient:
         except (KareninaError, TimeoutError):
             raise
         except Exception as error:
-            kind = self.model.classify(error) or _builtin_kind(error)
+            kind = self.model.classify(error) or ("connection" if isinstance(error, OSError) else "plugin")
             problem = self.model.secrets.text(one_line(error), self.item.removed)
             raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
 
@@ -378,7 +378,3 @@ class _Retried:
 def _is_proper_reply(reply: Any) -> bool:
     sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
     return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
-
-
-def _builtin_kind(error: BaseException) -> ErrorKind:
-    return "connection" if isinstance(error, OSError) else "plugin"

@@ -49,7 +49,7 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     wires: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_told(block))[0]}
+        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_result_text(block))[0]}
         for block in message.content
         if isinstance(block, ToolResultBlock)
     ]
@@ -65,7 +65,7 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     return wires
 
 
-def _told(result: ToolResultBlock) -> str:
+def _result_text(result: ToolResultBlock) -> str:
     return f"{ERROR}{result.content}" if result.is_error else result.content
 
 

@@ -78,15 +78,9 @@ def tool_digest(tools: Iterable[Tool]) -> str:
     It is taken of canonical JSON: a list of `{"description", "input_schema", "name"}` in the order of the names, keys
     in order, no white space, ASCII. What a tool does when it is called has no part in it.
     """
-    described = sorted(
-        _canonical({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
-        for tool in tools
-    )
+    rows = ({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools)
+    described = sorted(json.dumps(_plain(row), sort_keys=True, separators=(",", ":"), default=str) for row in rows)
     return hashlib.sha256(f"[{','.join(described)}]".encode()).hexdigest()
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str)
 
 
 def _plain(value: Any) -> Any:

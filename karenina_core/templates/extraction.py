@@ -199,7 +199,8 @@ def _spelled_otherwise(
     Raises FillError where there are several, or where a verified key has a near miss: both may be a slip, and then null
     would say that the answer does not say.
     """
-    known = {"id", *given.values(), *cls.model_fields, *_aliases(cls)}
+    aliases = (info.validation_alias for info in cls.model_fields.values())
+    known = {"id", *given.values(), *cls.model_fields, *(alias for alias in aliases if isinstance(alias, str))}
     others = {word: _folded(word) for word in data if isinstance(word, str) and word not in known}
     if not others:
         return {}
@@ -226,12 +227,6 @@ def _near(key: str, others: Mapping[str, str]) -> list[str]:
 
 def _folded(key: str) -> str:
     return re.sub(r"[\s_-]+", "", key).casefold()
-
-
-def _aliases(cls: type[BaseAnswer]) -> Iterator[str]:
-    for info in cls.model_fields.values():
-        if isinstance(info.validation_alias, str):
-            yield info.validation_alias
 
 
 def copied(value: Any) -> Any:

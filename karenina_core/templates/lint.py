@@ -115,7 +115,11 @@ def lint_schema(
         for right in accepted.get(name, (value,))
         for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
     ]
-    reach = Reach([*reading.places, *_hint_places(hints or {}, keys)], subjects)
+    hinted = [
+        Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
+        for name, text in (hints or {}).items()
+    ]
+    reach = Reach([*reading.places, *hinted], subjects)
     return tuple(dict.fromkeys(found for subject in subjects for found in _findings(subject, reach, reading)))
 
 
@@ -132,11 +136,6 @@ def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
     return tuple(
         Finding(None, "enum_order", "hint", f"{text}: {_REMEDY['enum_order']}") for text in one_sided_positions(lists)
     )
-
-
-def _hint_places(hints: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[Place]:
-    for name, text in hints.items():
-        yield Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
 
 
 def _subjects(
