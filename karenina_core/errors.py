@@ -170,7 +170,7 @@ class PortError(KareninaError):
 
     `kind` is one of the error kinds; `retry_after` is in seconds; `status` is the HTTP status, if there was one;
     `raw` holds at most the first 64 KB of what came back; `attempts` counts the calls made, retries included. A
-    `final` failure is not tried again, whatever its kind. A `spared` one says more about the provider than about the
+    `final` failure is not tried again, whatever its kind. A `not_counted` one is about the provider rather than the
     call: it uses up none of its attempts. Of a `queued` one the wait that was asked for counts as time in the queue of
     the model. `repairs` says how often the judge had been asked again to correct a reply. `evidence` is what a
     judgment had found before it failed, as artifacts by key.
@@ -188,7 +188,7 @@ class PortError(KareninaError):
     ) -> None:
         super().__init__(message)
         self.final = final
-        self.spared = False
+        self.not_counted = False
         self.queued = False
         self.kind = kind
         self.retry_after = retry_after

@@ -38,7 +38,7 @@ def agent_metrics(messages: Iterable[Message], limit: Limit | None = None) -> di
         for block in message.content:
             if isinstance(block, ToolUseBlock):
                 counts[block.name] += 1
-                if block.id not in begun:  # some servers begin anew with every reply: the last one counts
+                if block.id not in begun:  # some servers begin again with every reply: the last one counts
                     names[block.id] = []
                 begun.add(block.id)
                 names[block.id].append(block.name)
@@ -62,7 +62,7 @@ def agent_metrics(messages: Iterable[Message], limit: Limit | None = None) -> di
 
 
 def looks_failed(result: ToolResultBlock) -> bool:
-    """Whether a tool said that it failed, or used one of the words that failures use. Only a hint: a tool that finds a
+    """Whether a tool reported that it failed, or used one of the words of failures. Only a hint: a tool that finds a
     text about errors looks failed too, and nothing is decided by it.
     """
     return result.is_error or FAILURE_WORDS.search(result.content) is not None

@@ -16,7 +16,7 @@ __all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
 
 Schema = Mapping[str, Any]
 MOST_ENTRIES = 256
-"""Entries of a list that a judge may give where the schema says nothing else. A model that repeats itself writes until
+"""Entries of a list that a judge may give where the schema sets no limit. A model that repeats itself writes until
 its tokens are used up, and the reply is lost; a server that enforces the schema ends it here, after some 1,500 to 2,500
 tokens, which most limits allow. Code does not check it. There is none for texts: strict schemas have no `maxLength`."""
 CHOICES = ("anyOf", "allOf", "oneOf")
@@ -39,7 +39,7 @@ async def ask_judge(
 
     Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
     does where `expected`, the ground truth of a template, has a list of more than half as many entries.
-    The user's system prompt for the parsing model stands before karenina's own. `validate` makes something of the data;
+    The user's system prompt for the parsing model precedes karenina's own. `validate` makes something of the data;
     the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
     the judge could not be reached.
     """
@@ -50,14 +50,10 @@ async def ask_judge(
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
     messages = context.parsing.prompt(task, system, user, shape)
-    answered = _answer(context), str(context.task.answering)
+    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
+    answered = evaluation_input(rows, raw, full_trace=False).text, str(context.task.answering)
     judge = context.parsing
     return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
-
-
-def _answer(context: VerificationContext) -> str:
-    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
-    return evaluation_input(rows, raw, full_trace=False).text
 
 
 def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,10 +77,10 @@ def presented(question: str, given: EvaluationInput) -> str:
 
 def closed_object(properties: Schema, description: str = "") -> dict[str, Any]:
     """A JSON Schema of an object with these properties, all of them required, and no others."""
-    told = {"description": description} if description else {}
+    described = {"description": description} if description else {}
     return {
         "type": "object",
-        **told,
+        **described,
         "properties": dict(properties),
         "required": list(properties),
         "additionalProperties": False,

@@ -75,7 +75,7 @@ def _answered_under(context: VerificationContext) -> str | None:
 
 
 def _text(row: Mapping[str, Any]) -> str:
-    """What a stored message says; its content is a text, or blocks."""
+    """The text of a stored message; its content is a text, or blocks."""
     content = row.get("blocks") or row.get("content") or ""
     return content if isinstance(content, str) else "\n".join(str(block.get("text") or "") for block in content)
 
@@ -116,19 +116,17 @@ def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
     """The recorded effects, in order."""
     rows = []
     for effect in context.effects:
-        said: dict[str, Any] = {
-            k: v for k, v in (("field", effect.field), ("verdict", effect.verdict)) if v is not None
-        }
+        row: dict[str, Any] = {k: v for k, v in (("field", effect.field), ("verdict", effect.verdict)) if v is not None}
         if effect.verdict is False:
-            said["outcome"] = effect.outcome
-        rows.append(LedgerEntry(effect.stage, said, effect.reason))
+            row["outcome"] = effect.outcome
+        rows.append(LedgerEntry(effect.stage, row, effect.reason))
     return tuple(rows)
 
 
 def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Tokens, attempts, replies, channel and time by task, and in total.
 
-    `attempts` are requests, `replies` those that had one. `usage_unavailable` says that nobody told how many tokens
+    `attempts` are requests, `replies` those that had one. `usage_unavailable` says that it is unknown how many tokens
     some request took: those that are known are counted. `cost_usd` is None where a reply's cost is not known, or that
     of everything; `unknown_cost_attempts` are requests without a reply that may be on the provider's bill: the cost is
     what is known beside them.

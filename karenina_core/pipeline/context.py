@@ -31,6 +31,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 REQUIRED: Any = object()
 MAX_WARNINGS = 50
+"""Of one item: a stage that warns in a loop fills no result. Chosen, not measured."""
 
 
 class Services(Protocol):
@@ -149,8 +150,8 @@ class VerificationContext(ReadThrough):
         except ValueError:
             self._undeclared("produces", key)
         if key in self._artifacts:
-            told = f"{self._who()} writes {str(key)!r}, which is there already"
-            raise ContractError(f"{told}; artifacts are written once")
+            text = f"{self._who()} writes {str(key)!r}, which is there already"
+            raise ContractError(f"{text}; artifacts are written once")
         if isinstance(declared, Key) and type(value) not in declared.usual:
             declared.check(value)
         self._artifacts[key] = value
@@ -328,8 +329,8 @@ class VerificationContext(ReadThrough):
         stage = self._stage
         assert stage is not None  # outside of stages nothing has to be declared
         hint = did_you_mean(key, getattr(stage, attribute))
-        told = f"{stage.name} writes {str(key)!r} without having declared it{hint}"
-        raise ContractError(f"{told}; add it to {type(stage).__name__}.{attribute}") from None
+        text = f"{stage.name} writes {str(key)!r} without having declared it{hint}"
+        raise ContractError(f"{text}; add it to {type(stage).__name__}.{attribute}") from None
 
     def _may_read(self, key: str) -> None:
         stage = self._stage

@@ -113,14 +113,10 @@ def error_kind(error: BaseException) -> ErrorKind:
 def stops_item(error: BaseException) -> bool:
     """Whether the item itself is to end, because it was cancelled or the user wants out.
 
-    Anything else is a failure of whoever's code was running. To be asked in the task that the error was raised in.
+    Anything else is a failure of the code that was running, which may also let the cancellation of a task of its own
+    through. To be asked in the task that the error was raised in.
     """
-    return _is_cancelled(error) or _is_exit(error)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Whether this item was cancelled; a stage may also let the cancellation of a task of its own through."""
-    return isinstance(error, asyncio.CancelledError) and _is_cancelling()
+    return (isinstance(error, asyncio.CancelledError) and _is_cancelling()) or _is_exit(error)
 
 
 def _is_cancelling() -> bool:
@@ -188,7 +184,7 @@ async def _around_item(
             raise RuntimeError("the item is not done yet; await proceed() once")
         return work[0]
 
-    told = "it did not wait for the item"
+    problem = "it did not wait for the item"
     try:
         await around(context.task, proceed)
     except BaseException as raised:
@@ -196,8 +192,8 @@ async def _around_item(
         error = (limit.cancelled_for() if limit is not None else None) or raised
         if stops_item(error):
             raise
-        told = one_line(error)
-        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=told)
+        problem = one_line(error)
+        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=problem)
     done = work[0] if work else None
     if done is not None:
         return done
@@ -205,7 +201,7 @@ async def _around_item(
         raise asyncio.CancelledError
     if not work:
         return await verify(context)
-    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {told}", kind="plugin")
+    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {problem}", kind="plugin")
     return evolve(bare_result(context), trail=tuple(context.trail))
 
 

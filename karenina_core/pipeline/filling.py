@@ -1,4 +1,4 @@
-"""What the stages that fill a template in have in common, whoever looks for the values."""
+"""What the stages that fill a template in have in common."""
 
 from __future__ import annotations
 

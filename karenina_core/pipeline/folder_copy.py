@@ -31,6 +31,7 @@ __all__ = [
 FICLONE = 0x40049409
 """Linux: the new file shares the blocks of the old one until either is written to."""
 MOST_LEVELS = 64
+"""Folders in folders. Every level holds an open file, and many systems allow 256 or 1024 of them to a process."""
 Kind = Literal["file", "folder", "link", "other"]
 
 
@@ -42,7 +43,7 @@ class Limits:
     max_files: int
     """Entries of every kind, folders included."""
     subject: str | None = None
-    """What the folder is called where it is gone when anybody reads that it holds too much."""
+    """The name of the folder in messages that are read when it is gone."""
 
 
 @frozen(kw_only=True)
@@ -168,8 +169,8 @@ def copy_tree(
 ) -> Copied:
     """Copy what is in `source` into the empty folder `target`: files, folders, and links that stay inside.
 
-    Links that lead out and what is neither file, folder nor link are left out and told. Rights of others than the owner
-    are not copied; everything in the copy can be read and written by its owner. Raises WorkspaceError and OSError.
+    Links that lead out and what is neither file, folder nor link are left out and reported. Rights of others than the
+    owner are not copied; its owner can read and write everything in the copy. Raises WorkspaceError and OSError.
     """
     copied = Copied()
     for entry in contents(source, limits, wanted):
@@ -214,7 +215,7 @@ def copy_file(entry: Entry, place: Path, most: int) -> int:
 
 
 def _copied_bytes(source: BinaryIO, target: BinaryIO, left: int) -> None:
-    """Copy as many bytes as the file had: one that somebody goes on writing to has an end."""
+    """Copy as many bytes as the file had: one that is still being written to has an end."""
     while left > 0 and (found := source.read(min(left, 1024 * 1024))):
         target.write(found)
         left -= len(found)

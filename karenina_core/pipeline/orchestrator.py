@@ -222,7 +222,7 @@ def _why(stage: Stage, request: PlanRequest | None) -> str:
 
 @frozen
 class _Waits:
-    """Who waits for whom."""
+    """Which stages wait for which."""
 
     edges: dict[str, set[str]] = field(factory=dict)
 

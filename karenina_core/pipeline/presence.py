@@ -64,7 +64,7 @@ async def presence_of(case: TraitCase, traits: Sequence[RubricTrait]) -> Presenc
     names = tuple(trait.name for trait in traits)
     try:
         present = await case.in_turn(partial(_ask, case, traits))
-    except BaseException as error:  # adapters, their middleware and instructions are anybody's code
+    except BaseException as error:  # adapters, their middleware and instructions run code of their own
         if stops_item(error):
             raise
         if not isinstance(error, KareninaError):
@@ -97,5 +97,5 @@ async def _ask(case: TraitCase, traits: Sequence[RubricTrait]) -> list[bool]:
 
 
 def _concept(trait: RubricTrait) -> str:
-    said = (trait.summary or "").strip() or (trait.description or "").strip() or trait.name
-    return " ".join(said.split())
+    text = (trait.summary or "").strip() or (trait.description or "").strip() or trait.name
+    return " ".join(text.split())

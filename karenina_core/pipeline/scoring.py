@@ -1,7 +1,7 @@
 """Scores of boolean, score and literal traits: how a judge is asked for one, and how its reply is read.
 
 Nothing is made up on the way: a value outside the scale is neither moved into it nor rounded, and a text that is no
-class is not the nearest one. The judge is told, and asked again.
+class is not the nearest one. The judge is asked again with the problem.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = ["MISSING_LABEL", "error_label", "read_score", "scale_words", "score_s
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?")
 MOST_SHOWN = 80
+"""Characters of a value that messages quote, about a line; no whole number of a scale is longer."""
 
 
 def error_label(reason: str) -> str:

@@ -43,7 +43,7 @@ async def similarities(
         vectors = dict(zip(texts, found.vectors, strict=True))
         scores = tuple(cosine(vectors[one], vectors[other]) for one, other in pairs)
     except KareninaError as error:
-        if attempts.count or not attempts.kept_out:  # else nobody was asked
+        if attempts.count or not attempts.kept_out:  # else no embedder was asked
             calls.append(_record(embedder, found, attempts, started, error))
         raise
     calls.append(_record(embedder, found, attempts, started))
@@ -58,10 +58,10 @@ def _record(
     error: KareninaError | None = None,
 ) -> CallRecord:
     if not embedder.needs_provider:
-        attempts.count = 0  # nobody is asked
+        attempts.count = 0  # no embedder is asked
     who = (EMBEDDING, f"{embedder.target.name}:{found.model if found else embedder.target.model}")
-    told = {"usage": found.usage, "usage_unavailable": found.usage_unavailable} if found else {}
-    return record_of(who, attempts, started, error, **told)
+    facts = {"usage": found.usage, "usage_unavailable": found.usage_unavailable} if found else {}
+    return record_of(who, attempts, started, error, **facts)
 
 
 def embedder_problem(app: Karenina, handle: TemplateHandle, config: VerificationConfig) -> str | None:

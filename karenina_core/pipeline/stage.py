@@ -222,7 +222,7 @@ class Stage:
     revises: ClassVar[Any] = Keys()
     """Fields of the result that an earlier stage sets and this one may set again, because it knows better."""
     extends: ClassVar[Any] = Keys()
-    """Tables and lists of the result to which this stage adds entries of its own, whoever has set them, if anybody."""
+    """Tables and lists of the result to which this stage adds entries of its own; another stage may have set them."""
     features: ClassVar[Any] = ()
     """Optional behaviour that it serves; those of `included_when` are added by themselves."""
     included_when: ClassVar[Any] = always

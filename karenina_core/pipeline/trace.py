@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..model.trace_text import render_trace
 
-__all__ = ["EvaluationInput", "evaluation_input", "final_message", "render_trace", "said_by_model"]
+__all__ = ["EvaluationInput", "evaluation_input", "final_message", "model_text", "render_trace"]
 
 Failure = Literal["empty", "last_not_ai", "no_text"]
 WORDS = {
@@ -49,7 +49,7 @@ def final_message(rows: Sequence[Mapping[str, Any]], raw: str) -> tuple[str, Fai
     return (text, None) if text else ("", "no_text")
 
 
-def said_by_model(rows: Sequence[Mapping[str, Any]], raw: str) -> str:
+def model_text(rows: Sequence[Mapping[str, Any]], raw: str) -> str:
     """What the answering model itself wrote, without tool output and headers; `raw` where there are no messages."""
     if not rows:
         return raw

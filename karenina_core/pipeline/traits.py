@@ -49,8 +49,8 @@ class TraitEvidence:
     for those that were not assessed; None where nothing was assessed."""
     metadata: Mapping[str, Any] = field(factory=dict)
     """`{"stages_completed", "model_calls", "had_excerpts", "excerpt_retry_count",
-    "excerpt_validation_failed", ...}`; a list `warnings` in it is told by whoever evaluates the rubric, in the order of
-    the traits."""
+    "excerpt_validation_failed", ...}`; a list `warnings` in it is reported by the stage that evaluates the
+    rubric, in the order of the traits."""
     lacks_excerpts: bool = False
     """Whether quotations were wanted and none was found; never true because a model could not be reached."""
 
@@ -120,7 +120,9 @@ class TraitCase:
             current_trait.set(trait.name)  # for this task alone
             try:
                 return await score(trait)
-            except BaseException as error:  # an evaluator is anybody's code, and may let a cancellation of its own out
+            except (
+                BaseException
+            ) as error:  # an evaluator runs code of its own, and may let a cancellation of its own out
                 if stops_item(error):
                     raise
                 if not isinstance(error, KareninaError):
@@ -193,5 +195,5 @@ def evaluator_problems(traits: Iterable[RubricTrait], config: VerificationConfig
             continue
         try:
             yield from tuple(app.trait_evaluator(type_name).check_config(own, config, app))
-        except Exception as error:  # anybody's code
+        except Exception as error:  # an evaluator runs code of its own
             yield Problem("rubric", f"the evaluator of {type_name!r} cannot be used: {one_line(error)}")

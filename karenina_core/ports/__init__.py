@@ -1,4 +1,4 @@
-"""Ports: how karenina speaks to models, whoever provides them."""
+"""Ports: how karenina calls models of any provider."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An agent out of any model that can call tools: ask, run the tools that it calls, show it their answers, ask again.
 
 Reaching a limit ends the work and is data: `AgentResult.limit`. What was done until then is kept. Errors of tools are
-told to the model; errors of the model are the caller's.
+returned to the model; errors of the model are the caller's.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Work:
     def _sound(self, call: ToolUseBlock) -> ToolUseBlock:
         """The call with an id of its own, and with arguments that all later code can walk.
 
-        Some servers begin to count anew with every reply, and answers are told apart by these ids alone.
+        Some servers begin to count again with every reply, and answers differ in these ids alone.
         """
         given = call.id or "call"
         identifier, number = given, 1
@@ -91,7 +91,7 @@ class _Work:
         return evolve(call, id=identifier, input={} if is_nested_deeper(call.input) else call.input)
 
     def spent(self, config: AgentConfig) -> Limit | None:
-        """The limit that stands in the way of another call of the model."""
+        """The limit that prevents another call of the model."""
         usage = self.usage or UsageMetadata()
         if self.turns >= config.max_turns:
             return "turns"
@@ -125,8 +125,8 @@ async def run_agent_loop(
     """Let the model work with the tools until it replies without calling one, or a limit is reached.
 
     The calls of one reply run at the same time; their answers follow in the order of the calls, one message each. A
-    tool that nobody knows, arguments that are no JSON object and whatever a tool raises are answers that the model is
-    told as errors. No two calls have the same id: where a server gives one twice, the later call is given another.
+    unknown tool, arguments that are no JSON object and whatever a tool raises are returned to the model as
+    errors. No two calls have the same id: where a server gives one twice, the later call is given another.
 
     When the time is up, tools that are at work are cancelled and waited for; the answers that came are kept. Raises
     PortError where the model cannot be reached, and where a tool raises one that is final; its `evidence` then has what
@@ -144,7 +144,7 @@ async def run_agent_loop(
         if not clock.expired:
             raise
         work.limit = "time"
-        work.usage_unavailable |= work.is_asking  # nobody says what a call costs that was given up
+        work.usage_unavailable |= work.is_asking  # the cost of a call that was given up is unknown
     except PortError as error:
         error.evidence = {**(error.evidence or {}), "agent_result": work.result()}
         raise

@@ -71,7 +71,7 @@ class BatchPort(Protocol):
 
     async def find(self, name: str) -> str | None:
         """The provider's id of a batch that may have been sent, although its id never came; None where there is none,
-        or where the provider cannot tell. The calls are sent again then, and the run says so."""
+        or where the provider does not know. The calls are sent again then, and the run says so."""
         ...
 
     async def poll(self, batch_id: str) -> BatchState: ...
@@ -96,7 +96,7 @@ class BatchTurn(Protocol):
 
 
 current_turn: ContextVar[BatchTurn | None] = ContextVar("karenina_batch_turn", default=None)
-"""The turn of the call that goes on."""
+"""The turn of the current call."""
 
 
 @frozen(eq=False)
@@ -123,8 +123,8 @@ class BatchedLLM:
     ) -> LLMResponse:
         """Raises PortError."""
         if (turn := current_turn.get()) is None:
-            told = "a model with batch = true is asked in runs only; set batch = false here"
-            raise PortError(told, kind="invalid_request", final=True)
+            text = "a model with batch = true is asked in runs only; set batch = false here"
+            raise PortError(text, kind="invalid_request", final=True)
         body = self.port.encode(messages, output=output, temperature=temperature)
         with standing_still():
             reply = await turn.ask(self.port, body)

@@ -33,9 +33,9 @@ class CallFacts:
     made: bool = True
     """Whether the provider was asked at all: without a place for it, a call is not made."""
     estimated_tokens: int | None = None
-    """What it counts as against a budget where nobody said how many tokens it took; None: that is known, or nothing."""
+    """What it counts as against a budget where its tokens are unknown; None: they are known, or do not count."""
     estimated_usd: float | None = None
-    """The same where nobody said what it cost."""
+    """The same where its cost is unknown."""
 
 
 def attempts_so_far() -> Attempts:
@@ -44,8 +44,8 @@ def attempts_so_far() -> Attempts:
 
 
 def facts_of_failure(error: BaseException, model: ModelConfig, seconds: float) -> CallFacts | None:
-    """What a call took that ended in an error, where the error tells it: a judge's useless reply, or what an agent had
-    done until then. None: nobody says."""
+    """What a call took that ended in an error, where the error holds it: a judge's useless reply, or what an agent had
+    done until then. None: unknown."""
     if isinstance(error, ParseError):
         price_error(error, model)
         return facts_of_reply(error, seconds)
@@ -57,7 +57,7 @@ def facts_of_failure(error: BaseException, model: ModelConfig, seconds: float) -
 
 
 def facts_of_reply(reply: Any = None, seconds: float = 0.0) -> CallFacts:
-    """What a call took, as its reply tells it; without one, what is known all the same."""
+    """What a call took, by its reply; without one, its attempts."""
     usage, attempts = getattr(reply, "usage", None), attempts_so_far()
     return CallFacts(
         usage=usage if isinstance(usage, UsageMetadata) else UsageMetadata(),
@@ -79,6 +79,6 @@ def left(place: Place | None, facts: CallFacts | None, error: BaseException | No
         attempts_so_far().not_made()
         return counted
     replied, usage = error is None or isinstance(error, ParseError), counted.usage
-    told = replied or usage.total_tokens > 0 or usage.cost_usd is not None
-    attempts_so_far().ended(replied=replied, unknown_cost=not told and counted.estimated_tokens is not None)
+    known = replied or usage.total_tokens > 0 or usage.cost_usd is not None
+    attempts_so_far().ended(replied=replied, unknown_cost=not known and counted.estimated_tokens is not None)
     return counted

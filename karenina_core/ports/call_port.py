@@ -99,8 +99,8 @@ class Behind:
         reply: R = await self.layer.around(call, self.rest)
         if not isinstance(reply, call.reply_type):
             what = f"gave back no {call.reply_type.__name__} ({type(reply).__name__})"
-            told = f"the middleware of plugin {self.layer.plugin!r} {what}; it has to return what proceed(call) gives"
-            raise PortError(told, kind="plugin")
+            text = f"the middleware of plugin {self.layer.plugin!r} {what}; it has to return what proceed(call) gives"
+            raise PortError(text, kind="plugin")
         return reply
 
 
@@ -133,7 +133,7 @@ class CallPort:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Those that stand in front of it."""
+        """Those in front of it."""
         return tuple(layer.plugin for layer in self.layers if layer.plugin)
 
     @property
@@ -241,10 +241,10 @@ async def vectors_checked(call: EmbedderCall, proceed: Proceed) -> Embeddings:
         found = await proceed(call)
     except (KareninaError, TimeoutError):
         raise
-    except Exception as error:  # anybody's code
+    except Exception as error:  # an embedder runs code of its own
         raise PluginError(f"the embedder {name!r} failed: {one_line(error)}") from error
     if not isinstance(found, Embeddings) or len(found.vectors) != len(call.texts):
-        told = f"the embedder {name!r} did not give one vector for each of {len(call.texts)} texts"
-        raise PortError(told, kind="bad_response")
+        text = f"the embedder {name!r} did not give one vector for each of {len(call.texts)} texts"
+        raise PortError(text, kind="bad_response")
     check_vectors(found.vectors)
     return found

@@ -21,11 +21,15 @@ def record_of(
     who: tuple[str, str], attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
 ) -> CallRecord:
     """The record of a call that is over. `who` is its task and its model; `error` is what it ended in."""
-    untold, unknown, replies = facts.pop("usage_unavailable", False), attempts.unknown_costs, attempts.replies
+    usage_unavailable, unknown, replies = (
+        facts.pop("usage_unavailable", False),
+        attempts.unknown_costs,
+        attempts.replies,
+    )
     usage = facts.pop("usage", None) or UsageMetadata()
     if error is not None:
         facts["error_kind"] = _kind(error)
-    if not attempts.asked and attempts.count:  # nothing stands in front of the model that could count
+    if not attempts.asked and attempts.count:  # no middleware in front of the model has counted
         replies = int(error is None or isinstance(error, ParseError))
         unknown = int(not replies and may_have_cost(error))
     if not replies and not unknown and usage.cost_usd is None and not usage.total_tokens:
@@ -37,7 +41,7 @@ def record_of(
         retries=attempts.retries,
         seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
         usage=usage,
-        usage_unavailable=untold or (error is not None and unknown > 0),
+        usage_unavailable=usage_unavailable or (error is not None and unknown > 0),
         replies=replies,
         unknown_cost_attempts=unknown,
         **{name: value for name, value in facts.items() if value is not None},

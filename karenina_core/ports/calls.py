@@ -7,7 +7,7 @@ search tool `{"format": 1, "key", "kind": "search", "tool", "query", "reply": {"
 a tool server `{"format": 1, "key", "kind": "tool", "server", "tool", "arguments", "reply": {"content", "is_error"}}`,
 and with a null as `tool` what it offers, `"reply": {"tools": [...]}`. The error of an agent can have what the agent did
 until then, `"agent": {...}`.
-The key is the SHA-256 of the canonical JSON of what stands between the key and the reply.
+The key is the SHA-256 of the canonical JSON of what is between the key and the reply.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Plain:
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
     def key_of(self, question_id: str, version: str = "1", behind: str = "") -> str:
-        """The key in a journal: what is asked is the same, whoever asks, and for whatever question. `behind` is the
+        """The key in a journal: what is asked is the same for every caller and question. `behind` is the
         code that serves it, see `Metered.adapter`."""
         return hashlib.sha256(f"{self.key}\n{behind}".encode()).hexdigest()
 
@@ -97,7 +97,7 @@ class Request(_Plain):
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
     @property
-    def whom(self) -> str:
+    def recipient(self) -> str:
         """The model, for people."""
         return str(ModelIdentity(**self.model))
 
@@ -141,7 +141,7 @@ class EmbeddingRequest(_Plain):
     kind: Literal["embedder"] = "embedder"
 
     @property
-    def whom(self) -> str:
+    def recipient(self) -> str:
         """The embedder and its model, for people."""
         return str(ModelIdentity(self.embedder, self.model))
 
@@ -160,7 +160,7 @@ class SearchRequest(_Plain):
     kind: Literal["search"] = "search"
 
     @property
-    def whom(self) -> str:
+    def recipient(self) -> str:
         """The search tool, for people."""
         return self.tool
 
@@ -241,8 +241,8 @@ def embeddings_to(embeddings: Embeddings) -> dict[str, Any]:
         vectors = [[float(number) for number in vector] for vector in embeddings.vectors]
     except (TypeError, ValueError, OverflowError) as error:
         raise PortError(NO_NUMBER, kind="bad_response") from error
-    untold = {"usage_unavailable": True} if embeddings.usage_unavailable else {}
-    return {"vectors": vectors, "model": embeddings.model, "usage": embeddings.usage.to_dict(), **untold}
+    unknown = {"usage_unavailable": True} if embeddings.usage_unavailable else {}
+    return {"vectors": vectors, "model": embeddings.model, "usage": embeddings.usage.to_dict(), **unknown}
 
 
 def embeddings_from(data: Mapping[str, Any]) -> Embeddings:

@@ -77,9 +77,9 @@ class Cleaner:
         name = next((name for name in FLAGS if hasattr(reply, name)), None)
         if name is None:
             return reply
-        told = dict.fromkeys((*getattr(reply, name), *removal_flags(self.removed)))
+        flags = dict.fromkeys((*getattr(reply, name), *removal_flags(self.removed)))
         changed: Any = reply
-        flagged: T = evolve(changed, **{name: tuple(told)})
+        flagged: T = evolve(changed, **{name: tuple(flags)})
         return flagged
 
     def _error(self, error: BaseException) -> None:
@@ -103,9 +103,9 @@ class Cleaner:
 
         return cleaned if self.secrets else run
 
-    def outcome(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    def outcome(self, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"reply": {...}}` or `{"error": {...}}` to be kept, with what was taken out of it under `removed`."""
-        return {name: told, "removed": sorted(self.removed)} if self.removed else {name: told}
+        return {name: data, "removed": sorted(self.removed)} if self.removed else {name: data}
 
     def kept(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         """What was kept so: what was no secret then may be one now."""

@@ -63,7 +63,7 @@ class Model:
     max_elapsed: float = 120.0
     classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
     around_work: Sequence[Layer] = ()
-    """What stands in front of work with tools, the outermost first."""
+    """Middleware in front of work with tools, the outermost first."""
     secrets: Secrets = field(factory=Secrets)
     """Of the run: no tool's answer holds them, and no error."""
 
@@ -190,8 +190,8 @@ class ModelClient:
         except BaseException as error:
             done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
             part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
-            untold = part.usage_unavailable
-            self._record(task, attempts, started, error, usage=part.usage, usage_unavailable=untold)
+            unknown = part.usage_unavailable
+            self._record(task, attempts, started, error, usage=part.usage, usage_unavailable=unknown)
             raise
         self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
         return result
@@ -217,8 +217,8 @@ class ModelClient:
             try:
                 result: AgentResult = await self._classified(work, is_proper)
             except TimeoutError as error:
-                told = f"the agent of the adapter {self.config.interface!r} gave up: {one_line(error)}"
-                raise PortError(told, kind="timeout") from error
+                text = f"the agent of the adapter {self.config.interface!r} gave up: {one_line(error)}"
+                raise PortError(text, kind="timeout") from error
             return result
         if llm is None or not llm.capabilities.supports_tools:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot work with tools")
@@ -266,15 +266,19 @@ class ModelClient:
             )
         except BaseException as error:  # also the template's own: the replies were paid for
             repairs = error.repairs if isinstance(error, PortError) else 0
-            known: dict[str, Any] = {"usage": tried.spent, "usage_unavailable": tried.untold, "channel": tried.channel}
+            known: dict[str, Any] = {
+                "usage": tried.spent,
+                "usage_unavailable": tried.usage_unavailable,
+                "channel": tried.channel,
+            }
             self._record(task, attempts, started, error, repairs=repairs, **known)
             raise
-        untold, about = result.usage_unavailable, {"channel": result.channel, "repairs": result.repairs}
-        self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=untold, **about)
+        unknown, about = result.usage_unavailable, {"channel": result.channel, "repairs": result.repairs}
+        self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=unknown, **about)
         return result
 
     def _call(self, task: str, temperature: float | None, *answered: str) -> CallContext:
-        """A call begins; `_record` says that it has ended."""
+        """A call begins; `_record` ends it."""
         self.item.begun += 1
         if self.config.temperature is None:
             temperature = None  # the model refuses one
@@ -301,16 +305,16 @@ class ModelClient:
         except (KareninaError, TimeoutError):
             raise
         except Exception as error:
-            kind = self.model.classify(error) or _builtin_kind(error)
-            told = self.model.secrets.text(one_line(error), self.item.removed)
-            raise PortError(f"the adapter {self.config.interface!r} failed: {told}", kind=kind) from error
+            kind = self.model.classify(error) or ("connection" if isinstance(error, OSError) else "plugin")
+            problem = self.model.secrets.text(one_line(error), self.item.removed)
+            raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
 
     def _record(
         self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
     ) -> None:
         self.item.ended += 1
         if attempts.kept_out and not attempts.count:
-            return  # nobody was asked
+            return  # no model was asked
         self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))
 
 
@@ -340,8 +344,8 @@ class _Retried:
     attempts: Attempts
     channel: str | None = None
     spent: UsageMetadata | None = None
-    untold: bool = False
-    """Whether nobody said what some reply took."""
+    usage_unavailable: bool = False
+    """Whether the tokens of some reply are unknown."""
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -363,7 +367,7 @@ class _Retried:
         return result
 
     def _spend(self, reply: ParsePortResult | ParseError) -> None:
-        self.untold = self.untold or reply.usage_unavailable
+        self.usage_unavailable = self.usage_unavailable or reply.usage_unavailable
         if isinstance(usage := reply.usage, UsageMetadata):
             self.spent = usage if self.spent is None else self.spent + usage
 
@@ -374,7 +378,3 @@ class _Retried:
 def _is_proper_reply(reply: Any) -> bool:
     sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
     return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
-
-
-def _builtin_kind(error: BaseException) -> ErrorKind:
-    return "connection" if isinstance(error, OSError) else "plugin"

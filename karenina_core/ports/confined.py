@@ -4,7 +4,7 @@ Every folder of a path is opened by its name alone, relative to the one before, 
 there is no moment between a check and the use of what was checked: what is used is what was opened. Only folders and
 ordinary files with one name are touched. A file with a second name (a hard link) may live outside as well.
 
-A folder that somebody else moves out of the root while it is open stays open; that is theirs to answer for.
+A folder that another process moves out of the root while it is open stays open.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CALLED = {
 
 @frozen
 class Entry:
-    """What a name stands for, without following it."""
+    """What a name refers to, without following it."""
 
     names: Names
     kind: Kind
@@ -100,7 +100,7 @@ class Bounds:
     unread: int = 0
     """Folders that could not be looked into."""
     stopped: Event = field(factory=Event, kw_only=True)
-    """Set when nobody waits any more."""
+    """Set when no caller waits any more."""
     _end: float = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -180,7 +180,7 @@ def open_file(folder: int, names: Names) -> Iterator[int]:
 
 
 def look(folder: int, names: Names) -> Entry:
-    """What the last name stands for in the folder. Raises OSError."""
+    """What the last name refers to in the folder. Raises OSError."""
     return _entry(names, os.stat(names[-1], dir_fd=folder, follow_symlinks=False))
 
 

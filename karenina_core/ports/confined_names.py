@@ -1,4 +1,4 @@
-"""Paths beneath a folder, as a model gives them and is told them."""
+"""Paths beneath a folder, as a model writes and reads them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ Names = tuple[str, ...]
 HIDDEN = ".karenina"
 """What is called so, or begins so with another dot, is the program's own."""
 MOST_DEEP = 32
+"""Names in a path: half of the levels that a copy of a folder may have."""
 LONGEST_NAME = 255
-"""Bytes; file systems of today take no more."""
+"""Bytes: NAME_MAX of Linux."""
 LONGEST_PATH = 4096
+"""Bytes: PATH_MAX of Linux."""
 
 
 class Refused(Exception):
-    """What was asked for is not given. The message is for whoever asked, and says what to do instead."""
+    """What was asked for is not given. The message is for the caller, and says what to do instead."""
 
 
 def names_of(path: str) -> Names:

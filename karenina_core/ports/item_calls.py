@@ -15,10 +15,10 @@ __all__ = ["ItemCalls", "Meter", "current_item"]
 
 
 class Meter(Protocol):
-    """What stands in front of all that a run asks."""
+    """The middleware in front of everything that a run asks."""
 
     def of(self, target: CallTarget, plugins: Sequence[str]) -> Around:
-        """In front of an embedder or a search tool, as the run asks it; `plugins` stand between."""
+        """In front of an embedder or a search tool, as the run asks it; `plugins` are between."""
         ...
 
 
@@ -34,7 +34,7 @@ class ItemCalls:
     removed: set[str] = field(factory=set)
     """See `Cleaner.every`."""
     kept_out: bool = False
-    """Whether there was no place for a call, and none is to come: when the run is gone on with, more may come of the
+    """Whether there was no place for a call, and none is to come: a resumed run may complete the
     item."""
     begun: int = 0
     """Calls of models, embedders and search tools that its stages have begun, each with all its attempts and waits."""
@@ -48,7 +48,7 @@ class ItemCalls:
         return number
 
     def give_back(self, key: str, number: int) -> None:
-        """The call came to nothing; it is made again with the same number."""
+        """The call failed; it is made again with the same number."""
         self.numbers[key].discard(number)
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 __all__ = ["end_marked"]
 
 SWEEPS = 3
+"""A process that is found may be starting another; each sweep finds those of the one before. Chosen, not measured."""
 PROCESSES = Path("/proc")
 
 
 def end_marked(variable: str, value: str) -> None:
     """Kill every process whose environment has this variable with this value, also those in groups and sessions
-    of their own. Only Linux tells who that is; elsewhere nothing is done. One that has cleared its environment is not
-    found.
+    of their own. Only Linux shows which they are; elsewhere nothing is done. One that has cleared its environment is
+    not found.
     """
     mark = f"{variable}={value}".encode()
-    for _ in range(SWEEPS):  # one that is found may be starting another
+    for _ in range(SWEEPS):
         found = [int(folder.name) for folder in PROCESSES.glob("[0-9]*") if _is_marked(folder, mark)]
         for number in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):

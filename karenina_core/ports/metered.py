@@ -1,4 +1,4 @@
-"""The outermost middleware: what was paid for is not asked again, and what is asked waits for its place."""
+"""The outermost middleware: replies that were paid for are reused, and calls wait for their place."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _inside: ContextVar[bool] = ContextVar("karenina_inside_call", default=False)
 
 @frozen
 class StoredCall:
-    """A call as the store knows it: equal requests of one item are told apart by their number, from 0."""
+    """A call as the store knows it: equal requests of one item differ in their number, from 0."""
 
     key: str
     nth: int
@@ -145,7 +145,7 @@ class Metered:
         found = None
         try:
             if store is not None and not _in_a_folder(call):
-                with standing_still():  # somebody else may be asking the same
+                with standing_still():  # another call may be asking the same
                     found = await store.take(stored)
             if found is None:
                 if store is not None and output is not None:
@@ -179,8 +179,8 @@ class Metered:
         known = store.refusals.of(self.model.identity.to_dict(), output.schema)
         if output.channel not in known or output.channel in behind.capabilities.output_channels[-1:]:
             return
-        said = f"{self.model.identity} has refused this schema as {output.channel} before"
-        error = PortError(said, kind="invalid_request", status=400, final=True)
+        text = f"{self.model.identity} has refused this schema as {output.channel} before"
+        error = PortError(text, kind="invalid_request", status=400, final=True)
         store.failed(call, error, evolve(facts_of_reply(), made=False))
         raise error
 
@@ -191,8 +191,8 @@ class Metered:
             answer = priced(await _inside_call(call, proceed, cleaner), self.model)
             outcome = cleaner.outcome("reply", call.to_data(answer)) if self.store is not None else {}
         except BaseException as error:
-            told = facts_of_failure(error, self.model, time.monotonic() - begun)
-            facts = left(place, told, error)
+            known = facts_of_failure(error, self.model, time.monotonic() - begun)
+            facts = left(place, known, error)
             if isinstance(error, ParseError):  # the reply was paid for: asked again, it may be the same
                 if self.store is not None:
                     await self.store.put(stored, cleaner.outcome("error", error_to(error)), facts)
@@ -244,11 +244,11 @@ def _in_a_folder(call: Call[Any]) -> bool:
 
 @frozen(eq=False)
 class MeteredByRun:
-    """In front of an embedder or a search tool that an application lends: whoever asks, the calls of a run are the
-    run's. They have places in its gateway, and what comes back is kept in its journal before it is used."""
+    """In front of an embedder or a search tool of an application: calls that an item of a run makes belong to the
+    run. They have places in its gateway, and what comes back is kept in its journal before it is used."""
 
     plugins: tuple[str, ...] = ()
-    """Those that stand behind it."""
+    """Those behind it."""
 
     async def __call__(self, call: Call[R], proceed: Proceed) -> R:
         item = current_item.get()

@@ -1,6 +1,6 @@
 """Calls as middleware sees them: of a model, of work with tools, of an embedder, a search tool or a tool server.
 
-Whatever is called, a plugin stands in front of it in one way: a coroutine function `around(call, proceed)` that it
+A plugin wraps all kinds of calls in one way: a coroutine function `around(call, proceed)` that it
 returns from the hook `karenina_wrap_call`.
 """
 
@@ -95,7 +95,7 @@ class Around(Protocol):
 
     - `answers = True`: it replies to every call by itself. What is behind it is never opened or asked, and no provider
       is needed.
-    - `capabilities(behind)`: the `PortCapabilities` of what it stands in front of, if others than those behind it.
+    - `capabilities(behind)`: the `PortCapabilities` of what it wraps, if others than those behind it.
     - `async aopen()`: awaited before what is behind it is opened; what it raises keeps that from being opened.
     - `async aclose()`: awaited before what is behind it is closed, any number of times.
 

@@ -23,7 +23,9 @@ __all__ = [
 ]
 
 RAW_LIMIT = 65536
+"""Characters of a body that an error keeps: the 64 KB that `PortError.raw` promises."""
 MESSAGE_LIMIT = 300
+"""Characters of a server's message in ours, about three lines; the rest is in `raw`."""
 HTML_TAG = re.compile(r"<[^<>]*>")
 SECONDS = re.compile(r"\s*(\d{1,15}(\.\d{0,15})?|\.\d{1,15})\s*", re.ASCII)
 CONTEXT_OVERFLOW = re.compile(
@@ -74,8 +76,8 @@ def kind_of_status(status: int) -> ErrorKind:
 
 def is_context_overflow(error: PortError) -> bool:
     """Whether the server refused the request because it, or it and the reply, is longer than the model's context."""
-    said = f"{error} {error.raw or ''}"
-    return error.kind == "invalid_request" and CONTEXT_OVERFLOW.search(said) is not None
+    text = f"{error} {error.raw or ''}"
+    return error.kind == "invalid_request" and CONTEXT_OVERFLOW.search(text) is not None
 
 
 def error_from_wire(status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:

@@ -39,7 +39,7 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The `messages` field of a request.
 
     Thinking blocks are left out and each tool result becomes a message of its own. The protocol has no error flag for
-    tool results: `[ERROR] ` stands in front of those that are errors. Lone surrogates are replaced, because UTF-8
+    tool results: `[ERROR] ` precedes those that are errors. Lone surrogates are replaced, because UTF-8
     cannot carry them.
 
     Raises PortError (`invalid_request`) for a tool message without a tool result.
@@ -49,7 +49,7 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     wires: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_told(block))[0]}
+        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_result_text(block))[0]}
         for block in message.content
         if isinstance(block, ToolResultBlock)
     ]
@@ -65,7 +65,7 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     return wires
 
 
-def _told(result: ToolResultBlock) -> str:
+def _result_text(result: ToolResultBlock) -> str:
     return f"{ERROR}{result.content}" if result.is_error else result.content
 
 
@@ -92,7 +92,7 @@ def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 def output_to_wire(output: OutputFormat | None) -> dict[str, Any]:
     """The fields of a request that ask for this output; none for `text` and for None.
 
-    `json_schema` sets `strict` where the schema can be said in strict form; otherwise it goes as it is, `strict` false.
+    `json_schema` sets `strict` where the schema has a strict form; otherwise it goes as it is, `strict` false.
     """
     if output is None or output.channel == "text":
         return {}
@@ -145,7 +145,7 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     content = _content(message, flags)
     if finish == "content_filter" and not content and not calls:
         raise PortError("the provider's content filter withheld the reply", kind="content_filter", raw=raw_text(body))
-    if content is None and not calls and finish != "stop":  # a model that ends without a text has said nothing
+    if content is None and not calls and finish != "stop":  # a model that ends without a text has given no reply
         hint = "; all tokens may have gone into reasoning, raise max_tokens" if finish == "length" else ""
         raise _bad(f"the reply has neither text nor a tool call (finish_reason {finish!r}){hint}", body)
     thinking = message.get("reasoning_content") or message.get("reasoning")

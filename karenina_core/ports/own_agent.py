@@ -16,7 +16,8 @@ from .values import AgentConfig, AgentResult
 __all__ = ["GRACE", "in_time", "is_proper", "out_of_time"]
 
 GRACE = 30.0
-"""Seconds that an agent is given beyond `AgentConfig.timeout`, to end its work itself and to say what it did."""
+"""Seconds that an agent is given beyond `AgentConfig.timeout`, to end its work itself and to report it. Chosen, not
+measured: enough for a last reply."""
 
 
 async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> Any:
@@ -38,7 +39,7 @@ async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> An
     if clock is None or not clock.expired:
         return offered
     done = offered if is_proper(offered) else AgentResult(final_response="")
-    return evolve(done, limit="time", usage_unavailable=True)  # nobody says what a call costs that was given up
+    return evolve(done, limit="time", usage_unavailable=True)  # the cost of a call that was given up is unknown
 
 
 def is_proper(result: Any) -> bool:
@@ -54,7 +55,7 @@ def is_proper(result: Any) -> bool:
 
 
 def out_of_time(result: AgentResult) -> PortError | None:
-    """Why this is no reply to keep: the clock ended the work, that of the agent or of whoever waits for it."""
+    """Why this is no reply to keep: the clock ended the work, that of the agent or of its caller."""
     task = asyncio.current_task()
     if result.limit == "time" or (task is not None and task.cancelling()):
         return PortError("the agent did not end its work in time", kind="timeout")

@@ -92,7 +92,7 @@ class AgentCall(Call[AgentResult]):
     """See `AgentPort.arun`; also the whole work of a model that has no agent of its own.
 
     Middleware may proceed with other tools of the same names, such as ones that time their calls:
-    `tool_calls.current_call` tells a tool which call it answers.
+    `tool_calls.current_call` gives a tool the call that it answers.
     """
 
     reply_type = AgentResult
@@ -210,5 +210,5 @@ def _anywhere(data: Any, folder: str) -> Any:
 
 
 def _offered(tool: Tool) -> dict[str, Any]:
-    """A tool as the model is told of it."""
+    """A tool as it is described to the model."""
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}

@@ -33,7 +33,7 @@ def priced(reply: T, model: ModelConfig) -> T:
 
 
 def price_error(error: ParseError, model: ModelConfig) -> None:
-    """The same for replies that came to nothing."""
+    """The same for replies that could not be used."""
     if isinstance(error.usage, UsageMetadata) and not error.usage_unavailable:
         error.usage = _priced_usage(error.usage, model)
 

@@ -27,8 +27,8 @@ class Refusals:
     @staticmethod
     def key(model: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         """`model` is that of a call's key; empty where there is only one."""
-        told = canonical_json({"model": model, "schema": schema})
-        return hashlib.sha256(told.encode("ascii")).hexdigest()
+        text = canonical_json({"model": model, "schema": schema})
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     def of(self, model: Mapping[str, Any], schema: Mapping[str, Any]) -> Collection[str]:
         """The channels on which this model is known to refuse this schema."""

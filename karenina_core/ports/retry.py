@@ -44,12 +44,12 @@ class Attempts:
     refused_at: float | None = None
     """When it was refused for the first time, on the clock of the queue of the model."""
     kept_out: bool = False
-    """Whether an attempt came to nothing before it was made: no place was to be had for it."""
+    """Whether an attempt was not made because there was no place for it."""
     asked: int = 0
-    """Requests that were counted; none of a model that nothing stands in front of."""
+    """Requests that were counted; none where no middleware counts them."""
     replies: int = 0
     unknown_costs: int = 0
-    """Requests without a reply that may be on the provider's bill, and of which nobody told anything."""
+    """Requests without a reply that may be on the provider's bill, and whose tokens and cost are unknown."""
 
     def begin(self) -> None:
         self.count += 1
@@ -110,7 +110,7 @@ async def with_retries(
 ) -> T:
     """Await `attempt()` until it succeeds, its kind of failure is used up, or `max_elapsed` seconds are over.
 
-    Each kind has a budget of its own; failures that are `spared` use up none of it in the first `max_elapsed`
+    Each kind has a budget of its own; failures that are `not_counted` use up none of it in the first `max_elapsed`
     seconds, waits for a place included. A `Retry-After`, and up to a quarter more, replaces the computed wait; that
     of a `queued` failure is time in which the call waits for its place. A wait that would reach beyond the time limit
     is not begun: the last failure is raised at once. Time in which an attempt waits for its place counts nowhere else
@@ -143,7 +143,7 @@ async def with_retries(
             last = error
         finally:
             attempts.idle(0.0 if limit is None else limit.waited)
-        last.spared &= clock() - started <= max_elapsed
+        last.not_counted &= clock() - started <= max_elapsed
         wait = _wait(last, failures, policy, max_elapsed - spent(), max_elapsed)
         queued = wait is not None and last.queued and bool(last.retry_after)
         if wait is None or (spent() + wait > max_elapsed and not queued):
@@ -161,17 +161,17 @@ async def with_retries(
 def _wait(error: PortError, failures: dict[str, int], policy: RetryPolicy, left: float, whole: float) -> float | None:
     """Seconds until the next attempt, or None where there is none; `left`: until the call, which has
     `whole`, has to be over."""
-    spared = error.spared and error.kind in RETRYABLE
-    count = failures[error.kind] = failures.get(error.kind, 0) + (not spared)
+    free = error.not_counted and error.kind in RETRYABLE
+    count = failures[error.kind] = failures.get(error.kind, 0) + (not free)
     kind = policy.of(error.kind)
-    if error.final or (count >= kind.max_attempts and not spared):
+    if error.final or (count >= kind.max_attempts and not free):
         return None
     try:
         ceiling = min(kind.min_wait * kind.multiplier ** (max(count, 1) - 1), kind.max_wait)
     except OverflowError:
         ceiling = kind.max_wait if kind.min_wait else 0.0
     if error.retry_after:
-        if error.spared and not error.queued:
+        if error.not_counted and not error.queued:
             return 0.0  # the next attempt finds its model closed
         if error.queued and error.retry_after > whole:
             return None

@@ -78,7 +78,7 @@ def _named(kind: str, value: Mapping[str, Any], root: Mapping[str, Any], depth: 
 
 
 def _resolved(value: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference names, with what stands beside it."""
+    """What a reference names, with the keywords beside it."""
     if not isinstance(value, Mapping) or value.keys() - KNOWN or not _is_closed(value):
         raise _NoWords
     if (ref := value.get("$ref")) is None:

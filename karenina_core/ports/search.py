@@ -64,7 +64,7 @@ class _Guarded:
                 return await self._results(query)
         except SearchError:
             raise
-        except BaseException as error:  # anybody's code; what it raises must not end the loop that others run on
+        except BaseException as error:  # the tool's own code; what it raises must not end the loop of the other items
             if _ends_us(error):
                 raise
             if isinstance(error, TimeoutError) and limit.expired():
@@ -72,7 +72,7 @@ class _Guarded:
             raise _failed(error) from error
 
     async def _results(self, query: str) -> Sequence[SearchResult]:
-        """A plain function runs in a thread, and what it returns is read there, so that other items go on; it cannot
+        """A plain function runs in a thread, and what it returns is read there, so that other items continue; it cannot
         be interrupted."""
         if inspect.iscoroutinefunction(self.call):
             return read_results(await self.call(query))
@@ -94,7 +94,7 @@ class _Guarded:
 
 
 def _ends_us(error: BaseException) -> bool:
-    """Whether it is about the caller: the caller was cancelled or closed, or somebody pressed Ctrl-C."""
+    """Whether it is about the caller: the caller was cancelled or closed, or the user pressed Ctrl-C."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

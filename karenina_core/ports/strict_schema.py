@@ -23,6 +23,7 @@ KEPT = ANNOTATIONS | frozenset(
 FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 DEFINITIONS = ("$defs", "definitions")
 MOST_INLINED = 500
+"""References written out. Models that refer to each other grow quickly. Chosen, not measured."""
 
 
 class _NotStrict(Exception):

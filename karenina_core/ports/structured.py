@@ -31,7 +31,9 @@ STRUCTURE = re.compile(r'[{}"\\]')
 READABLE = json.JSONEncoder(ensure_ascii=False)
 REFUSED_STATUS = (400, 415, 422, 501)
 MAX_SCANNED = 1_000_000
+"""Characters of a reply in which an object is looked for."""
 MAX_TRIED = 1000
+"""Places at which one is tried to begin: each may read the rest of the text once."""
 MAX_BRACES = 10_000
 MAX_QUOTED = 20_000
 """Characters of a misfitting reply that the judge is shown again."""
@@ -49,7 +51,7 @@ class StructuredParser(ParsesModels):
     Begins with the strongest channel that the model claims. A channel that the server refuses (HTTP 400 and the like)
     is given up for the next one. Where that works, it is remembered for this schema, and for no other: the channel of a
     call depends on what is refused, and not on what was asked before it. Where every channel is refused, the refusal of
-    the weakest is told: it is the one that is always asked. A request that is longer than the model's context is an
+    the weakest is reported: it is the one that is always asked. A request that is longer than the model's context is an
     error of that call: it says nothing about the channel. `token_limit` is what ends a long reply, in words.
 
     A refusal after which a weaker channel works is no attempt at the call: whether a call meets it depends on what is
@@ -113,7 +115,7 @@ def instruction(schema: Mapping[str, Any], channel: Channel) -> str:
     """What the first message ends with: what the reply has to be, as far as the channel does not show it to the model.
 
     A tool is shown to a model with its schema. An enforced schema need not be: some servers constrain the reply and
-    show nothing, so that the model would not know what belongs into a field. It is told that in words.
+    show nothing, so that the model would not know what belongs into a field. The prompt says that in words.
     """
     if channel == "tool_call":
         return "Give the reply by calling the tool, with values for all of its parameters."
@@ -139,16 +141,16 @@ def _result(response: LLMResponse, channel: Channel, token_limit: str) -> ParseP
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
         error.usage_unavailable = response.usage_unavailable
         raise error from None
-    untold = response.usage_unavailable
-    return ParsePortResult(data=data, usage=response.usage, usage_unavailable=untold, channel=channel, raw=raw)
+    unknown = response.usage_unavailable
+    return ParsePortResult(data=data, usage=response.usage, usage_unavailable=unknown, channel=channel, raw=raw)
 
 
 def _cut_off(raw: str, response: LLMResponse, token_limit: str) -> ParseError:
     tokens = response.usage.output_tokens
     after = f" after {plural(tokens, 'token')}" if tokens and not response.usage_unavailable else ""
     why = token_limit if response.finish_reason in (None, "length") else response.finish_reason
-    said = f"the reply was cut off{after} ({why}) before its JSON object was complete; reply with a shorter one"
-    error = ParseError(said, raw_response=raw)
+    problem = f"the reply was cut off{after} ({why}) before its JSON object was complete; reply with a shorter one"
+    error = ParseError(problem, raw_response=raw)
     error.cut_off = True
     return error
 
@@ -157,8 +159,8 @@ def _sound(raw: str) -> Any:
     try:
         return sanitize_data(json_object(raw))
     except RecursionError:
-        said = "the reply is nested too deeply; reply with the object of the schema only"
-        raise ParseError(said, raw_response=raw) from None
+        problem = "the reply is nested too deeply; reply with the object of the schema only"
+        raise ParseError(problem, raw_response=raw) from None
 
 
 def json_object(text: str) -> Mapping[str, Any]:
@@ -187,7 +189,7 @@ def _whole(text: str) -> Any:
 
 
 class _Contradiction(Exception):
-    """An object says two things under one key."""
+    """An object has two values under one key."""
 
 
 def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -196,8 +198,8 @@ def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         for key, value in pairs:
             if type(value) is not type(found[key]) or value != found[key]:
-                said = f"the reply has the key {shortened(key, 100)!r} more than once, with different values"
-                raise _Contradiction(f"{said}; reply with every key once")
+                problem = f"the reply has the key {shortened(key, 100)!r} more than once, with different values"
+                raise _Contradiction(f"{problem}; reply with every key once")
     return found
 
 
@@ -219,7 +221,7 @@ def json_objects(text: str) -> list[dict[str, Any]]:
 
 
 def _embedded(text: str, most: int = MAX_TRIED) -> list[dict[str, Any]]:
-    """The objects in a text. What stands inside an object that is broken or cut off is a part of it, not an answer."""
+    """The objects in a text. What is inside an object that is broken or cut off is a part of it, not an answer."""
     found: list[dict[str, Any]] = []
     position = text.find("{")
     tries = 0
@@ -272,18 +274,18 @@ async def parse_with_repair(
     """
     asked = list(messages)
     usage: UsageMetadata | None = None
-    untold = False
+    unknown = False
     before: str | None = None
     most = max_repairs
     for repairs in count():
         try:
             result = await parser.aparse(asked, schema, call=call)
             usage = result.usage if usage is None else usage + result.usage
-            untold = untold or result.usage_unavailable
+            unknown = unknown or result.usage_unavailable
             parsed = await validate(result.data) if validate else None
         except ParseError as error:
             reply, problem, failure = error.raw_response, f"{error}\n{_expected(schema)}", error
-            untold = untold or error.usage_unavailable
+            unknown = unknown or error.usage_unavailable
             if isinstance(error.usage, UsageMetadata):
                 usage = error.usage if usage is None else usage + error.usage
         except FillError as error:
@@ -298,7 +300,7 @@ async def parse_with_repair(
                 )
             raise
         else:
-            return evolve(result, usage=usage, usage_unavailable=untold, repairs=repairs, parsed=parsed)
+            return evolve(result, usage=usage, usage_unavailable=unknown, repairs=repairs, parsed=parsed)
         if not reply and failure.channel is None:
             break  # nothing that a judge could correct: the data was recorded, not asked for
         corrected = [*messages, *_correction(reply, problem, cut_off=failure.cut_off)]
@@ -308,7 +310,7 @@ async def parse_with_repair(
         if repairs >= most:
             break
         asked, before = corrected, reply
-    failure.usage, failure.usage_unavailable, failure.repairs = usage, untold, repairs
+    failure.usage, failure.usage_unavailable, failure.repairs = usage, unknown, repairs
     raise failure
 
 
@@ -327,7 +329,7 @@ def _correction(reply: str, problem: str, *, cut_off: bool) -> list[Message]:
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
-    """The keys of an object that no reply holds. Of one that does not fit, whoever refuses it says what is wrong."""
+    """The keys of an object that no reply holds. For an object that does not fit, the refusal says what is wrong."""
     keys = list(schema.get("properties", ()))
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"Its keys are: {', '.join(map(READABLE.encode, keys[:MAX_KEYS]))}{more}." if keys else ""

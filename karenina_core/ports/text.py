@@ -48,7 +48,7 @@ def sanitize_data(value: Any, levels: int = MOST_NESTED) -> Any:
 
 
 def is_nested_deeper(value: Any, levels: int = MOST_NESTED) -> bool:
-    """Whether mappings and lists stand in one another on more than this many levels; a plain one is one level."""
+    """Whether mappings and lists are nested deeper than this many levels; a plain one is one level."""
     layer = [value]
     for _ in range(levels):
         layer = [inner for outer in layer for inner in _parts(outer)]

@@ -33,20 +33,20 @@ class Ended(Generic[T]):
 async def in_own_thread(call: Callable[[], T], name: str) -> Ended[T]:
     """Run `call` in a thread of its own, which is called `name`, with the context variables of the caller.
 
-    It cannot be interrupted: whoever gives up waiting leaves the thread behind. That holds up neither other work nor
-    the end of the program, unless the call keeps the interpreter to itself, as a C function may.
+    It cannot be interrupted: a caller that gives up waiting leaves the thread behind. That holds up neither other work
+    nor the end of the program, unless the call keeps the interpreter to itself, as a C function may.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Ended[T]] = loop.create_future()
 
     def settle(ended: Ended[T]) -> None:
-        if not answer.done():  # else nobody waits any more
+        if not answer.done():  # else no caller waits any more
             answer.set_result(ended)
 
     def work() -> None:
         try:
             ended = Ended(call())
-        except BaseException as error:  # anybody's code; not all of these may be set on a future
+        except BaseException as error:  # a caller's code; not all of these may be set on a future
             ended = Ended(error=error)
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, ended)
@@ -91,6 +91,6 @@ async def to_its_end(call: Callable[[threading.Event], T]) -> T:
             with suppress(asyncio.CancelledError):  # what has to be waited for is bounded
                 await asyncio.wait({work})
         if work.done() and not work.cancelled():
-            work.exception()  # nobody hears of it any more
+            work.exception()  # no caller waits for it any more
         raise
     return cast("T", result)

@@ -17,12 +17,13 @@ from ..model.message import Message, ToolUseBlock
 from .text import MOST_NESTED, sanitize
 from .values import RunTool, Tool, ToolOutcome
 
-__all__ = ["AT_ONCE", "MOST_CHARACTERS", "answered", "current_call", "heard", "proper_outcome", "run_tool"]
+__all__ = ["AT_ONCE", "MOST_CHARACTERS", "answered", "current_call", "on_warning", "proper_outcome", "run_tool"]
 
 MOST_CHARACTERS = 100_000
-"""Of one answer of a tool; what is longer is cut, and the model is told."""
+"""Of one answer of a tool; what is longer is cut, with a note to the model. About 25,000 tokens at four characters
+each. Chosen, not measured."""
 AT_ONCE = 8
-"""Tool calls of one reply that run at the same time."""
+"""Tool calls of one reply that run at the same time. Chosen, not measured."""
 MALFORMED = (
     f"the arguments were no JSON object, or nested more than {MOST_NESTED} levels deep; "
     "call the tool again with valid JSON"
@@ -65,8 +66,8 @@ async def answered(
     finally:
         for call in calls:
             outcome = _cut(outcomes.get(call.id, UNANSWERED))
-            told = _told(repeated, call, outcome, readable=call.id not in malformed)
-            messages.append(Message.tool_result(call.id, told.content, told.is_error))
+            shown = _as_shown(repeated, call, outcome, readable=call.id not in malformed)
+            messages.append(Message.tool_result(call.id, shown.content, shown.is_error))
 
 
 async def _outcome(call: ToolUseBlock, tools: Mapping[str, Tool], *, malformed: bool) -> ToolOutcome:
@@ -90,7 +91,7 @@ async def run_tool(run: RunTool, arguments: Mapping[str, Any]) -> ToolOutcome:
         if task is not None and task.cancelling():
             raise
         return ToolOutcome("the tool failed: it has cancelled itself", is_error=True)
-    except (Exception, SystemExit) as error:  # a tool is anybody's code; the model deals with its failure
+    except (Exception, SystemExit) as error:  # a tool runs code of its own; the model deals with its failure
         if isinstance(error, PortError) and error.final:
             raise
         return ToolOutcome(f"the tool failed: {one_line(error)}", is_error=True)
@@ -104,19 +105,19 @@ def proper_outcome(given: Any) -> ToolOutcome:
     return ToolOutcome(f"the tool failed: it gave back no text ({type(value).__name__})", is_error=True)
 
 
-def heard(tool: Tool, tell: Callable[[str], None]) -> Tool:
-    """The tool; `tell` is called with the warning of every outcome that has one."""
+def on_warning(tool: Tool, warn: Callable[[str], None]) -> Tool:
+    """The tool; `warn` is called with the warning of every outcome that has one."""
     run = tool.run
     if run is None:
         return tool
 
-    async def hear(arguments: Mapping[str, Any]) -> ToolOutcome:
+    async def watched(arguments: Mapping[str, Any]) -> ToolOutcome:
         outcome = proper_outcome(await run(arguments))
         if outcome.warning is not None:
-            tell(outcome.warning)
+            warn(outcome.warning)
         return outcome
 
-    return evolve(tool, run=hear)
+    return evolve(tool, run=watched)
 
 
 def _cut(outcome: ToolOutcome) -> ToolOutcome:
@@ -127,13 +128,13 @@ def _cut(outcome: ToolOutcome) -> ToolOutcome:
     return evolve(outcome, content=f"{text[:MOST_CHARACTERS]}\n{note}")
 
 
-def _told(repeated: Counter[str], call: ToolUseBlock, outcome: ToolOutcome, *, readable: bool) -> ToolOutcome:
-    """The outcome, with a remark where the model asks for what it was told already."""
+def _as_shown(repeated: Counter[str], call: ToolUseBlock, outcome: ToolOutcome, *, readable: bool) -> ToolOutcome:
+    """The outcome, with a note where the model repeats a call that gave the same answer."""
     facts = [call.name, call.input, readable, outcome.content]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
     seen = repeated[key]
     repeated[key] = seen + 1
     if not seen or outcome.content == UNANSWERED.content:
         return outcome
-    remark = "[the same call gave the same answer before; repeating it will not change it]"
-    return evolve(outcome, content=f"{outcome.content}\n{remark}")
+    note = "[the same call gave the same answer before; repeating it will not change it]"
+    return evolve(outcome, content=f"{outcome.content}\n{note}")

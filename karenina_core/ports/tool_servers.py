@@ -78,15 +78,9 @@ def tool_digest(tools: Iterable[Tool]) -> str:
     It is taken of canonical JSON: a list of `{"description", "input_schema", "name"}` in the order of the names, keys
     in order, no white space, ASCII. What a tool does when it is called has no part in it.
     """
-    told = sorted(
-        _canonical({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
-        for tool in tools
-    )
-    return hashlib.sha256(f"[{','.join(told)}]".encode()).hexdigest()
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str)
+    rows = ({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools)
+    described = sorted(json.dumps(_plain(row), sort_keys=True, separators=(",", ":"), default=str) for row in rows)
+    return hashlib.sha256(f"[{','.join(described)}]".encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -113,7 +107,7 @@ def shown_address(address: str) -> str:
 def address_digest(server: str, address: str) -> str:
     """A digest, 16 hexadecimal digits, of the whole address of a server: arguments, query and what may be secret in it.
 
-    It tells whether an address is another one, and gives away nothing of it: it is made by scrypt, whose work a list of
+    It changes with the address, and reveals nothing of it: it is made by scrypt, whose work a list of
     guesses would have to pay for every one of them, with what is shown of the server as the salt, so that no list made
     for one server serves for another. The same address has the same digest in every run: replies of one run are taken
     by another one only where they are equal.
@@ -166,5 +160,5 @@ def _parts(url: str) -> SplitResult | None:
 def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
-    except ValueError:  # an open quotation mark: whoever starts it complains
+    except ValueError:  # an open quotation mark: starting it will fail
         return command.split()

@@ -153,7 +153,7 @@ class ToolOutcome:
     content: str
     is_error: bool = False
     warning: str | None = None
-    """For the user, not for the model: what is odd about the server. The result of the item says it, and so does the
+    """For the user, not for the model: what is odd about the server. It is in the result of the item, and in the
     run."""
 
 
@@ -168,8 +168,8 @@ class Tool:
     description: str = ""
     input_schema: Mapping[str, Any] = field(factory=dict)
     run: RunTool | None = field(default=None, eq=False, repr=False)
-    """What a call does, with its arguments; None where whoever runs the agent has the tool itself. What it raises is
-    told to the model as an error of the tool."""
+    """What a call does, with its arguments; None where the adapter's own agent has the tool itself. What it raises is
+    returned to the model as an error of the tool."""
 
 
 Limit = Literal["turns", "tool_calls", "tokens", "cost", "time", "repeated_calls"]

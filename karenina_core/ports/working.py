@@ -20,7 +20,7 @@ class WorkPlaces:
     on_free: Callable[[], None]
     _free: asyncio.Semaphore = field(init=False)
     _owed: int = field(default=0, init=False)
-    """Items that went on after a wait without a place: the next places that are left are theirs. They do not wait for
+    """Items that continued after a wait without a place: the next places that are left are theirs. They do not wait for
     one, because who has it may wait for what they do, such as the same call."""
 
     def __attrs_post_init__(self) -> None:
@@ -59,7 +59,7 @@ class WorkPlace:
 
     @contextmanager
     def given_away(self) -> Iterator[None]:
-        """A call of the item waits in here. Others of its calls go on."""
+        """A call of the item waits in here. Others of its calls continue."""
         self._waiting += 1
         if self._waiting == 1:
             self.places.leave()

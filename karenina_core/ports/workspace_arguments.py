@@ -23,7 +23,7 @@ class Given:
         self, arguments: Mapping[str, Any], properties: Mapping[str, Any], stopped: threading.Event | None = None
     ) -> None:
         self.stopped = stopped or threading.Event()
-        """Set when nobody waits for the answer any more."""
+        """Set when no caller waits for the answer any more."""
         for name in arguments:
             if name not in properties:
                 known = f"{did_you_mean(name, properties)}; give: {', '.join(properties)}"
@@ -64,8 +64,8 @@ class Given:
 def checked_tool(name: str, description: str, properties: Mapping[str, Any], work: Callable[[Given], str]) -> Tool:
     """A tool with these properties of its arguments; one without a default has to be given.
 
-    `work` runs in a thread; whoever cancels a call is held until it has ended, so that nothing is written later.
-    Refused and OSError become answers that are errors; those of the system tell no path.
+    `work` runs in a thread; cancelling a call waits until it has ended, so that nothing is written later.
+    Refused and OSError become answers that are errors; those of the system name no path.
     """
     required = [key for key, schema in properties.items() if "default" not in schema]
     schema = {

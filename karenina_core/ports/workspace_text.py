@@ -27,12 +27,13 @@ __all__ = [
 ]
 
 MOST_LINES = 2000
+"""Lines that are read out at once: about 30 characters each are `MOST_TEXT`."""
 MOST_TEXT = 60_000
-"""Bytes that are read out at once."""
+"""Bytes that are read out at once: below `tool_calls.MOST_CHARACTERS`, so that an answer is not cut a second time."""
 PIECE = 1 << 16
 """Bytes of one line that are looked at together: what is done with them at once holds up other threads for little."""
 BEGINNING = 8192
-"""Bytes at the beginning that tell text from other data."""
+"""Bytes at the beginning that distinguish text from other data; git looks at 8,000."""
 AROUND = 150
 """Characters shown before and after what was searched for."""
 KINDS = (
@@ -142,7 +143,7 @@ class Sought:
         return text.casefold() if self.ignore_case else text
 
     def place_in(self, piece: str) -> int | None:
-        """Where the text begins in a piece of a line; None where it does not stand there.
+        """Where the text begins in a piece of a line; None where it is not there.
 
         No regular expression: its search for a plain text may take the square of the time, and holds up all threads.
         """
@@ -192,7 +193,7 @@ def search_lines(file: int, names: Names, sought: Sought, bounds: Bounds) -> Non
 
 
 def matches_glob(names: Names, glob: str) -> bool:
-    """Whether a path fits: `*` and `?` stand for parts of a name, `**` for any number of folders. Without a `/`, the
+    """Whether a path fits: `*` and `?` match parts of a name, `**` any number of folders. Without a `/`, the
     last name alone has to fit."""
     patterns = [pattern for pattern in glob.split("/") if pattern != "."] if "/" in glob else ["**", glob]
     fits = [True, *(False for _ in names)]  # for each number of names, whether the patterns so far fit them

@@ -38,6 +38,6 @@ class AdapterInstructionRegistry:
         self._factories[plugin] = factory
 
     def get(self, interface: str, task: str, context: Mapping[str, Any] | None = None) -> list[AdapterInstruction]:
-        """The additions for one prompt; an empty list where nobody adds anything."""
+        """The additions for one prompt; an empty list where there are none."""
         found = (self._factories[name](task, interface, context or {}) for name in sorted(self._factories))
         return [instruction for instruction in found if instruction is not None]

@@ -260,7 +260,11 @@ class _BatchLane:
                 final=found.final,
             )
             if error.kind in RETRYABLE and self.batching.is_closed(self.model):
-                error.spared, error.final, error.retry_after = True, False, error.retry_after or self.batching.patience
+                error.not_counted, error.final, error.retry_after = (
+                    True,
+                    False,
+                    error.retry_after or self.batching.patience,
+                )
             raise error
         reply: Mapping[str, Any] = found
         return reply

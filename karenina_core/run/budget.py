@@ -16,58 +16,13 @@ from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts
 from ..ports.prices import cost_of
 
-__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "Spent", "check_limits", "tokens_of"]
+__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "check_limits", "tokens_of"]
 
 BYTES_PER_TOKEN = 4
 DUST = 1e-9
 """Part of an amount that rounding may take."""
 FIRST_OUTPUT = 1000
 """Tokens that a reply is expected to have before any has come."""
-
-
-@frozen
-class Spent:
-    """What the calls of a run took so far."""
-
-    calls: int = 0
-    """With a reply."""
-    failed: int = 0
-    """Without one. What they took is in the sums where it is known."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-    """Of the calls whose price is known."""
-    unpriced: int = 0
-    """Calls whose price is unknown."""
-    untold: int = 0
-    """Calls of which the provider did not say how many tokens they took."""
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-    def with_call(self, facts: CallFacts | None, *, replied: bool = True) -> Spent:
-        """After one more call; None: without a reply, and nobody says what it took."""
-        if facts is None:
-            return evolve(self, failed=self.failed + 1)
-        usage = facts.usage
-        if not replied:
-            return evolve(
-                self,
-                failed=self.failed + 1,
-                input_tokens=self.input_tokens + usage.input_tokens,
-                output_tokens=self.output_tokens + usage.output_tokens,
-                usd=self.usd + (usage.cost_usd or 0.0),
-            )
-        return Spent(
-            self.calls + 1,
-            self.failed,
-            self.input_tokens + usage.input_tokens,
-            self.output_tokens + usage.output_tokens,
-            self.usd + (usage.cost_usd or 0.0),
-            self.unpriced + (usage.cost_usd is None),
-            self.untold + facts.usage_unavailable,
-        )
 
 
 @frozen
@@ -162,12 +117,14 @@ class Budget:
     tokens: int | None = None
     exhausted: str = field(default="", init=False)
     """Why nothing may be asked any more, and how to go on."""
-    _usd: float = field(default=0.0, init=False)
-    _tokens: int = field(default=0, init=False)
+    calls: int = field(default=0, init=False)
+    """Calls that count against the budget."""
+    spent_usd: float = field(default=0.0, init=False)
+    """What they cost; where that is unknown, what they were estimated to cost."""
+    spent_tokens: int = field(default=0, init=False)
     _aside_usd: float = field(default=0.0, init=False)
     _aside_tokens: int = field(default=0, init=False)
     _under_way: int = field(default=0, init=False)
-    _calls: int = field(default=0, init=False)
 
     @property
     def limited(self) -> bool:
@@ -182,8 +139,10 @@ class Budget:
         """Whether a call may begin now. If not, it may when one under way has ended, unless `exhausted` then."""
         if not self._under_way:
             return True
-        fits_usd = self.usd is None or self._usd + self._aside_usd + (estimate.usd or 0.0) <= self.usd * (1 + DUST)
-        return fits_usd and (self.tokens is None or self._tokens + self._aside_tokens + estimate.tokens <= self.tokens)
+        fits_usd = self.usd is None or self.spent_usd + self._aside_usd + (estimate.usd or 0.0) <= self.usd * (1 + DUST)
+        return fits_usd and (
+            self.tokens is None or self.spent_tokens + self._aside_tokens + estimate.tokens <= self.tokens
+        )
 
     def set_aside(self, estimate: Estimate) -> None:
         self._under_way += 1
@@ -206,9 +165,9 @@ class Budget:
         if usage.cost_usd is None:
             facts = evolve(facts, estimated_usd=estimate.usd)
         cost = estimate.usd if usage.cost_usd is None else usage.cost_usd
-        self._calls += 1
-        self._tokens += usage.input_tokens + usage.output_tokens + (facts.estimated_tokens or 0)
-        self._usd += cost or 0.0
+        self.calls += 1
+        self.spent_tokens += usage.input_tokens + usage.output_tokens + (facts.estimated_tokens or 0)
+        self.spent_usd += cost or 0.0
         if replied and not self.exhausted and self.usd is not None and cost is None:
             self.exhausted = (
                 f"budget_usd: nobody says what calls of {model.identity} cost, so the budget cannot be kept; give the "
@@ -220,22 +179,22 @@ class Budget:
 
     def spent_before(self, usd: float, tokens: int, calls: int) -> None:
         """What the run spent before it was gone on with: a budget is that of the whole run."""
-        self._usd += usd
-        self._tokens += tokens
-        self._calls += calls
+        self.spent_usd += usd
+        self.spent_tokens += tokens
+        self.calls += calls
         self._look()
 
     def _look(self) -> None:
         if self.exhausted:
             return
-        if self.usd is not None and self._usd >= self.usd * (1 - DUST):
-            self.exhausted = self._used_up(f"{self.usd:g} US dollars", f"{self._usd:.6g}", "budget_usd", "usd")
-        elif self.tokens is not None and self._tokens >= self.tokens:
-            self.exhausted = self._used_up(f"{self.tokens} tokens", str(self._tokens), "budget_tokens", "tokens")
+        if self.usd is not None and self.spent_usd >= self.usd * (1 - DUST):
+            self.exhausted = self._used_up(f"{self.usd:g} US dollars", f"{self.spent_usd:.6g}", "budget_usd", "usd")
+        elif self.tokens is not None and self.spent_tokens >= self.tokens:
+            self.exhausted = self._used_up(f"{self.tokens} tokens", str(self.spent_tokens), "budget_tokens", "tokens")
 
     def _used_up(self, limit: str, spent: str, setting: str, option: str) -> str:
         return (
-            f"{setting}: the budget of {limit} is used up ({spent} in {plural(self._calls, 'call')}); with a higher "
+            f"{setting}: the budget of {limit} is used up ({spent} in {plural(self.calls, 'call')}); with a higher "
             f"one (--budget-{option}) the rest can be asked"
         )
 

@@ -18,7 +18,7 @@ from ..ports.calls import KeptRequest
 from ..ports.metered import CallFacts, Place, StoredCall
 from ..ports.prices import may_have_cost
 from ..ports.retry import Attempts, this_call
-from .budget import NOTHING, Budget, Estimate, Spent, tokens_of
+from .budget import NOTHING, Budget, Estimate, tokens_of
 from .common_limits import compare
 from .lanes import LaneKey, LaneState, Moment, Taken, Waiter
 
@@ -72,7 +72,6 @@ class Gateway:
     config: VerificationConfig
     clock: Callable[[], float] | None = None
     """Seconds of a clock that never goes backwards; by default the event loop's."""
-    spent: Spent = field(factory=Spent, init=False)
     budget: Budget = field(init=False)
     patience: float = field(init=False)
     """Seconds that a call has."""
@@ -149,9 +148,8 @@ class Gateway:
     def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> CallFacts | None:
         """A call is over that was made without a place; its estimate was set aside. Returns what it took, as it is
         counted. One that was not made is not."""
-        if facts is None or facts.made:
-            facts = None if facts is None else self.budget.settle(estimate, facts, model)
-            self.spent = self.spent.with_call(facts)
+        if facts is not None and facts.made:
+            facts = self.budget.settle(estimate, facts, model)
         self.budget.give_back(estimate)
         self._dispatch()
         return facts
@@ -305,9 +303,9 @@ class Gateway:
         if isinstance(error, PortError):
             error.queued = not lane.is_long(self.patience, self._now())
             if not error.queued:
-                error.spared, error.retry_after = True, lane.alone_for(self._now())
+                error.not_counted, error.retry_after = True, lane.alone_for(self._now())
             elif error.kind == "rate_limited":
-                error.spared = lane.answers_others(taken)
+                error.not_counted = lane.answers_others(taken)
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:
@@ -315,7 +313,6 @@ class Gateway:
             if untold and request is not None and not self._counts(lane):  # nothing depended on it until now
                 estimate = lane.experience.estimate(tokens_of(request), taken.task, taken.model)
             facts = self.budget.settle(estimate, facts, taken.model, replied=replied)
-        self.spent = self.spent.with_call(facts, replied=replied)
         self._free(taken)
         self._dispatch()
         return facts

@@ -228,7 +228,7 @@ class Journal:
 
         def settled(failure: RunDirectoryError | None) -> None:
             if failure is None:
-                self.ledger.failed(_told(FAILURES, row))
+                self.ledger.add("failures", _told(FAILURES, row))
 
         self._commits.submit(Entry("failures", row, settled, text=("failures", text)))
 
@@ -259,7 +259,7 @@ class Journal:
         def settled(failure: BaseException | None) -> None:
             if failure is None:
                 told = _told(CALLS, row)
-                self.ledger.called(told)
+                self.ledger.add("calls", told)
                 self._commits.placed(CALLS, told, row[0])
             self._flights.landed(name)
 
@@ -268,7 +268,7 @@ class Journal:
     def _refused(self, call: StoredCall) -> None:
         """Keep on which channels the call's schema is refused."""
         for name in self.refusals.rows(call):
-            row = sealed(META, name, self._run, (self._clean(call.request.whom),))
+            row = sealed(META, name, self._run, (self._clean(call.request.recipient),))
             self._commits.submit(Entry("meta", row, _nothing))
 
     # Results

@@ -207,7 +207,7 @@ class JournalReader:
         ledger = Ledger()
         for name in ("calls", "failures"):
             for row in self.rows(TABLES[name]):
-                ledger.take(name, row)
+                ledger.add(name, row.facts)
         return ledger
 
     def batches(self) -> list[Batch]:

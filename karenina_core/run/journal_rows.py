@@ -213,7 +213,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         call.key,
         call.nth,
         request.kind,
-        clean(request.whom),
+        clean(request.recipient),
         clean(request.task),
         clean(call.stage),
         clean(call.stage_version),

@@ -95,7 +95,7 @@ def _read(reader: JournalReader, table: Table, found: Scanned, ledger: Ledger | 
             found.rows += 1
         found.replaced += row.facts.get("revision", 0)
         if ledger is not None:
-            ledger.take(name, row)
+            ledger.add(name, row.facts)
         if name in PLACES:
             place = (prefix(name, row.facts), row.id)
             (found.indexed_places if row.id <= found.indexed else found.recent).append(place)

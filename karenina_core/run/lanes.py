@@ -261,7 +261,7 @@ class LaneState:
         elif isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
             if self.timeouts.timed_out(taken.begun, under_way):
                 self.history.add(now, self.timeouts.most, "timed_out")
-            error.spared = self.timeouts.crowded
+            error.not_counted = self.timeouts.crowded
         elif why := self._refusal(taken, error, now):
             self._refused_at = now
             if self.tokens is not None:

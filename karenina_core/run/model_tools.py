@@ -17,7 +17,7 @@ from ..plugin.model_ports import middleware
 from ..plugin.services import ToolServerRegistry
 from ..ports.call_port import CallPort
 from ..ports.middleware import CallTarget
-from ..ports.tool_calls import heard
+from ..ports.tool_calls import on_warning
 from ..ports.tool_servers import OfferedTools, ToolServer, shown_address
 from ..ports.values import Tool
 
@@ -88,7 +88,7 @@ class Connections:
             OfferedTools(
                 server=name,
                 address=shown_address(address),
-                tools=tuple(heard(tool, _noted(remarks)) for tool in named[name]),
+                tools=tuple(on_warning(tool, _noted(remarks)) for tool in named[name]),
             )
             for name, address in addresses.items()
         )

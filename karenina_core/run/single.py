@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from attrs import define, evolve
 
@@ -43,6 +43,9 @@ from .workspace_sources import UNTOUCHED, check_blind_judging, check_workspaces,
 from .workspaces import Workspace, Workspaces, keep_file
 
 __all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 async def run_item(
@@ -302,38 +305,17 @@ def _merged(rubric: Rubric | None, dynamic: DynamicRubric | None, names: Sequenc
     return merged if names is None else merged.only(names)
 
 
-def run_single_model_verification(
-    question: Question,
-    answering_model: ModelConfig,
-    parsing_model: ModelConfig,
-    *,
-    rubric: Rubric | None = None,
-    dynamic_rubric: DynamicRubric | None = None,
-    evaluation_mode: EvaluationMode = "template_only",
-    config: VerificationConfig | None = None,
-    features: Iterable[str] = (),
-    cached_answer_data: CachedAnswer | None = None,
-    replicate: int = 1,
-    run_name: str | None = None,
-    workspace_root: str | Path | None = None,
-    app: Karenina | None = None,
-) -> VerificationResult:
-    """The same for synchronous callers. See `arun_single_model_verification`."""
-    app = current(app)
-    return app.run(
-        arun_single_model_verification(
-            question,
-            answering_model,
-            parsing_model,
-            rubric=rubric,
-            dynamic_rubric=dynamic_rubric,
-            evaluation_mode=evaluation_mode,
-            config=config,
-            features=features,
-            cached_answer_data=cached_answer_data,
-            replicate=replicate,
-            run_name=run_name,
-            workspace_root=workspace_root,
-            app=app,
-        )
-    )
+def _synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The twin for synchronous callers of a coroutine function that takes an `app`: with the same parameters."""
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        app = options["app"] = current(cast(Karenina | None, options.get("app")))
+        return app.run(function(*args, **options))
+
+    run.__name__ = run.__qualname__ = function.__name__.removeprefix("a")
+    run.__doc__ = f"The same for synchronous callers; works inside notebooks. See `{function.__name__}`."
+    return run
+
+
+run_single_model_verification = _synchronous(arun_single_model_verification)

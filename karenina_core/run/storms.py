@@ -49,7 +49,7 @@ class Storm:
             self._in_a_row, self._twice, self._suspected_since, self.kind = 0, False, math.inf, None
 
     def failed(self, error: PortError, call: Attempts, now: float) -> None:
-        """An attempt has failed, as one of `FAILURES`. Says in the error whether it is spared."""
+        """An attempt has failed, as one of `FAILURES`. Records in the error whether it is `not_counted`."""
         self._is_there |= error.status in AWAY
         again = id(call) in self._failed
         if again or call.count == 1:
@@ -58,6 +58,6 @@ class Storm:
         self._failed[id(call)] = call
         if self._is_there and self._in_a_row >= IN_A_ROW:
             self._suspected_since = min(self._suspected_since, now)
-            error.spared = now - self._suspected_since <= SPARED
+            error.not_counted = now - self._suspected_since <= SPARED
             if self._twice:
                 self.kind = error.kind

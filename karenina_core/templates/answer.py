@@ -21,7 +21,8 @@ from pydantic_core import SchemaError
 
 from ..errors import did_you_mean
 from .patterns import run_patterns
-from .primitives import TracePrimitive, VerificationPrimitive
+from .primitives.base import VerificationPrimitive
+from .primitives.trace import TracePrimitive
 from .readings import careful_reader
 from .strategies import AllOf, Condition, FieldCheck, condition_problems
 from .verification import Comparison, Evidence, Verification, compare

@@ -14,7 +14,7 @@ _LONGEST = 2000
 
 
 class author_code:
-    """Run the author's code of `module`; `what` says in messages which part of the template it is.
+    """Run the author's code of `module`; `what` names in messages which part of the template it is.
 
     Raises TemplateError in place of any other exception. `exit()` counts as one; an interrupt does not. Entered several
     times for every item: a generator would take longer than most of that code does.
@@ -32,8 +32,8 @@ class author_code:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, TemplateError) or not isinstance(error, (Exception, SystemExit)):
             return
-        told = f"{self._what} raised {one_line(error, _LONGEST)}{line_in(self._module, error)}"
-        raise TemplateError(told) from error
+        problem = f"{self._what} raised {one_line(error, _LONGEST)}{line_in(self._module, error)}"
+        raise TemplateError(problem) from error
 
 
 def line_in(module: str, error: BaseException) -> str:

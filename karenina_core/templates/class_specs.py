@@ -15,7 +15,7 @@ from ..errors import TemplateError
 from .answer import BaseAnswer, is_taken, written_by_author
 from .judge_schema import judge_schema
 from .plain import plain
-from .primitives import SetContainment
+from .primitives.sets import SetContainment
 from .specs import to_spec
 from .strategies import condition_spec
 from .verification import Verification

@@ -106,7 +106,8 @@ def as_regex(pattern: str, flags: int = 0) -> str:
         elif own := OWN_FLAGS.fullmatch(token):
             on, off = own.group(1), own.group(2) or ""
             own_letters, ignore_case = own_letters or "a" in on or "u" in on, ignore_case or "i" in on
-            scopes.append((_own_rules(on, rules), "x" in on or (verbose and "x" not in off)))
+            own_rules = ASCII_PART if "a" in on else UNICODE if "u" in on else rules
+            scopes.append((own_rules, "x" in on or (verbose and "x" not in off)))
         elif token == "(":
             scopes.append(scopes[-1])
     if own_letters and (ignore_case or flags & re.ASCII):
@@ -133,10 +134,6 @@ def _check_copies(tokens: Iterable[str]) -> None:
         else:
             sizes[-1] += 1
         last = 0
-
-
-def _own_rules(on: str, rules: Rules) -> Rules:
-    return ASCII_PART if "a" in on else UNICODE if "u" in on else rules
 
 
 def _next(pattern: str, place: int, verbose: bool) -> str:

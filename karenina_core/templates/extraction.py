@@ -34,6 +34,7 @@ A = TypeVar("A", bound=BaseAnswer)
 
 _MAKING = threading.Lock()
 _MOST = 20
+"""Problems of one reply that a judge is shown; the rest is counted. Chosen, not measured."""
 
 _KEPT = (
     "alias",
@@ -43,7 +44,7 @@ _KEPT = (
     "title",
     "description",
 )
-"""What stays of a verified field. Examples and free additions to its schema do not: they tell what is expected."""
+"""What stays of a verified field. Examples and free additions to its schema do not: they reveal what is expected."""
 
 
 def extraction_class(cls: type[A]) -> type[A]:
@@ -81,7 +82,7 @@ def _relax(cls: type[A]) -> type[A]:
         "model_post_init": model_post_init,
         **fields,
     }
-    with any_field_names():  # the author's class has said already which of them hide something of pydantic's
+    with any_field_names():  # the author's class has already warned which of them hide something of pydantic's
         return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
 
 
@@ -198,7 +199,8 @@ def _spelled_otherwise(
     Raises FillError where there are several, or where a verified key has a near miss: both may be a slip, and then null
     would say that the answer does not say.
     """
-    known = {"id", *given.values(), *cls.model_fields, *_aliases(cls)}
+    aliases = (info.validation_alias for info in cls.model_fields.values())
+    known = {"id", *given.values(), *cls.model_fields, *(alias for alias in aliases if isinstance(alias, str))}
     others = {word: _folded(word) for word in data if isinstance(word, str) and word not in known}
     if not others:
         return {}
@@ -225,12 +227,6 @@ def _near(key: str, others: Mapping[str, str]) -> list[str]:
 
 def _folded(key: str) -> str:
     return re.sub(r"[\s_-]+", "", key).casefold()
-
-
-def _aliases(cls: type[BaseAnswer]) -> Iterator[str]:
-    for info in cls.model_fields.values():
-        if isinstance(info.validation_alias, str):
-            yield info.validation_alias
 
 
 def copied(value: Any) -> Any:

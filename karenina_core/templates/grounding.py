@@ -1,4 +1,4 @@
-"""Which extracted values stand nowhere in the text that they were extracted from: a look by code, without a call."""
+"""Which extracted values do not occur in the text that they were extracted from: found by code, without a call."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ chance."""
 
 
 def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
-    """The fields some value of which stands nowhere in the text, in the order of the template.
+    """The fields with a value that does not occur in the text, in the order of the template.
 
-    A text is found whatever its case, accents, spaces and punctuation, also where all its words stand apart; a number
+    A text is found whatever its case, accents, spaces and punctuation, also where its words are apart; a number
     however it is written (`1,000`, `2 million`, `5 %`, `3/4`, in English words up to trillions), also in a unit of
     another power of ten; a date by its year and day. Truth values and choices are judgements rather than quotations,
     and are not looked for; nor are nulls and values of other types.

@@ -36,12 +36,12 @@ class TemplateField:
     """Advice for the judge that is not part of the schema."""
     weight: float = 1.0
     semantic: bool = False
-    """Whether it is decided by how similar the extracted text is to the expected one, which an embedder says."""
+    """Whether it is decided by how similar the extracted text is to the expected one, which an embedder measures."""
 
 
 @frozen
 class FieldVerdict:
-    """What the comparison of the extracted fields with the ground truth said."""
+    """The result of comparing the extracted fields with the ground truth."""
 
     result: bool
     field_results: Mapping[str, bool | None] = field(factory=dict)
@@ -55,7 +55,7 @@ class FieldVerdict:
     remarks: tuple[str, ...] = ()
     """What a reader should know about fields that count as wrong, such as that a text could not be read as a date."""
     stable: bool = True
-    """False where the template's own code said something else when it was run once more on the same values."""
+    """False where the template's own code gave another verdict when it was run once more on the same values."""
 
 
 @frozen
@@ -91,7 +91,7 @@ class FilledTemplate(Protocol):
     def accepting(self, fields: Collection[str]) -> FilledTemplate:
         """A copy in which these fields count as right: the template's code finds the expected value in them.
 
-        `values()` and `nulls` still tell what was extracted; results, scores and the strategy follow. Raises
+        `values()` and `nulls` still return what was extracted; results, scores and the strategy follow. Raises
         TemplateError for a field without an expected value: one that does not exist, whose primitive needs none, or
         that is decided on the trace.
         """

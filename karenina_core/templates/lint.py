@@ -1,4 +1,4 @@
-"""A linter for templates: does what the judge reads tell what the right answer is?
+"""A linter for templates: does what the judge reads reveal the right answer?
 
 A judge that can read the expected value is drawn towards it, and then finds it in answers that do not say it.
 Ground truth and primitives never enter a schema; descriptions, defaults, examples, bounds, patterns, names and hints
@@ -49,13 +49,13 @@ _REMEDY: Mapping[Where, str] = {
 
 @frozen
 class Finding:
-    """One way in which a template tells its expected value.
+    """One way in which a template reveals its expected value.
 
     Findings quote ground truth. They are for authors and must never become part of a prompt.
     """
 
     field: str | None
-    """The field whose expected value is told, `dose.value` for nested ones; None for a finding on all templates."""
+    """The field whose expected value is revealed, `dose.value` for nested ones; None for a finding on all templates."""
     where: Where
     severity: Severity
     """`leak`: a judge reads the value or cannot miss it. `hint`: part of it, or perhaps a coincidence. `note`: worth
@@ -79,11 +79,11 @@ def lint_template(handle: TemplateHandle, *, question: str = "") -> tuple[Findin
     expected = {name: value for name, value in handle.ground_truth().items() if name not in traced}
     properties = schema.get("properties") or {}
     keys: dict[str, str] = {}
-    if len(properties) == len(declared):  # keys of the author's own stand in the order of the fields
+    if len(properties) == len(declared):  # the author's own keys are in the order of the fields
         keys = {item.name: key for item, key in zip(declared, properties, strict=True) if item.name not in properties}
     hints = {item.name: item.hint for item in declared if item.hint}
-    told = getattr(handle, "accepted", None)
-    accepted: Mapping[str, Sequence[Any]] = told() if callable(told) else {}
+    accepted_by = getattr(handle, "accepted", None)
+    accepted: Mapping[str, Sequence[Any]] = accepted_by() if callable(accepted_by) else {}
     return lint_schema(schema, expected, keys=keys, hints=hints, question=question, accepted=accepted)
 
 
@@ -115,7 +115,11 @@ def lint_schema(
         for right in accepted.get(name, (value,))
         for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
     ]
-    reach = Reach([*reading.places, *_hint_places(hints or {}, keys)], subjects)
+    hinted = [
+        Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
+        for name, text in (hints or {}).items()
+    ]
+    reach = Reach([*reading.places, *hinted], subjects)
     return tuple(dict.fromkeys(found for subject in subjects for found in _findings(subject, reach, reading)))
 
 
@@ -132,11 +136,6 @@ def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
     return tuple(
         Finding(None, "enum_order", "hint", f"{text}: {_REMEDY['enum_order']}") for text in one_sided_positions(lists)
     )
-
-
-def _hint_places(hints: Mapping[str, str], keys: Mapping[str, str]) -> Iterator[Place]:
-    for name, text in hints.items():
-        yield Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
 
 
 def _subjects(

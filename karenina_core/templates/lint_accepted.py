@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .lint_patterns import ANYTHING, spelled_out
-from .primitives import ContainsAll, ContainsAny, RegexMatch, VerificationPrimitive
+from .primitives.base import VerificationPrimitive
+from .primitives.text import ContainsAll, ContainsAny, RegexMatch
 
 __all__ = ["accepted_by", "accepted_texts"]
 

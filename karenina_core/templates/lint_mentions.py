@@ -31,10 +31,10 @@ Scalar = str | int | float | bool
 
 @frozen
 class Mention:
-    """One place in a text where the value stands."""
+    """One place in a text where the value occurs."""
 
     found: str
-    """As it stands in the text."""
+    """As it is written in the text."""
     stated: bool = False
     """The text says that this is the answer: `should be 42`, `42 is correct`."""
     example: bool = False
@@ -42,7 +42,7 @@ class Mention:
     offered: bool = False
     """The text says that it is one of several values to choose from: `one of`, `whether`."""
     among: int = 1
-    """How many members the list of alternatives has in which it stands: 3 for `days, weeks or months`; without `or`
+    """How many members its list of alternatives has: 3 for `days, weeks or months`; without `or`
     it is one from three members on.
     """
     opens: bool = False
@@ -52,7 +52,7 @@ class Mention:
 
 
 COMMON = frozenset(map(Decimal, (-1, 0, 1, 2, 10, 100, 1000)))
-"""Numbers that stand in descriptions for reasons of their own."""
+"""Numbers that occur in descriptions for reasons of their own."""
 
 TRIVIAL = frozenset(
     (
@@ -61,7 +61,7 @@ TRIVIAL = frozenset(
         *("notapplicable", "notspecified", "response", "answer", "value", "name", "number", "text", "word"),
     )
 )
-"""Texts, squeezed, that stand in descriptions for reasons of their own."""
+"""Texts, squeezed, that occur in descriptions for reasons of their own."""
 
 _FILLER = (
     r"the|a|an|exactly|precisely|about|approximately|roughly|value|answer|result|number|text|string|word|is|be|to|of|"
@@ -80,7 +80,7 @@ _STATED_AFTER = re.compile(
 )
 _INTRODUCED = re.compile(rf"\b(?:which is|namely|returns?|symbol)(?:[^\w.;]|\b(?:{_FILLER})\b)*$", re.IGNORECASE)
 _ENDS = re.compile(r"[^\w,;.!?]*(?:[,;.!?](?!\w)|$)")
-"""After words that often stand before something else (`return 2 decimals`) a value is only what ends the clause."""
+"""After words that often come before something else (`return 2 decimals`) a value is only what ends the clause."""
 _YES_OR_NO = re.compile(r"\b(?:answer|expected(?: answer| value)?)(?: is|:| should be)\W*$", re.IGNORECASE)
 _CONDITION_BEFORE = re.compile(r"\b(?:if|when|where|unless|otherwise)\b[^.;]*$", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(r"\W*(?:\w+\W+)?(?:if|when|where|unless|only|otherwise)\b", re.IGNORECASE)
@@ -103,6 +103,7 @@ _BETWEEN = re.compile(r"\bbetween\W*$", re.IGNORECASE)
 _AND_AFTER = re.compile(r"%?\s*\band\b\s*\d", re.IGNORECASE)
 
 _MOST = 100
+"""Mentions of one value in a text that are looked at. Chosen, not measured: what reveals it is seldom later."""
 
 
 def is_common(value: object) -> bool:
@@ -116,7 +117,7 @@ def trivial_text(text: str) -> bool:
 
 
 def is_trivial(value: Scalar) -> bool:
-    """Whether meeting the value somewhere says nothing: truth values, common numbers, trivial texts."""
+    """Whether an occurrence of the value means nothing: truth values, common numbers, trivial texts."""
     if isinstance(value, bool):
         return True
     return is_common(value) if number_of(value) is not None else trivial_text(str(value))

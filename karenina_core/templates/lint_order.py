@@ -19,9 +19,9 @@ def one_sided_positions(lists: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[
     """What is odd about the position of the expected value in `(options, expected value)`, in words.
 
     In a list of k options in any order the expected one is first with probability 1/k, and last likewise. Reported is
-    an end where it stands so often that this, or more, would happen with a probability below `RARE` (the upper tail
+    an end where it is so often that this, or more, would happen with a probability below `RARE` (the upper tail
     of the sum of independent draws, computed exactly). Lists that are sorted by the alphabet or by number are left
-    out: nobody chose their order, and leaving out by order alone does not change the probabilities of the others. So
+    out: their order was not chosen, and leaving out by order alone does not change the probabilities of the others. So
     are lists that do not hold the expected value.
     """
     chosen = [

@@ -18,16 +18,18 @@ ANYTHING = "\0"
 """Stands for an unknown text in what `spelled_out` gives."""
 
 _MOST_TEXTS = 64
+"""Texts that a pattern is spelled out into: alternatives multiply. Chosen, not measured."""
 _MOST_PATTERN = 500
+"""Characters of a pattern that is spelled out; a longer one is searched for names. Chosen, not measured."""
 
 
 def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
-    """What a regular expression says about expected texts."""
+    """What a regular expression reveals about expected texts."""
     texts = spelled_out(pattern)
     if texts is None:
         named = sought.named_in(_without_syntax(pattern))
-        told = [value for value in named if isinstance(value, str) and not trivial_text(value)]
-        return ("hint", f"the pattern {pattern!r} contains {told[0]!r}") if told else None
+        contained = [value for value in named if isinstance(value, str) and not trivial_text(value)]
+        return ("hint", f"the pattern {pattern!r} contains {contained[0]!r}") if contained else None
     stems = {text.strip(ANYTHING) for text in texts}
     if any(ANYTHING in stem for stem in stems):
         return None

@@ -1,4 +1,4 @@
-"""Which places of a schema may tell which expected values: looked up for all of them at once.
+"""Which places of a schema may reveal which expected values: looked up for all of them at once.
 
 To search every place for every value takes time with the square of the fields. Here each place is read once, and each
 value leads to the places that hold the beginning of its words, its number, or a piece of data that is equal to it.
@@ -31,12 +31,12 @@ class _Group:
     named_in: frozenset[int]
     """The places that may name the value."""
     elsewhere: Mapping[int, Weighed]
-    """What places tell about the value that belong to none of these fields."""
+    """What places that belong to none of these fields reveal about the value."""
 
 
 @frozen(eq=False)
 class Reach:
-    """The places of a schema and the subjects about which they may tell."""
+    """The places of a schema and the subjects that they may reveal."""
 
     places: Sequence[Place]
     _subjects: Sequence[Subject]
@@ -64,9 +64,9 @@ class Reach:
         return {value: frozenset(paths) for value, paths in homes.items()}
 
     def weighed(self, subject: Subject) -> Iterator[tuple[Place, Weighed]]:
-        """The places that tell something about the value, in their order, and how much.
+        """The places that reveal something about the value, in their order, and how much.
 
-        A place of another field that expects the same value tells it there, and is left out here; so is a model that
+        A place of another field that expects the same value reveals it there, and is left out here; so is a model that
         several fields share.
         """
         if not subject.in_schema:

@@ -101,7 +101,7 @@ class PreparedText:
 
     @functools.cached_property
     def numbers(self) -> Mapping[Decimal, Sequence[Span]]:
-        """Where in `raw` a number stands; 5 % also as 0.05."""
+        """Where in `raw` a number occurs; 5 % also as 0.05."""
         return _numbers(self.raw)
 
     @functools.cached_property
@@ -161,7 +161,7 @@ def _head(runs: Sequence[str]) -> str:
 
 
 def find_text(where: PreparedText, value: str) -> Iterator[Span]:
-    """Where a text or an ISO date stands: in any case, with or without accents, and with other marks between its runs
+    """Where a text or an ISO date occurs: in any case, with or without accents, and with other marks between its runs
     of letters and digits (`BCL2` as `Bcl-2`), but exactly as it is where it has fewer than three of them.
     """
     value = unicodedata.normalize("NFKC", value).strip()
@@ -210,7 +210,7 @@ def _in_word(text: str, index: int) -> bool:
 
 
 def _exact_end(text: str, start: int, words: list[str]) -> int | None:
-    """Where the words end that stand there with any white space between them."""
+    """The end of the words that begin there, with any white space between them."""
     for number, word in enumerate(words):
         if number:
             gap = start
@@ -225,7 +225,7 @@ def _exact_end(text: str, start: int, words: list[str]) -> int | None:
 
 
 def _loose_end(text: str, start: int, runs: list[re.Match[str]]) -> int | None:
-    """Where the runs of letters and digits end that stand there with few other marks between them."""
+    """The end of the runs of letters and digits that begin there, with few other marks between them."""
     if not runs or not text.startswith(runs[0][0], start):
         return None
     end = start + len(runs[0][0])

@@ -1,4 +1,4 @@
-"""How much one place tells about one expected value."""
+"""How much one place reveals about one expected value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Subject:
 
     name: str
     path: Path
-    """Where its field stands in the schema."""
+    """The place of its field in the schema."""
     sought: Sought
     """The value, or the members of a collection."""
     many: bool
@@ -69,7 +69,7 @@ class Subject:
 
 
 def weigh(place: Place, subject: Subject, *, named: bool = True) -> Weighed | None:
-    """What the place tells about the value, or None where that is nothing. `named`: a text may name the value."""
+    """What the place reveals about the value, or None where it reveals nothing. `named`: a text may name the value."""
     if place.where in ("default", "examples"):
         return _in_data(place, subject)
     if place.where == "extra":
@@ -138,7 +138,7 @@ def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: boo
 
 
 def _is_specific(value: Scalar) -> bool:
-    """A number that hardly stands somewhere by chance: not whole, or with three digits that say something."""
+    """A number that hardly occurs by chance: not whole, or with three significant digits."""
     number = number_of(value)
     if number is None:
         return False
@@ -203,7 +203,7 @@ def _in_data(place: Place, subject: Subject) -> Weighed | None:
 
 
 def _dug(data: Any, keys: Path) -> Iterator[Any]:
-    """What stands under the keys, in every element of a list on the way."""
+    """What is under the keys, in every element of a list on the way."""
     if not keys:
         yield data
     elif isinstance(data, Mapping):
@@ -217,8 +217,8 @@ def _dug(data: Any, keys: Path) -> Iterator[Any]:
 def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | None:
     """Data given for the field itself. `alone`: there is one piece of it only."""
     given = [scalar for _, scalar in scalars(list(data))]
-    told = {value for item in given for value in _given(item, subject.sought)}
-    matched = [value for value in subject.values if value in told]
+    given_values = {value for item in given for value in _given(item, subject.sought)}
+    matched = [value for value in subject.values if value in given_values]
     if not matched:
         return None
     what = ", ".join(shown(value, 30) for value in matched)

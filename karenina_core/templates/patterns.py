@@ -29,7 +29,7 @@ def run_patterns(checks: Mapping[str, Mapping[str, Any]], text: str) -> RegexVer
     """Run every check over the text. One that cannot be run fails with an `error`; the others are not affected.
     Raises TimeoutError where a search takes too long: that says nothing about the text.
 
-    The details of a check say where the first match stands (`match_start` and `match_end`, in characters) and what all
+    The details of a check say where the first match is (`match_start` and `match_end`, in characters) and what all
     of it is (`full_match`), beside everything that matched.
     """
     results: dict[str, bool] = {}
@@ -105,7 +105,7 @@ def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
     except (TypeError, ValueError, OverflowError, RecursionError, TimeoutError) as error:
         return [f"the pattern is not a regular expression that can be used: {error}"]
     return [
-        f"{text!r} is a whole match of the pattern, but its capture group stands for the match and gives "
+        f"{text!r} is a whole match of the pattern, but its capture group is what counts as the match and gives "
         f"{found!r}; write (?:...) instead"
         for text, found in replaced.items()
         if text not in found

@@ -1,7 +1,7 @@
 """What a JSON value must not be read as: a truth value is no number, and a number is no date.
 
 pydantic reads `true` as 1 and 20160411 as seconds since 1970, in texts too. In what a judge extracted, and in a ground
-truth that is written as data, both are mistakes, and a comparison with them says nothing about the answer.
+truth that is written as data, both are mistakes, and a comparison with them means nothing.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _careful(node: Any, models: set[type]) -> Any:
 
 
 def _lists_numbers(node: Mapping[str, Any]) -> bool:
-    """Whether it is a literal or an enumeration of numbers, where 1 stands for true as well."""
+    """Whether it is a literal or an enumeration of numbers, where 1 also means true."""
     if node["type"] == "literal":
         values = node["expected"]
     else:

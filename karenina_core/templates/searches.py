@@ -1,6 +1,6 @@
-"""Regular expressions of templates and rubrics, run over text that somebody else wrote.
+"""Regular expressions of templates and rubrics, run over untrusted text.
 
-They find what Python's `re` finds. Unlike `re`, a search ends after a time, and other threads go on meanwhile: a
+They find what Python's `re` finds. Unlike `re`, a search ends after a time, and other threads run meanwhile: a
 pattern with a repetition inside a repetition can take years for a text of a hundred characters.
 """
 

@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import TemplateError, did_you_mean
 from .normalize import SynonymMap
-from .primitives import VerificationPrimitive
+from .primitives.base import VerificationPrimitive
 
 __all__ = ["primitive_from_spec", "to_spec"]
 

@@ -178,7 +178,7 @@ def _unknown_fields(condition: Condition, known: list[str]) -> list[str]:
 
 @frozen
 class Standing:
-    """How a node of the tree stands: its verdict, its partial credit from 0 to 1, and how much it weighs."""
+    """The state of a node of the tree: its verdict, its partial credit from 0 to 1, and how much it weighs."""
 
     passed: bool
     score: float
@@ -268,7 +268,7 @@ def _read(spec: Any, level: int) -> Condition:
 
 def _made(kind: str, given: dict[str, Any], read: Callable[[Any], Condition]) -> Condition:
     wanted = {"field_check": ("field",), "at_least_n": ("n", "conditions")}.get(kind, ("conditions",))
-    # What a builder writes for the parameters of other nodes is empty and says nothing.
+    # What a builder writes for the parameters of other nodes is empty and means nothing.
     given = {key: value for key, value in given.items() if key in wanted or value not in (None, [])}
     for key in given:
         if key not in wanted:

@@ -1,7 +1,7 @@
 """The comparison of a template's fields with their ground truth: metadata of a field, results, partial credit.
 
 Most fields are decided from the extracted value alone. Two kinds need more: a trace primitive looks at the text of the
-trace, and a semantic one at a similarity that somebody else measured. What they need is the `Evidence`.
+trace, and a semantic one at a similarity that its caller measured. What they need is the `Evidence`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from ..errors import TemplateError, one_line
-from .primitives import SemanticMatch, TracePrimitive, VerificationPrimitive
+from .primitives.base import VerificationPrimitive
+from .primitives.semantic import SemanticMatch
+from .primitives.trace import TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
 __all__ = [
@@ -63,7 +65,7 @@ class Evidence:
     trace: str | None = None
     """The raw trace with everything in it."""
     said: str | None = None
-    """What the answering model itself wrote; the whole trace where nobody took it apart."""
+    """What the answering model itself wrote; the whole trace where that is not known."""
     similarities: Mapping[str, float] = field(factory=dict)
     """Per semantic field: how similar value and ground truth are, from 0 to 1."""
     accepted: frozenset[str] = frozenset()
@@ -151,7 +153,7 @@ def _remark(verification: Verification, value: Any) -> str | None:
         return None
     try:
         return primitive.remark(value, verification.expected())
-    except Exception:  # the verdict stands without it
+    except Exception:  # the verdict does not depend on it
         return None
 
 
@@ -188,7 +190,7 @@ def _score(verification: Verification, value: Any, result: bool) -> float:
         return float(result)
     try:
         score = float(primitive.score(value, verification.expected()))
-    except Exception:  # the verdict stands without it
+    except Exception:  # the verdict does not depend on it
         return float(result)
     return float(result) if math.isnan(score) else min(max(score, 0.0), 1.0)
 

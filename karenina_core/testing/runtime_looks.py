@@ -11,10 +11,10 @@ from typing import Any
 
 from attrs import frozen
 
+from .. import templates
 from ..errors import FillError, TemplateError, one_line
-from ..templates import primitives
 from ..templates.handle import FieldVerdict, FilledTemplate, TemplateField, TemplateHandle, TemplateRuntime
-from ..templates.primitives import VerificationPrimitive
+from ..templates.primitives.base import VerificationPrimitive
 from .checks import Fault
 from .compare import difference
 from .examples import every
@@ -27,8 +27,10 @@ __all__ = ["LOOKS", "Loaded", "Looks", "told_by"]
 
 PRIMITIVES: Mapping[str, type] = {
     name: thing
-    for name in primitives.__all__
-    if issubclass(thing := getattr(primitives, name), VerificationPrimitive) and not inspect.isabstract(thing)
+    for name in dir(templates)
+    if inspect.isclass(thing := getattr(templates, name))
+    and issubclass(thing, VerificationPrimitive)
+    and not inspect.isabstract(thing)
 }
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 

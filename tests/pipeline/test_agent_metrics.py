@@ -61,7 +61,7 @@ def test_a_failure_belongs_to_the_latest_call_of_its_id() -> None:
     ]
     found = agent_metrics(trace)
     assert found["suspect_failed_tools"] == ["unknown", "write"]
-    assert found["tool_calls"] == 3, "answers that nobody asked for count too"
+    assert found["tool_calls"] == 3, "answers without a call count too"
 
 
 @pytest.mark.parametrize(

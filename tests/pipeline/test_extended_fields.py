@@ -22,7 +22,7 @@ def context(**fields: Any) -> VerificationContext:
     return made
 
 
-def test_entries_stand_beside_those_that_are_there_and_alone_where_none_are() -> None:
+def test_entries_are_added_to_those_that_are_there_and_alone_where_none_are() -> None:
     made = context(trait_states={"a": 1}, dynamic_rubric_promoted_traits=("a",))
     with made.acting(Adds()):
         made.extend_result_field("trait_states", {"b": 2})

@@ -24,7 +24,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_what_an_investigation_does_is_seen_by_nobody_else(tmp_path: Path) -> None:
+def test_what_an_investigation_does_is_seen_by_no_other(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "data.csv").write_text("1")
 
@@ -61,7 +61,7 @@ def test_traces_pipes_and_links_that_lead_away_are_not_in_it(tmp_path: Path) -> 
     assert asyncio.run(names()) == ["a.txt", "inside", "part", "part/.karenina"]
 
 
-def test_without_a_workspace_there_is_none_and_one_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_without_a_workspace_there_is_none_and_one_that_is_gone_is_reported(tmp_path: Path) -> None:
     async def look(workspace: Path | None) -> Path | None:
         async with temporary_copy(workspace) as place:
             return place

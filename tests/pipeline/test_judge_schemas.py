@@ -52,7 +52,7 @@ def test_data_in_a_schema_is_no_schema() -> None:
 
 
 def test_a_longer_list_is_taken_where_no_server_holds_the_judge_to_the_limit() -> None:
-    """Only the judge is told of the limit; what it says all the same is what it says."""
+    """The limit is in the judge's schema only; a reply beyond it is kept as it is."""
     names = [str(number) for number in range(MOST_ENTRIES + 44)]
     result, _ = asked(closed_object({"names": TEXTS}), {"names": names}, channel="text")
     assert result.data["names"] == names

@@ -1,4 +1,4 @@
-"""What is wrong with a plan is said before anything runs, with the plugins that are not there."""
+"""What is wrong with a plan is reported before anything runs, with the plugins that are not there."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_missing_piece_is_named_with_the_plugin_that_is_not_there(
 
 
 @pytest.mark.parametrize("guard", ["recursion-limit-auto-fail", "trace-validation-auto-fail"])
-def test_guards_are_needed_by_nobody(built_in: dict[str, Any], guard: str) -> None:
+def test_no_stage_needs_a_guard(built_in: dict[str, Any], guard: str) -> None:
     assert problems(without(built_in, guard, state="blocked", reason="by configuration")) == []
 
 

@@ -169,7 +169,7 @@ def edges(stages: list[Stage]) -> set[tuple[str, str]]:
 
 
 def has_circle(names: set[str], found: set[tuple[str, str]]) -> bool:
-    """Take away stages that wait for nobody until none is left."""
+    """Take away stages that wait for no other until none is left."""
     while names:
         free = {name for name in names if not any(second == name and first in names for first, second in found)}
         if not free:

@@ -109,7 +109,7 @@ def test_a_class_is_its_index_in_the_order_of_declaration(names: list[str], data
 
 def test_case_counts_only_where_spelling_decides_nothing() -> None:
     trait = literal("Straße", "weg")
-    assert [read_score(trait, said) for said in ("STRASSE", "Weg", "straße")] == [0, 1, 0]
+    assert [read_score(trait, word) for word in ("STRASSE", "Weg", "straße")] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("value", [-1, "-1", 0, 1, "0", "rude or warm", "rudeness", "", None, True, ["rude"]])
@@ -123,7 +123,7 @@ def test_what_is_no_class_is_no_score_and_never_minus_one(value: Any) -> None:
 
 
 def outcome(trait: LLMRubricTrait, value: Any) -> bool | int | str:
-    """The score, or what the judge is told."""
+    """The score, or the correction for the judge."""
     try:
         return read_score(trait, value)
     except FillError as error:
@@ -132,7 +132,7 @@ def outcome(trait: LLMRubricTrait, value: Any) -> bool | int | str:
 
 @given(JSON)
 @LAW
-def test_whatever_is_replied_is_a_score_of_the_trait_or_told_in_few_words(value: Any) -> None:
+def test_every_reply_is_a_score_of_the_trait_or_an_error_in_few_words(value: Any) -> None:
     scales: list[tuple[LLMRubricTrait, list[Any]]] = [
         (YES_OR_NO, [True, False]),
         (score(0, 10), list(range(11))),

@@ -129,7 +129,7 @@ def test_a_bug_of_an_embedder_names_it() -> None:
         asyncio.run(similarities(context_with(Letters([ZeroDivisionError("a bug")])), [("a", "b")]))
 
 
-def test_an_embedder_that_nobody_provides_is_an_error_before_any_call() -> None:
+def test_an_embedder_that_no_plugin_provides_is_an_error_before_any_call() -> None:
     about = context_with(Letters(), "leters")
     with pytest.raises(UnknownName, match="did you mean 'letters'"):
         asyncio.run(similarities(about, [("a", "b")]))

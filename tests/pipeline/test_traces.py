@@ -22,7 +22,7 @@ from karenina_core.model.message import (
     trace_messages,
 )
 from karenina_core.pipeline.assemble import usage_metadata
-from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace, said_by_model
+from karenina_core.pipeline.trace import evaluation_input, final_message, model_text, render_trace
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.prompts.untrusted_text import untrusted
 
@@ -73,24 +73,24 @@ def test_every_tool_result_has_a_row_of_its_own_in_its_place(messages: list[Mess
 
 @given(st.lists(MESSAGES, max_size=4))
 def test_no_block_of_a_trace_is_lost_or_moved(messages: list[Message]) -> None:
-    """Several results, several thoughts, text after a tool call: what is stored is what was said, in its order."""
-    said, begun = [], False
+    """Several results, several thoughts, text after a tool call: what is stored is what was written, in its order."""
+    written, begun = [], False
     for message in messages:
         begun = begun or message.role in ("assistant", "tool")
         for block in message.content:
             begun = begun or isinstance(block, ToolResultBlock)
             if isinstance(block, ToolResultBlock) or (begun and message.role != "system"):
-                said.append(block)
+                written.append(block)
     restored = trace_messages(_json(trace_dicts(messages)))
-    assert [block for message in restored for block in message.content] == said
+    assert [block for message in restored for block in message.content] == written
     assert trace_dicts(restored) == trace_dicts(messages)
 
 
 @given(st.lists(MESSAGES, max_size=4), st.none() | USAGE)
 def test_usage_is_counted_once_however_a_message_is_split(messages: list[Message], usage: UsageMetadata | None) -> None:
-    said = [evolve(m, role="assistant", usage_metadata=usage) for m in messages]
-    assert [row["usage_metadata"] for row in trace_dicts(said) if "usage_metadata" in row] == (
-        [asdict(usage)] * len(said) if usage else []
+    written = [evolve(m, role="assistant", usage_metadata=usage) for m in messages]
+    assert [row["usage_metadata"] for row in trace_dicts(written) if "usage_metadata" in row] == (
+        [asdict(usage)] * len(written) if usage else []
     )
 
 
@@ -179,13 +179,13 @@ def test_no_word_of_a_tool_gets_into_the_final_message_and_none_of_the_model_is_
     assert trace_messages(rows) == messages
     assert render_trace(trace_messages(rows)) == text
     assert final_message(rows, text) == (answer.strip(), None)
-    assert said_by_model(rows, text) == "\n\n".join([*(said for _, said, _, _ in replies if said), answer])
+    assert model_text(rows, text) == "\n\n".join([*(written for _, written, _, _ in replies if written), answer])
     assert text.endswith(f"--- AI Message ---\n{answer}")
     for block in (block for message in messages for block in message.content if isinstance(block, ToolResultBlock)):
         assert (
             f"--- Tool Message (call_id: {block.tool_use_id}) ---\n{'[ERROR] ' * block.is_error}{block.content}" in text
         )
-    if work:  # an agent that was stopped in the middle of its work has given no answer, whatever its tools said
+    if work:  # an agent that was stopped in the middle of its work has given no answer, whatever its tools returned
         assert final_message(_json(trace_dicts(work)), render_trace(work)) == ("", "last_not_ai")
         assert evaluation_input(_json(trace_dicts(work)), render_trace(work), full_trace=False).error is not None
 
@@ -234,7 +234,7 @@ def test_a_trace_as_text() -> None:
     )
 
 
-def test_an_id_that_says_call_already_is_not_said_twice() -> None:
+def test_an_id_that_begins_with_call_has_the_word_only_once() -> None:
     calls = [ToolUseBlock(id_, "find") for id_ in ("7", "call_7", "toolu_1")]
     lines = render_trace([Message("assistant", calls)]).splitlines()
     assert lines[2:] == [
@@ -293,16 +293,16 @@ def test_an_unknown_cost_is_never_taken_for_zero(rows: list[tuple[str, float | N
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), st.integers(0, 9)), min_size=1, max_size=5))
-def test_calls_whose_tokens_nobody_told_are_never_taken_for_free(rows: list[tuple[str, bool, int]]) -> None:
+def test_calls_of_unknown_tokens_are_never_taken_for_free(rows: list[tuple[str, bool, int]]) -> None:
     found = usage_metadata(
-        [call(task, usage=UsageMetadata(n, 0, n, 0.5), usage_unavailable=untold) for task, untold, n in rows]
+        [call(task, usage=UsageMetadata(n, 0, n, 0.5), usage_unavailable=unknown) for task, unknown, n in rows]
     )
     for task in "ab":
-        untold = [untold for other, untold, _ in rows if other == task]
-        if untold:
-            assert found[task]["usage_unavailable"] is any(untold)
-            assert (found[task]["cost_usd"] is None) == any(untold)
-    assert found["total"]["usage_unavailable"] is any(untold for _, untold, _ in rows)
+        unknown = [unknown for other, unknown, _ in rows if other == task]
+        if unknown:
+            assert found[task]["usage_unavailable"] is any(unknown)
+            assert (found[task]["cost_usd"] is None) == any(unknown)
+    assert found["total"]["usage_unavailable"] is any(unknown for _, unknown, _ in rows)
     assert (found["total"]["cost_usd"] is None) == found["total"]["usage_unavailable"]
     assert found["total"]["total_tokens"] == sum(n for _, _, n in rows), "those that are known"
 

@@ -27,7 +27,7 @@ def retold(effects: list[Effect]) -> tuple[bool | None, bool | None, int | None]
     # Each part is what the last effect that speaks of it says; None where no effect does.
     fields = [effect.field for effect in effects if effect.field is not None]
     verdicts = [effect.verdict for effect in effects if effect.verdict is not None]
-    # An effect changes the verdict when it says something else than the last one that said anything.
+    # An effect changes the verdict when it differs from the last one that had a verdict.
     changes = [
         index
         for index, effect in enumerate(effects)
@@ -240,10 +240,10 @@ def test_an_outcome_is_found_by_its_name() -> None:
 
 def rows(**states: str) -> dict[str, dict[str, Any]]:
     """`name="state"`, or `"error kind"`: the states of traits."""
-    told = {name: text.partition(" ") for name, text in states.items()}
+    parts = {name: text.partition(" ") for name, text in states.items()}
     return {
         name: {"state": state, "reason": f"why {name}", **({"kind": kind} if kind else {})}
-        for name, (state, _, kind) in told.items()
+        for name, (state, _, kind) in parts.items()
     }
 
 

@@ -41,8 +41,8 @@ class Scripted:
 
     capabilities = PortCapabilities(supports_tools=True)
 
-    def __init__(self, *said: Any) -> None:
-        self.said = list(said)
+    def __init__(self, *replies: Any) -> None:
+        self.replies = list(replies)
         self.seen: list[list[Message]] = []
         self.offered: list[list[str]] = []
 
@@ -51,10 +51,10 @@ class Scripted:
     ) -> LLMResponse:
         self.seen.append(list(messages))
         self.offered.append([tool.name for tool in tools])
-        said = self.said.pop(0) if len(self.said) > 1 else self.said[0]
-        if isinstance(said, Exception):
-            raise said
-        answer: LLMResponse = said(messages) if callable(said) else said
+        replies = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(replies, Exception):
+            raise replies
+        answer: LLMResponse = replies(messages) if callable(replies) else replies
         return answer
 
     async def aclose(self) -> None: ...
@@ -114,14 +114,14 @@ def test_calls_of_one_reply_run_at_the_same_time_and_are_answered_in_their_order
 
 
 @pytest.mark.parametrize(
-    ("calls", "malformed", "told"),
+    ("calls", "malformed", "expected"),
     [
         ([("write", {"path": "a"})], (), "there is no tool 'write'; there is: read, broken"),
         ([("read", {})], (0,), "no JSON object"),
         ([("broken", {"path": "a"})], (), "the tool failed: OSError: no disk"),
     ],
 )
-def test_what_goes_wrong_with_a_tool_is_for_the_model_to_deal_with(calls: Any, malformed: Any, told: str) -> None:
+def test_what_goes_wrong_with_a_tool_is_for_the_model_to_deal_with(calls: Any, malformed: Any, expected: str) -> None:
     def broken(given: Mapping[str, Any]) -> str:
         raise OSError("no disk")
 
@@ -129,7 +129,7 @@ def test_what_goes_wrong_with_a_tool_is_for_the_model_to_deal_with(calls: Any, m
     result = work(model, READ, tool("broken", broken))
     (answer,) = answers(result.trace_messages)
     assert answer.is_error
-    assert told in answer.content
+    assert expected in answer.content
     assert (result.final_response, result.limit) == ("I could not.", None)
 
 
@@ -163,16 +163,16 @@ def test_a_tool_that_takes_too_long_ends_the_work_in_time() -> None:
     assert (kept.content, unanswered.is_error) == ("content of a", True)
 
 
-def test_an_agent_that_turns_in_circles_is_told_and_then_stopped() -> None:
+def test_an_agent_that_repeats_itself_is_warned_and_then_stopped() -> None:
     model = Scripted(reply("Again.", ("read", {"path": "a"})))
     result = work(model, READ, max_repeated_calls=3)
     assert (result.limit, result.turns) == ("repeated_calls", 4)
-    told = [block.content for block in answers(result.trace_messages)]
-    assert told[0] == "content of a"
-    assert all("the same call gave the same answer before" in content for content in told[1:])
+    expected = [block.content for block in answers(result.trace_messages)]
+    assert expected[0] == "content of a"
+    assert all("the same call gave the same answer before" in content for content in expected[1:])
 
 
-def test_a_flood_of_text_is_cut_and_the_model_is_told() -> None:
+def test_a_flood_of_text_is_cut_with_a_note_to_the_model() -> None:
     model = Scripted(reply("", ("flood", {})), reply("done"))
     result = work(model, tool("flood", lambda given: "x" * (MOST_CHARACTERS + 1)))
     (answer,) = answers(result.trace_messages)
@@ -211,8 +211,8 @@ TURN = st.tuples(
 
 @given(st.lists(TURN, max_size=4), st.text(min_size=1).filter(str.strip))
 def test_any_sequence_of_tool_calls_survives_as_rows_and_keeps_its_final_message(turns: Any, last: str) -> None:
-    said = [reply(text, *calls) for text, calls in turns]
-    result = work(Scripted(*said, reply(last), reply("never")), READ, max_turns=50, max_repeated_calls=None)
+    replies = [reply(text, *calls) for text, calls in turns]
+    result = work(Scripted(*replies, reply(last), reply("never")), READ, max_turns=50, max_repeated_calls=None)
     assert result.final_response == last
     rows = trace_dicts(result.trace_messages)
     assert final_message(rows, render_trace(result.trace_messages)) == (last.strip(), None)

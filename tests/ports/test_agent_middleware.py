@@ -84,7 +84,7 @@ def test_what_a_wrapper_raises_is_the_agent_runs_error_and_on_record() -> None:
     assert [record.error_kind for record in asked.calls] == ["plugin"]
 
 
-def test_a_wrapper_that_gives_back_no_result_is_told_so_and_on_record() -> None:
+def test_a_wrapper_that_gives_back_no_result_is_an_error_and_on_record() -> None:
     async def around(call: AgentCall, proceed: Proceed) -> None:
         await proceed(call)
 
@@ -97,9 +97,9 @@ def test_a_wrapper_that_gives_back_no_result_is_told_so_and_on_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"), [(lambda: 3, "must return a coroutine function"), (lambda: 1 / 0, "ZeroDivisionError")]
+    ("returned", "problem"), [(lambda: 3, "must return a coroutine function"), (lambda: 1 / 0, "ZeroDivisionError")]
 )
-def test_a_hook_that_cannot_wrap_ends_the_run_before_any_call(returned: Any, said: str) -> None:
+def test_a_hook_that_cannot_wrap_ends_the_run_before_any_call(returned: Any, problem: str) -> None:
     class Wraps:
         @hookimpl
         def karenina_wrap_call(self, target: CallTarget) -> Any:
@@ -107,6 +107,6 @@ def test_a_hook_that_cannot_wrap_ends_the_run_before_any_call(returned: Any, sai
 
     llm = ScriptedLLM("never")
     app = application(llm.adapter("i"), Wraps())
-    with pytest.raises(PluginError, match=f"karenina_wrap_call of plugin 'Wraps' .*{said}"):
+    with pytest.raises(PluginError, match=f"karenina_wrap_call of plugin 'Wraps' .*{problem}"):
         asyncio.run(open_model(app, VerificationConfig(), ModelConfig(model_name="m", interface="i")))
     assert llm.calls == []

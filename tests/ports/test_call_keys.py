@@ -45,8 +45,8 @@ REQUESTS = [
 def test_the_key_is_the_digest_of_all_fields(request_: Request) -> None:
     facts = asdict(request_)
     assert request_.key == hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()
-    told = f"{request_.key}\n2\nq1\ncode"
-    assert request_.key_of("q1", "2", "code") == hashlib.sha256(told.encode("ascii")).hexdigest()
+    written = f"{request_.key}\n2\nq1\ncode"
+    assert request_.key_of("q1", "2", "code") == hashlib.sha256(written.encode("ascii")).hexdigest()
     each = product(("q1", "q2"), ("1", "2"), ("", "code", "other code"))
     assert len({request_.key_of(*facts) for facts in each}) == 12
 
@@ -110,11 +110,11 @@ def test_values_tell_all_of_their_fields(value: Any) -> None:
 
 def test_messages_tell_all_of_their_blocks() -> None:
     for message in MESSAGES:
-        told = message.to_dict()
-        assert [{k: v for k, v in block.items() if k != "type"} for block in told["content"]] == [
+        written = message.to_dict()
+        assert [{k: v for k, v in block.items() if k != "type"} for block in written["content"]] == [
             asdict(block) for block in message.content
         ]
-        assert Message.from_dict(told) == message
+        assert Message.from_dict(written) == message
 
 
 def test_the_id_of_a_result_is_the_digest_of_its_task() -> None:

@@ -280,20 +280,23 @@ def test_the_plain_data_of_a_call_is_made_once_and_that_of_a_changed_call_again(
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"), [(lambda: 3, "must return a coroutine function"), (lambda: 1 / 0, "failed: ZeroDivision")]
+    ("returned", "refusal"),
+    [(lambda: 3, "must return a coroutine function"), (lambda: 1 / 0, "failed: ZeroDivision")],
 )
 @EVERY_KIND
-def test_a_hook_that_returns_no_middleware_is_refused_with_its_name(kind: CallKind, returned: Any, said: str) -> None:
+def test_a_hook_that_returns_no_middleware_is_refused_with_its_name(
+    kind: CallKind, returned: Any, refusal: str
+) -> None:
     class Odd:
         @hookimpl
         def karenina_wrap_call(self) -> Any:
             return returned()
 
-    with pytest.raises(PluginError, match=f"karenina_wrap_call of plugin 'odd' {said}"):
+    with pytest.raises(PluginError, match=f"karenina_wrap_call of plugin 'odd' {refusal}"):
         middleware(Karenina({"odd": Odd()}), target(kind))
 
 
-def test_the_code_behind_a_call_is_that_of_who_stands_in_front_of_it_and_is_not_neutral() -> None:
+def test_the_code_behind_a_call_is_that_of_middleware_that_is_not_neutral() -> None:
     def plugin(kind: str, mark: Any = lambda function: function) -> Any:
         def karenina_wrap_call(target: CallTarget) -> Any:
             return noting("", []) if target.kind == kind else None

@@ -15,7 +15,6 @@ from karenina_core.errors import ParseError, PortError, SearchError
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 from karenina_core.ports.calls import (
     EmbeddingRequest,
-    Request,
     SearchRequest,
     agent_from,
     agent_to,
@@ -31,6 +30,8 @@ from karenina_core.ports.calls import (
     search_to,
 )
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.port_calls import LLMCall
 from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentResult, CallContext, LLMResponse, OutputFormat, ParsePortResult, Tool
 
@@ -165,22 +166,17 @@ def test_a_failed_judgment_comes_back_with_what_it_cost(
     assert (back.usage, back.usage_unavailable, back.cut_off, back.channel) == (usage, unknown, cut_off, channel)
 
 
-def test_what_is_sent_is_all_that_is_read_and_whom_says_who_reads_it() -> None:
+def test_what_is_sent_is_all_that_is_read_and_its_recipient_is_named() -> None:
     tool = Tool(name="look", description="Looks.", input_schema={"type": "object"})
     schema = {"type": "object"}
-    asked = Request.of_llm(
-        ModelConfig(model_name="m", interface="i"),
-        [Message.user("Why?")],
-        OutputFormat("json_schema", schema),
-        None,
-        CallContext("parsing"),
-        [tool],
-    )
+    target = CallTarget.of_model("llm", ModelConfig(model_name="m", interface="i"))
+    output = OutputFormat("json_schema", schema)
+    asked = LLMCall(target, [Message.user("Why?")], output, None, [tool], CallContext("parsing")).request
     offered = [{"name": "look", "description": "Looks.", "input_schema": schema}]
     assert asked.sent == ((Message.user("Why?").to_dict(),), schema, offered)
     assert evolve(asked, parameters={}).sent[2] is None
-    assert asked.whom == "i:m"
+    assert asked.recipient == "i:m"
     embedded = EmbeddingRequest("openai", "small", ("a", "b"))
-    assert (embedded.whom, embedded.sent) == ("openai:small", ("a", "b"))
+    assert (embedded.recipient, embedded.sent) == ("openai:small", ("a", "b"))
     searched = SearchRequest("library", "BCL2")
-    assert (searched.whom, searched.sent) == ("library", ("BCL2",))
+    assert (searched.recipient, searched.sent) == ("library", ("BCL2",))

@@ -1,4 +1,4 @@
-"""Time limits stand still while a call waits for its place, and only then."""
+"""Time limits are suspended while a call waits for its place, and only then."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_limit_is_about_the_sum_of_what_counts(parts: list[tuple[bool, float]]
         assert run_in_virtual_time(limited(seconds, work))[0] == (worked < seconds)
 
 
-def test_all_limits_around_stand_still_the_outer_ones_too() -> None:
+def test_all_limits_around_are_suspended_the_outer_ones_too() -> None:
     async def inner() -> None:
         assert (await limited(1.0, lambda: waiting(50.0)))[0]
 
@@ -177,11 +177,11 @@ def test_retries_count_what_they_work_and_sleep_and_not_what_they_wait() -> None
 
     async def main(seconds: float) -> tuple[str, Attempts]:
         attempts, clock = Attempts(), asyncio.get_running_loop().time
-        said = await with_retries(attempt, policy, max_elapsed=seconds, attempts=attempts, clock=clock)
-        return said, attempts
+        reply = await with_retries(attempt, policy, max_elapsed=seconds, attempts=attempts, clock=clock)
+        return reply, attempts
 
-    said, attempts = run_in_virtual_time(main(3.5))
-    assert (said, attempts.count, attempts.waited) == ("done", 3, 300.0)
+    reply, attempts = run_in_virtual_time(main(3.5))
+    assert (reply, attempts.count, attempts.waited) == ("done", 3, 300.0)
     made.clear()
     with pytest.raises(PortError) as caught:
         run_in_virtual_time(main(2.5))

@@ -120,10 +120,10 @@ def test_vectors_that_can_be_compared_with_nothing_are_refused_where_they_come_f
         assert len(found.vectors) == len(fine)
 
 
-@pytest.mark.parametrize("untold", [True, False])
-def test_what_is_kept_says_only_of_a_reply_that_does_not_tell_its_tokens_that_it_does_not(untold: bool) -> None:
-    """So lines of recordings are as they were before anybody asked for it."""
-    embeddings = Embeddings(vectors=((1.0, 2.0),), model="m", usage_unavailable=untold)
+@pytest.mark.parametrize("unknown", [True, False])
+def test_only_a_reply_of_unknown_usage_is_kept_with_that_field(unknown: bool) -> None:
+    """So lines of recordings are as they were before the field was added."""
+    embeddings = Embeddings(vectors=((1.0, 2.0),), model="m", usage_unavailable=unknown)
     data = embeddings_to(embeddings)
-    assert sorted(data) == sorted(["model", "usage", "vectors", *["usage_unavailable"] * untold])
+    assert sorted(data) == sorted(["model", "usage", "vectors", *["usage_unavailable"] * unknown])
     assert embeddings_from(data) == embeddings

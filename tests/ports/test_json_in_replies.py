@@ -1,4 +1,4 @@
-"""The JSON object in a judge's reply: found wherever it stands, never guessed."""
+"""The JSON object in a judge's reply: found wherever it is, never guessed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_object_comes_back(
 
 
 @given(OBJECTS, PROSE)
-def test_an_object_that_is_said_twice_is_one_object(value: dict[str, Any], prose: str) -> None:
+def test_an_object_that_is_written_twice_is_one_object(value: dict[str, Any], prose: str) -> None:
     text = json.dumps(value)
     assert json_object(f"{text}{prose}{text}") == value
     assert json_object(f"{prose}\n```json\n{text}\n```\nAgain: {text}") == value

@@ -94,15 +94,15 @@ def test_what_an_agent_took_before_it_failed_is_known(cost: float | None) -> Non
     priced = ModelConfig(model_name="m", interface="scripted", input_cost_per_token=0.1, output_cost_per_token=0.2)
     with pytest.raises(PortError, match="broken"):
         in_item(lambda: metered(Broken(error), priced, lane, store).arun(ASKED))
-    ((told, found),) = lane.left
+    ((left_with, found),) = lane.left
     assert found is error
-    assert told is not None
+    assert left_with is not None
     ((_, kept),) = store.failures
-    assert kept.usage == told.usage == UsageMetadata(10, 20, 30, cost or 10 * 0.1 + 20 * 0.2)
+    assert kept.usage == left_with.usage == UsageMetadata(10, 20, 30, cost or 10 * 0.1 + 20 * 0.2)
 
 
 @pytest.mark.parametrize("evidence", [{}, {"agent_result": AgentResult(final_response="", usage_unavailable=True)}])
-def test_what_an_attempt_counts_as_of_which_nobody_says_what_it_took_is_kept(evidence: Mapping[str, Any]) -> None:
+def test_what_an_attempt_of_unknown_usage_counts_as_is_kept(evidence: Mapping[str, Any]) -> None:
     error = PortError("late", kind="timeout")
     error.evidence = evidence
     store, lane = Store(), Lane()
@@ -137,7 +137,7 @@ def test_a_reply_that_is_there_is_served_without_a_place_and_without_asking() ->
     assert second.calls[0].seconds == pytest.approx(store.kept[next(iter(store.kept))].facts.seconds, abs=0.05)
 
 
-def test_equal_calls_of_one_item_are_told_apart_and_those_of_another_begin_anew() -> None:
+def test_equal_calls_of_one_item_are_numbered_and_those_of_another_begin_again() -> None:
     store, llm = Store(), ScriptedLLM("first", "second")
 
     async def twice() -> list[str]:
@@ -226,7 +226,7 @@ def test_work_in_a_folder_is_done_again_because_the_folder_is_gone(tmp_path: Any
     config = AgentConfig(workspace_path=tmp_path if folder else None)
     finals = [in_item(lambda: port.arun(ASKED, (), None, config)).final_response for _ in range(2)]
     assert (agent.runs, finals[-1]) == (runs, f"run {runs}")
-    assert store.kept, "it is kept all the same: somebody paid for it"
+    assert store.kept, "it is kept all the same: it was paid for"
 
 
 def test_waiting_for_a_place_counts_neither_against_the_limit_nor_as_time_of_the_call() -> None:
@@ -247,7 +247,7 @@ def test_a_place_is_left_with_what_the_call_took_or_with_what_it_ended_in() -> N
     assert (facts.usage, nothing, none, error) == (UsageMetadata(10, 5, 15), None, None, failure)
 
 
-def test_a_stage_of_another_version_asks_anew() -> None:
+def test_a_stage_of_another_version_asks_again() -> None:
     store, llm = Store(), ScriptedLLM("old", "new")
     port = metered(llm, MODEL, None, store)
     contents = [
@@ -287,7 +287,7 @@ def test_equal_texts_are_known_by_themselves_whatever_the_question() -> None:
     port = metered(embedder, MODEL, None, store)
     found = [in_item(lambda: port.aembed(["a"]), ItemCalls(question_id=question)) for question in ("q1", "q2")]
     assert (embedder.asked, found[0]) == (1, found[1])
-    assert found[1].usage_unavailable, "nobody has told what it took"
+    assert found[1].usage_unavailable, "its tokens are unknown"
 
 
 @define

@@ -47,7 +47,7 @@ def test_a_call_is_on_the_account_with_its_attempts() -> None:
     assert record.seconds >= 0
 
 
-def test_the_model_is_told_what_the_call_is_for() -> None:
+def test_the_model_is_given_the_purpose_of_the_call() -> None:
     llm = ScriptedLLM("BCL2")
     asyncio.run(client(llm).invoke("generation", ASKED, temperature=0.5, output=OutputFormat("text", SCHEMA)))
     call = llm.calls[0]
@@ -157,7 +157,7 @@ def test_a_price_that_is_unknown_once_is_unknown_in_the_sum() -> None:
     assert only(unknown.calls).usage.cost_usd is None
 
 
-def test_what_an_interface_cannot_do_is_said_without_a_call() -> None:
+def test_what_an_interface_cannot_do_is_refused_without_a_call() -> None:
     model = client(None)
     with pytest.raises(AdapterUnavailableError, match="'scripted' cannot be asked for text"):
         asyncio.run(model.invoke("generation", ASKED))
@@ -256,8 +256,8 @@ def test_interrupted_calls_are_on_the_account() -> None:
 
 
 def test_replies_of_a_judge_without_usage_are_on_the_account_as_such() -> None:
-    def reply(text: str, untold: bool) -> LLMResponse:
-        return LLMResponse(content=text, usage=UsageMetadata(1, 1, 2), usage_unavailable=untold)
+    def reply(text: str, unmeasured: bool) -> LLMResponse:
+        return LLMResponse(content=text, usage=UsageMetadata(1, 1, 2), usage_unavailable=unmeasured)
 
     async def valid(data: Mapping[str, Any]) -> None: ...
 

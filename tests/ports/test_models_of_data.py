@@ -36,7 +36,7 @@ def test_the_schema_of_the_model_is_asked_for_and_the_reply_is_one_of_it() -> No
 
 
 @pytest.mark.parametrize("reply", [{}, {"protein": "BCL2", "certainty": "middling"}])
-def test_a_reply_that_does_not_fit_is_told_and_not_repaired(reply: Any) -> None:
+def test_a_reply_that_does_not_fit_is_reported_and_not_repaired(reply: Any) -> None:
     llm = ScriptedLLM(reply, {"protein": "BCL2"})
     with pytest.raises(ParseError, match="the reply is no Target"):
         asyncio.run(StructuredParser(llm).aparse_to_pydantic(ASKED, Target))

@@ -98,11 +98,11 @@ JSON_VALUES = json_values(TEXTS)
 
 @settings(max_examples=50)
 @given(CLEAN, st.dictionaries(CLEAN, json_values(CLEAN), max_size=3))
-def test_what_an_assistant_said_survives_the_way_out_and_back(text: str, arguments: dict[str, Any]) -> None:
-    said = Message.assistant(text, [ToolUseBlock("c1", "search", arguments)])
-    wire = json.loads(json.dumps(messages_to_wire([said])[0]))
+def test_an_assistant_message_survives_the_way_out_and_back(text: str, arguments: dict[str, Any]) -> None:
+    original = Message.assistant(text, [ToolUseBlock("c1", "search", arguments)])
+    wire = json.loads(json.dumps(messages_to_wire([original])[0]))
     reply = reply_from_wire(body(wire))
-    assert Message.assistant(reply.content, reply.tool_calls) == said
+    assert Message.assistant(reply.content, reply.tool_calls) == original
 
 
 @given(st.text(st.characters(categories=["Cs", "Lu"]), min_size=1))
@@ -325,7 +325,7 @@ def _nested(depth: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("original", "words"),
     [
         (_nested(100_000), "HTTP 502"),
         ("<html><head><title>502 Bad Gateway</title></head></html>", "502 Bad Gateway"),
@@ -338,8 +338,8 @@ def _nested(depth: int) -> list[Any]:
         ("<" * 100_000, "<"),
     ],
 )
-def test_error_bodies_of_all_sorts(said: Any, words: str) -> None:
-    assert words in str(error_from_wire(502, said))
+def test_error_bodies_of_all_sorts(original: Any, words: str) -> None:
+    assert words in str(error_from_wire(502, original))
 
 
 @pytest.mark.parametrize("code", ["content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"])

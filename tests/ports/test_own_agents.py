@@ -86,7 +86,7 @@ async def breaking_when_it_is_ended() -> Any:
 
 @pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "response"),
     [
         (hanging, ""),
         (returning_its_work, "so far"),
@@ -94,9 +94,9 @@ async def breaking_when_it_is_ended() -> Any:
         (breaking_when_it_is_ended, ""),
     ],
 )
-def test_an_agent_whose_time_is_up_is_ended_and_what_it_offers_is_kept(work: Any, said: str) -> None:
+def test_an_agent_whose_time_is_up_is_ended_and_what_it_offers_is_kept(work: Any, response: str) -> None:
     done, record = worked(work)
-    assert (done.limit, done.final_response, done.usage_unavailable) == ("time", said, True)
+    assert (done.limit, done.final_response, done.usage_unavailable) == ("time", response, True)
     assert (record.attempts, record.error_kind, record.usage_unavailable) == (1, None, True)
     assert record.usage == done.usage
 
@@ -142,7 +142,7 @@ def test_a_failed_agent_has_a_kind_and_is_on_the_account(error: Exception, kind:
     assert isinstance(done, PortError)
     assert (done.kind, record.error_kind, record.attempts) == (kind, kind, 1)
     assert kind == "auth" or "'own'" in str(done)
-    assert record.usage_unavailable == (kind == "timeout")  # the others are on nobody's bill
+    assert record.usage_unavailable == (kind == "timeout")  # the others cost nothing
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_what_a_failed_agent_did_is_paid_for() -> None:
         raise error
 
     record = worked(failing)[1]
-    assert (record.usage, record.usage_unavailable) == (PART.usage, True), "nobody told what the last call took"
+    assert (record.usage, record.usage_unavailable) == (PART.usage, True), "what the last call took is unknown"
 
 
 def test_an_interrupted_agent_is_on_the_account() -> None:

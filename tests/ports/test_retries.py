@@ -95,7 +95,7 @@ def test_a_final_failure_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("allowed", [1, 2])
-def test_a_spared_failure_uses_up_no_attempts_and_leaves_the_wait_to_whoever_gives_out_places(allowed: int) -> None:
+def test_a_failure_that_is_not_counted_uses_up_no_attempts_and_leaves_the_wait_to_the_gateway(allowed: int) -> None:
     made = 0
 
     async def attempt() -> str:
@@ -103,7 +103,7 @@ def test_a_spared_failure_uses_up_no_attempts_and_leaves_the_wait_to_whoever_giv
         made += 1
         if made <= 10:
             error = PortError("a storm", kind="server", retry_after=1000.0)
-            error.spared = True
+            error.not_counted = True
             raise error
         if made < 10 + allowed:
             raise PortError("its own", kind="server")
@@ -118,9 +118,9 @@ def test_a_spared_failure_uses_up_no_attempts_and_leaves_the_wait_to_whoever_giv
     assert set(waits.waits) == {0.0}
 
 
-def test_what_would_fail_again_in_the_same_way_is_not_spared() -> None:
+def test_what_would_fail_again_in_the_same_way_is_counted() -> None:
     error = PortError("no key", kind="auth")
-    error.spared = True
+    error.not_counted = True
     attempts = Attempts()
 
     async def attempt() -> None:
@@ -178,7 +178,7 @@ def test_refusals_that_use_up_no_attempt_do_so_after_the_time_of_a_call() -> Non
         now += 10.0  # most of it in the queue
         this_call.get().idle(9.9)  # type: ignore[union-attr] # an attempt is under way
         error = PortError("slowly", kind="rate_limited", retry_after=1.0)
-        error.queued = error.spared = True
+        error.queued = error.not_counted = True
         raise error
 
     with pytest.raises(PortError, match="slowly"):
@@ -255,7 +255,7 @@ def test_a_call_has_time_for_all_attempts_that_time_out(facts: dict[str, Any], s
     assert VerificationConfig(**facts).call_seconds == seconds
 
 
-def test_the_last_real_failure_is_told_when_the_time_is_over() -> None:
+def test_the_last_real_failure_is_reported_when_the_time_is_over() -> None:
     calls = 0
 
     async def attempt() -> None:

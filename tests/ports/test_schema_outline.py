@@ -78,18 +78,18 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(WORDS, VALUES, min_size=1, max_size=3), WORDS)
-def test_no_value_and_no_description_is_left_out(properties: dict[str, Any], said: str) -> None:
+def test_no_value_and_no_description_is_left_out(properties: dict[str, Any], described: str) -> None:
     def count(value: Any) -> int:
         inner = value.get("properties", {}).values()
         return len(inner) + sum(map(count, inner)) + (count(value["items"]) if "items" in value else 0)
 
     schema = {
         "type": "object",
-        "properties": {name: {**value, "description": said} for name, value in properties.items()},
+        "properties": {name: {**value, "description": described} for name, value in properties.items()},
     }
-    told = outline(schema)
-    if told is not None:
-        assert len(told.split("\n")) == count(schema)
-        assert told.count(f": {said}") == len(properties)
+    lines = outline(schema)
+    if lines is not None:
+        assert len(lines.split("\n")) == count(schema)
+        assert lines.count(f": {described}") == len(properties)
     else:
         assert str(schema).count("'items'") + str(schema).count("'properties'") > 4

@@ -357,14 +357,14 @@ def test_a_tool_is_found_by_name_and_made_with_the_settings_of_its_plugin(name: 
     assert found.content == answer
 
 
-def test_settings_reach_the_tool_and_its_problem_is_told() -> None:
+def test_settings_reach_the_tool_and_its_problem_is_reported() -> None:
     app = Karenina({"sample": Plugin()}, settings={"sample": {"answer": "none"}})
     tool = search_tool_of(app, "configured")
     assert tool.problem() == "no key"
     assert as_search_tool(guarded := as_search_tool(tool)) is guarded
 
 
-def test_an_unknown_name_is_told_with_the_closest_one() -> None:
+def test_an_unknown_name_is_reported_with_the_closest_one() -> None:
     app = Karenina({"sample": Plugin()})
     with pytest.raises(UnknownName, match="did you mean 'configured'"):
         search_tool_of(app, "confgured")

@@ -148,15 +148,15 @@ def texts() -> st.SearchStrategy[str]:
 )
 def test_json_stays_json_and_only_texts_change(secret: str, data: Any, ascii_: bool) -> None:
     """Law: of any document, whatever the secret is: numbers, names, order and all other texts are as they were."""
-    told = {"here": ["x " + secret, data], "n": 0.1}
-    line = json.dumps(told, ensure_ascii=ascii_)
+    original = {"here": ["x " + secret, data], "n": 0.1}
+    line = json.dumps(original, ensure_ascii=ascii_)
     secrets = Secrets({secret: "A"})
     removed: set[str] = set()
     cleaned = json.loads(secrets.text(line, removed))
     assert removed == {"A"}
     assert MASK in cleaned["here"][0]
     assert secret not in cleaned["here"][0]
-    assert _bones(cleaned) == _bones(told)
+    assert _bones(cleaned) == _bones(original)
     assert secrets.text(secrets.text(line)) == secrets.text(line), "nothing is left for a second time"
 
 
@@ -184,7 +184,7 @@ def test_numbers_and_names_that_a_program_may_have_stay() -> None:
     "text",
     ['{"metadata": 33333333', '```json\n{"metadata": 33333333}', '{"metadata": 33333333}```', '"metadata"33333333'],
 )
-def test_what_is_no_json_as_a_whole_is_a_text_in_which_no_number_and_no_name_is_spared(text: str) -> None:
+def test_what_is_no_json_as_a_whole_is_a_text_in_which_numbers_and_names_are_cleaned_too(text: str) -> None:
     secrets = Secrets({"33333333": "endpoint_api_key", "metadata": "endpoint_api_key"})
     assert secrets.text(text) == text.replace("metadata", MASK).replace("33333333", MASK)
 

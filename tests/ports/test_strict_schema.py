@@ -175,7 +175,7 @@ def test_what_fits_the_strict_schema_fits_the_original(data: st.DataObject, comp
 
 @settings(max_examples=80, deadline=None)
 @given(schemas(SCALARS, complete=True))
-def test_a_schema_that_can_be_said_in_strict_form_is(original: dict[str, Any]) -> None:
+def test_a_schema_that_has_a_strict_form_is_sent_in_it(original: dict[str, Any]) -> None:
     before = json.dumps(original)
     strict, is_strict = strict_schema(original)
     assert is_strict

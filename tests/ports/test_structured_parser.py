@@ -61,7 +61,7 @@ def test_only_what_the_model_claims_is_tried() -> None:
     assert channels(llm) == ["json_object", "text"]
 
 
-def test_when_every_channel_is_refused_the_refusal_of_the_weakest_is_told() -> None:
+def test_when_every_channel_is_refused_the_refusal_of_the_weakest_is_reported() -> None:
     """Whichever others are known to be refused already, it is asked: so it does not depend on what was asked before."""
     first, last = refused(), refused(422)
     llm = ScriptedLLM(first, last, channels=["json_object", "text"])
@@ -150,9 +150,9 @@ OVERFLOWS = {
 }
 
 
-@pytest.mark.parametrize("said", OVERFLOWS.values(), ids=OVERFLOWS)
-def test_a_request_that_is_longer_than_the_context_is_asked_once_and_changes_no_channel(said: Any) -> None:
-    llm = ScriptedLLM(error_from_wire(400, {"error": said}), GOOD, channels=ALL)
+@pytest.mark.parametrize("correction", OVERFLOWS.values(), ids=OVERFLOWS)
+def test_a_request_that_is_longer_than_the_context_is_asked_once_and_changes_no_channel(correction: Any) -> None:
+    llm = ScriptedLLM(error_from_wire(400, {"error": correction}), GOOD, channels=ALL)
     parser = StructuredParser(llm)
     with pytest.raises(PortError) as caught:
         parse(parser)
@@ -160,9 +160,9 @@ def test_a_request_that_is_longer_than_the_context_is_asked_once_and_changes_no_
     assert parse(parser).channel == "json_schema"
 
 
-@pytest.mark.parametrize("said", ["response_format is not supported", "the context of this schema is unknown"])
-def test_other_refusals_are_no_overflow(said: str) -> None:
-    llm = ScriptedLLM(error_from_wire(400, {"error": {"message": said}}), GOOD, channels=ALL)
+@pytest.mark.parametrize("correction", ["response_format is not supported", "the context of this schema is unknown"])
+def test_other_refusals_are_no_overflow(correction: str) -> None:
+    llm = ScriptedLLM(error_from_wire(400, {"error": {"message": correction}}), GOOD, channels=ALL)
     assert parse(StructuredParser(llm)).channel == "tool_call"
 
 
@@ -331,7 +331,7 @@ def test_no_request_is_sent_twice_where_long_replies_differ_beyond_what_is_shown
 
 
 @pytest.mark.parametrize(
-    ("usage", "finish", "told"),
+    ("usage", "finish", "cause"),
     [
         (UsageMetadata(10, 512, 522), "length", r"cut off after 512 tokens \(the server's own limit\)"),
         (UsageMetadata(), "length", r"cut off \(the server's own limit\)"),
@@ -339,19 +339,19 @@ def test_no_request_is_sent_twice_where_long_replies_differ_beyond_what_is_shown
     ],
 )
 def test_a_reply_that_was_cut_off_is_called_that_and_only_its_head_is_shown(
-    usage: UsageMetadata, finish: str, told: str
+    usage: UsageMetadata, finish: str, cause: str
 ) -> None:
     text = '{"target": "warfarin' + ", protein Z" * 200
     cut = LLMResponse(content=text, usage=usage, finish_reason=finish, is_partial=True)
-    with pytest.raises(ParseError, match=told) as caught:
+    with pytest.raises(ParseError, match=cause) as caught:
         parse(StructuredParser(ScriptedLLM(cut)))
     assert (caught.value.raw_response, caught.value.cut_off) == (text, True)
     llm = ScriptedLLM(cut, GOOD)
     assert repaired(llm).parsed == "BCL2"
-    shown, said = llm.calls[1].messages[2:]
+    shown, correction = llm.calls[1].messages[2:]
     assert shown.text.startswith(text[:400])
     assert len(shown.text) < 600
-    assert "reply with a shorter one" in said.text
+    assert "reply with a shorter one" in correction.text
 
 
 def test_a_whole_object_in_a_reply_that_was_cut_off_counts() -> None:
@@ -366,9 +366,9 @@ def test_the_correction_names_the_expected_keys() -> None:
     many = {"type": "object", "properties": {f"field_{number}": {} for number in range(70)}}
     llm = ScriptedLLM("no JSON", {"field_1": 1})
     asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, many))
-    said = llm.calls[1].messages[-1].text
-    assert '"field_49" and 20 more' in said
-    assert "field_50" not in said
+    correction = llm.calls[1].messages[-1].text
+    assert '"field_49" and 20 more' in correction
+    assert "field_50" not in correction
 
 
 def test_a_reply_with_only_unknown_keys_ends_as_an_error_of_the_judge() -> None:

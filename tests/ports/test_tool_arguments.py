@@ -64,6 +64,6 @@ def test_infinite_numbers_are_refused_in_bodies_too() -> None:
         json_from_wire(b'{"choices": [1e999]}')
 
 
-def test_a_model_is_told_that_a_tool_failed_whatever_the_tool_says() -> None:
-    told = Message("tool", (ToolResultBlock("a", "0 rows", is_error=True), ToolResultBlock("b", "0 rows")))
-    assert [wire["content"] for wire in messages_to_wire([told])] == ["[ERROR] 0 rows", "0 rows"]
+def test_an_error_of_a_tool_is_marked_for_the_model_whatever_its_text() -> None:
+    answered = Message("tool", (ToolResultBlock("a", "0 rows", is_error=True), ToolResultBlock("b", "0 rows")))
+    assert [wire["content"] for wire in messages_to_wire([answered])] == ["[ERROR] 0 rows", "0 rows"]

@@ -38,8 +38,8 @@ def calls(*names: str, **facts: Any) -> LLMResponse:
     return LLMResponse(content="", tool_calls=blocks, **facts)
 
 
-def work(*said: LLMResponse | Exception, limits: Mapping[str, Any] | None = None, **tools: Run) -> AgentResult:
-    replies = iter(said)
+def work(*scripted: LLMResponse | Exception, limits: Mapping[str, Any] | None = None, **tools: Run) -> AgentResult:
+    replies = iter(scripted)
 
     async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
         reply = next(replies)
@@ -120,10 +120,10 @@ def test_at_the_time_limit_answers_that_came_are_kept_and_every_call_has_one() -
         calls("fine", "endless", "stubborn"), limits={"timeout": 0.1}, fine=fine, endless=endless, stubborn=stubborn
     )
     assert result.limit == "time"
-    told = results(result.trace_messages)
-    assert [block.tool_use_id for block in told] == ["c0", "c1", "c2"]
-    assert (told[0].content, told[1].is_error, told[2].content) == ("fine", True, "at the last moment")
-    assert "there is no answer" in told[1].content
+    shown = results(result.trace_messages)
+    assert [block.tool_use_id for block in shown] == ["c0", "c1", "c2"]
+    assert (shown[0].content, shown[1].is_error, shown[2].content) == ("fine", True, "at the last moment")
+    assert "there is no answer" in shown[1].content
 
 
 def test_a_timeout_of_the_model_is_no_time_limit() -> None:
@@ -174,8 +174,8 @@ def test_a_tool_that_gives_back_no_text_has_failed(given: Any) -> None:
         return given
 
     result = work(calls("odd"), DONE, odd=odd)
-    (told,) = results(result.trace_messages)
-    assert (told.is_error, "no text" in told.content) == (True, True)
+    (shown,) = results(result.trace_messages)
+    assert (shown.is_error, "no text" in shown.content) == (True, True)
 
 
 def test_a_tool_that_ends_the_program_ends_only_its_call() -> None:
@@ -199,7 +199,7 @@ def test_no_more_than_so_many_tools_of_a_reply_run_at_once() -> None:
     assert most == AT_ONCE < 20
 
 
-def test_ids_that_a_server_gives_twice_are_told_apart_and_the_right_tool_is_blamed() -> None:
+def test_ids_that_a_server_gives_twice_are_made_unique_and_the_right_tool_is_blamed() -> None:
     async def broken(given: Mapping[str, Any]) -> ToolOutcome:
         return ToolOutcome("boom", is_error=True)
 
@@ -215,9 +215,9 @@ def test_ids_that_a_server_gives_twice_are_told_apart_and_the_right_tool_is_blam
 @pytest.mark.parametrize(("order", "blamed"), [(("x", "y"), "y"), (("y", "x"), "x")])
 def test_in_a_trace_with_one_id_for_two_calls_answers_belong_to_them_in_order(order: Any, blamed: str) -> None:
     both = Message.assistant("", [ToolUseBlock("a", name, {}) for name in order])
-    told = [Message.tool_result("a", "ok"), Message.tool_result("a", "boom", True)]
+    shown = [Message.tool_result("a", "ok"), Message.tool_result("a", "boom", True)]
     earlier = [Message.assistant("", [ToolUseBlock("a", "old", {})]), Message.tool_result("a", "ok")]
-    assert agent_metrics([*earlier, both, *told])["suspect_failed_tools"] == [blamed]
+    assert agent_metrics([*earlier, both, *shown])["suspect_failed_tools"] == [blamed]
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -248,13 +248,13 @@ def test_a_price_that_is_unknown_does_not_void_the_limit_of_the_cost() -> None:
     assert (result.limit, result.turns, result.usage.cost_usd) == ("cost", 3, None)
 
 
-def test_a_final_answer_that_was_cut_is_told() -> None:
+def test_a_final_answer_that_was_cut_is_reported() -> None:
     cut = LLMResponse(content="It is em", finish_reason="length", is_partial=True)
     assert work(cut).flags == ("truncated",)
     assert work(calls("fine", finish_reason="length", is_partial=True), DONE, fine=fine).flags == ()
 
 
-def test_the_trace_of_a_loop_says_what_was_thought_and_by_whom() -> None:
+def test_the_trace_of_a_loop_has_what_was_thought_and_which_model_thought_it() -> None:
     thinking = calls("fine", thinking="Let me see.", actual_model="m-1", usage_unavailable=True, flags=("nul",))
     result = work(thinking, DONE, fine=fine)
     assert result.trace_messages[0].content[0] == ThinkingBlock("Let me see.")

@@ -125,20 +125,20 @@ def test_all_calls_of_a_reply_are_answered_in_their_order(work: Work) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"country": "Fra', "[1]", "null", "NaN", '{"country": Infinity}'])
-def test_arguments_that_are_no_object_are_told_to_the_model(work: Work, arguments: str) -> None:
+def test_arguments_that_are_no_object_are_returned_to_the_model_as_an_error(work: Work, arguments: str) -> None:
     with ScriptedServer([raw(arguments), calls("France", prefix="d"), PARIS]) as server:
         result = work(server, LOOK_UP)
-        ((_, told),) = tool_messages(server.requests[1])
-    assert "no JSON object" in told
+        ((_, shown),) = tool_messages(server.requests[1])
+    assert "no JSON object" in shown
     assert (result.final_response, result.turns) == ("Paris", 3)
     assert "invalid_tool_arguments" in result.flags
 
 
-def test_a_tool_that_fails_is_told_to_the_model(work: Work) -> None:
+def test_the_failure_of_a_tool_is_returned_to_the_model(work: Work) -> None:
     with ScriptedServer([calls("Atlantis"), PARIS]) as server:
         result = work(server, LOOK_UP)
-        ((_, told),) = tool_messages(server.requests[1])
-    assert "the tool failed: KeyError" in told
+        ((_, shown),) = tool_messages(server.requests[1])
+    assert "the tool failed: KeyError" in shown
     assert result.final_response == "Paris"
 
 

@@ -1,4 +1,4 @@
-"""Tools of a workspace hold nobody up, end with the work, and make no more than they may."""
+"""Tools of a workspace hold up no other work, end with the work, and make no more than they may."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(root: Path, *paths: str, **options: Any) -> list[ToolOutcome]:
 
 @pytest.mark.parametrize("ignore_case", [False, True])
 @pytest.mark.parametrize("text", ["a" * 999 + "b", "a" * 499 + "b" + "a" * 499])
-def test_a_search_that_almost_fits_everywhere_holds_up_nobody(tmp_path: Path, text: str, ignore_case: bool) -> None:
+def test_a_search_that_almost_fits_everywhere_holds_nothing_up(tmp_path: Path, text: str, ignore_case: bool) -> None:
     (tmp_path / "a.txt").write_bytes(b"a" * (8 << 20))
     search = tool(tmp_path, "search_files")
     waits: list[float] = []
@@ -57,7 +57,7 @@ def test_a_search_that_almost_fits_everywhere_holds_up_nobody(tmp_path: Path, te
 
 
 @given(st.text("aßſİK\u212aﬃx", max_size=12), st.text("asSikKfFß", min_size=1, max_size=3))
-def test_a_text_is_found_where_it_stands_whatever_its_case(piece: str, text: str) -> None:
+def test_a_text_is_found_where_it_occurs_in_any_case(piece: str, text: str) -> None:
     place = Sought(text, True, 1).place_in(piece)
     if text.casefold() not in piece.casefold():
         assert place is None
@@ -68,16 +68,16 @@ def test_a_text_is_found_where_it_stands_whatever_its_case(piece: str, text: str
     assert Sought(text, False, 1).place_in(piece) == (piece.find(text) if text in piece else None)
 
 
-def test_what_stands_across_two_pieces_of_a_long_line_is_found(tmp_path: Path) -> None:
+def test_a_text_across_two_pieces_of_a_long_line_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x" * 65_530 + "STRASSE und mehr", "utf-8")
     found = asyncio.run(tool(tmp_path, "search_files")({"text": "straße", "ignore_case": True}))
     assert "STRASSE und" in found.content
 
 
 def test_files_and_folders_are_counted_like_bytes(tmp_path: Path) -> None:
-    told = write(tmp_path, "a", "b/c/d", "a", "e", most_made=4)
-    assert [outcome.is_error for outcome in told] == [False, False, False, True]
-    assert "only 0 new files and folders may still be made" in told[3].content
+    outcomes = write(tmp_path, "a", "b/c/d", "a", "e", most_made=4)
+    assert [outcome.is_error for outcome in outcomes] == [False, False, False, True]
+    assert "only 0 new files and folders may still be made" in outcomes[3].content
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "c", "d"]
     assert write(tmp_path, "a", most_made=0)[0].is_error is False
 
@@ -91,8 +91,8 @@ def test_what_could_not_be_written_uses_nothing_up(tmp_path: Path, monkeypatch: 
         return replace_file(folder, names, data)
 
     monkeypatch.setattr("karenina_core.ports.workspace_tools.replace_file", replace)
-    told = write(tmp_path, "a", "b", most_made=1)
-    assert [outcome.is_error for outcome in told] == [True, False]
+    outcomes = write(tmp_path, "a", "b", most_made=1)
+    assert [outcome.is_error for outcome in outcomes] == [True, False]
 
 
 def test_nothing_is_written_after_the_agent_has_ended(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_nothing_is_written_after_the_agent_has_ended(tmp_path: Path) -> None:
     assert before == after
 
 
-def test_whoever_is_cancelled_waits_for_the_thread_that_has_begun_and_starts_no_other() -> None:
+def test_a_cancelled_call_waits_for_the_thread_that_has_begun_and_starts_no_other() -> None:
     ended: list[str] = []
     begun = threading.Event()
 

@@ -61,7 +61,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _planted(place: Path) -> Path:
-    """A workspace with every kind of trap in it, beside a folder that nobody may touch."""
+    """A workspace with every kind of trap in it, beside a folder that must not be touched."""
     outside = place / "outside"
     (outside / "deep").mkdir(parents=True)
     (outside / "secret.txt").write_text(SECRET)
@@ -118,7 +118,7 @@ def test_tools_say_what_they_take(root: Path) -> None:
     assert "regular expressions are not understood" in tools["search_files"].description
 
 
-def test_a_workspace_that_is_no_folder_is_told(tmp_path: Path) -> None:
+def test_a_workspace_that_is_no_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "missing", tmp_path / "file"):
         with pytest.raises(ConfigError, match="name a folder that exists"):
@@ -128,7 +128,7 @@ def test_a_workspace_that_is_no_folder_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "refusal"),
     [
         ("read_file", {}, "path is missing"),
         ("read_file", {"path": 5}, "path has to be a string"),
@@ -147,8 +147,10 @@ def test_a_workspace_that_is_no_folder_is_told(tmp_path: Path) -> None:
         ("write_file", {"path": "a.txt", "content": "\ud800"}, "surrogate"),
     ],
 )
-def test_arguments_that_make_no_sense_are_told(root: Path, name: str, arguments: dict[str, Any], told: str) -> None:
-    assert told in Tools(root).refuses(name, **arguments)
+def test_arguments_that_make_no_sense_are_reported(
+    root: Path, name: str, arguments: dict[str, Any], refusal: str
+) -> None:
+    assert refusal in Tools(root).refuses(name, **arguments)
 
 
 # Reading.
@@ -410,9 +412,9 @@ def test_a_write_that_fails_leaves_nothing_behind(root: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device", "/absolute/path")
 
     monkeypatch.setattr(os, "replace", full)
-    told = Tools(root).refuses("write_file", path="data/a.txt", content="x")
-    assert "No space left" in told
-    assert "/absolute" not in told
+    refusal = Tools(root).refuses("write_file", path="data/a.txt", content="x")
+    assert "No space left" in refusal
+    assert "/absolute" not in refusal
     assert sorted(path.name for path in (root / "data").iterdir()) == ["out", "table.csv"]
 
 
@@ -499,9 +501,9 @@ ESCAPES = [
 def test_every_way_out_is_refused(root: Path, name: str, path: str) -> None:
     before = _outside(root)
     more = {"search_files": {"text": "e"}, "write_file": {"content": "x"}}.get(name, {})
-    told = Tools(root).refuses(name, path=path, **more)
-    assert ":" in told or ";" in told, "what to do instead is said after the reason"
-    assert str(root) not in told
+    refusal = Tools(root).refuses(name, path=path, **more)
+    assert ":" in refusal or ";" in refusal, "what to do instead comes after the reason"
+    assert str(root) not in refusal
     assert _outside(root) == before
 
 
@@ -527,7 +529,7 @@ def test_every_way_out_is_refused(root: Path, name: str, path: str) -> None:
         ("missing/a.txt", 'there is no folder "missing"'),
     ],
 )
-def test_the_reason_is_told(root: Path, path: str, reason: str) -> None:
+def test_the_reason_is_reported(root: Path, path: str, reason: str) -> None:
     assert reason in Tools(root).refuses("read_file", path=path)
 
 

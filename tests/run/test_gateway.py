@@ -344,7 +344,7 @@ def test_such_a_wait_closes_the_way_to_that_model_for_all_who_wait_and_to_no_oth
 
     told, way, refused = run(main)
     assert [getattr(error, "final", None) for error in told] == [True, True, True, None]
-    assert refused.spared, "it is told the same when it asks again"
+    assert refused.not_counted, "it is told the same when it asks again"
     assert (way.is_closed(model("a")), way.is_closed(model("b")), way.is_closed(model("c"))) == (True, False, False)
     (why,) = way.left_undone
     assert re.search(r"^openai_endpoint:a .* for 300 s \(until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)", why)
@@ -383,10 +383,10 @@ def test_a_pause_that_nobody_asked_for_is_not_told_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered", "spared"), [("", [False, False]), ("before", [False, False]), ("since", [False, True])]
+    ("answered", "not_counted"), [("", [False, False]), ("before", [False, False]), ("since", [False, True])]
 )
 def test_a_refusal_by_a_provider_that_has_answered_others_since_the_first_one_uses_up_no_attempt(
-    answered: str, spared: list[bool]
+    answered: str, not_counted: list[bool]
 ) -> None:
     async def main() -> list[PortError]:
         lane, attempts = gateway().lane(model()), Attempts(count=1)
@@ -407,7 +407,7 @@ def test_a_refusal_by_a_provider_that_has_answered_others_since_the_first_one_us
 
     refusals = run(main)
     assert all(refused.queued for refused in refusals), "the wait is no time of the call"
-    assert [refused.spared for refused in refusals] == spared
+    assert [refused.not_counted for refused in refusals] == not_counted
 
 
 def test_no_wait_is_too_long_to_be_told() -> None:
@@ -449,7 +449,7 @@ def test_work_that_has_a_place_takes_no_second_one_for_what_it_asks_itself() -> 
 
         await asyncio.gather(*(made.make(lane, "a", agent) for _ in range(3)))
         assert way.under_way == 0
-        assert way.spent.calls == 9
+        assert way.budget.calls == 9
         return made
 
     assert len(run(main).order) == 9
@@ -567,7 +567,7 @@ def test_leaving_twice_counts_once() -> None:
         place = await place_in(way.lane(model()))
         place.leave(FACTS, None)
         place.leave(FACTS, None)
-        return way.spent.calls, way.under_way
+        return way.budget.calls, way.under_way
 
     assert run(main) == (1, 0)
 

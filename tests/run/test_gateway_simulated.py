@@ -158,8 +158,7 @@ def ask(
 
         await asyncio.gather(*(worker() for _ in range(workers)))
         assert way.under_way == 0
-        assert way.spent.calls == calls - len(failures)
-        assert way.spent.failed == provider.refused
+        assert way.budget.calls == calls - len(failures)
         history = next(iter(way.history().values()))
         return Outcome(
             seconds=loop.time(),

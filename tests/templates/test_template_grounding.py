@@ -1,4 +1,4 @@
-"""Extracted values that stand nowhere in the answer are found, and others are not."""
+"""Extracted values that do not occur in the answer are found, and others are not."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_what_the_answer_holds_in_other_spelling_is_found(declared: str, value: 
         ("int", 10**400, "9" * 500),
     ],
 )
-def test_what_stands_nowhere_is_marked(declared: str, value: Any, text: str) -> None:
+def test_what_does_not_occur_is_marked(declared: str, value: Any, text: str) -> None:
     assert missing(declared, value, text)
 
 

@@ -290,7 +290,7 @@ def test_a_number_is_not_found_inside_others_and_names(number: int, form: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "told"),
+    ("text", "value", "mentioned"),
     [
         ("the Bcl-2 protein", "BCL2", True),
         ("the BCL 2 protein", "BCL2", True),
@@ -307,8 +307,8 @@ def test_a_number_is_not_found_inside_others_and_names(number: int, form: str) -
         ("4.2e1", 42, True),
     ],
 )
-def test_spellings(text: str, value: Any, told: bool) -> None:
-    assert bool(mentions(text, value)) is told
+def test_spellings(text: str, value: Any, mentioned: bool) -> None:
+    assert bool(mentions(text, value)) is mentioned
 
 
 @LAW

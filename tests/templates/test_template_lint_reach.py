@@ -63,8 +63,8 @@ def test_what_is_looked_up_is_what_trying_every_place_for_every_value_finds(
 
 
 def test_a_text_that_several_fields_expect_is_reported_for_the_field_whose_description_names_it() -> None:
-    told = {"description": "The target, which should be BCL2"}
-    schema = {"properties": {"a": told, "b": {"description": "What the response settles on"}}}
+    revealing = {"description": "The target, which should be BCL2"}
+    schema = {"properties": {"a": revealing, "b": {"description": "What the response settles on"}}}
     findings = lint_schema(schema, {"a": "BCL2", "b": "BCL2"})
     assert [(item.field, item.where, item.severity) for item in findings] == [("a", "description", "leak")]
     (other,) = lint_schema(schema, {"a": "MCL1", "b": "BCL2"})

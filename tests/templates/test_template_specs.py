@@ -13,6 +13,7 @@ from attrs import field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karenina_core import templates
 from karenina_core.errors import TemplateError
 from karenina_core.templates import (
     BooleanMatch,
@@ -41,14 +42,15 @@ from karenina_core.templates import (
     TraceRegex,
     VerificationPrimitive,
     primitive_from_spec,
-    primitives,
     to_spec,
 )
 
 BUILT_IN = {
     name: thing
-    for name in primitives.__all__
-    if not inspect.isabstract(thing := getattr(primitives, name)) and issubclass(thing, VerificationPrimitive)
+    for name in dir(templates)
+    if inspect.isclass(thing := getattr(templates, name))
+    and issubclass(thing, VerificationPrimitive)
+    and not inspect.isabstract(thing)
 }
 WORDS = st.text("abc ", min_size=1, max_size=5)
 NORMALIZERS = st.lists(

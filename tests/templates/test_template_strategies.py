@@ -240,7 +240,7 @@ def declared(tree: Any) -> type[BaseAnswer]:
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict", "granular"),
+    ("extracted", "verdict", "granular"),
     [
         ({"drug": "a", "brand": "x", "site": "x"}, True, 1.0),
         ({"drug": None, "brand": "b", "site": None}, True, 1.0),
@@ -248,12 +248,12 @@ def declared(tree: Any) -> type[BaseAnswer]:
     ],
 )
 def test_fields_outside_the_strategy_count_in_nothing_but_their_results(
-    said: dict[str, Any], verdict: bool, granular: float
+    extracted: dict[str, Any], verdict: bool, granular: float
 ) -> None:
-    answer = fill(Study, said)
+    answer = fill(Study, extracted)
     assert (answer.verify(), answer.verify_granular()) == (verdict, granular)
     results = compare(Study.__verified__, answer.__dict__, Study.__tree__).results
-    assert results == {name: None if v is None else v == "abc"[i] for i, (name, v) in enumerate(said.items())}
+    assert results == {name: None if v is None else v == "abc"[i] for i, (name, v) in enumerate(extracted.items())}
 
 
 def test_null_is_not_satisfied_and_stays_apart_from_wrong_in_every_strategy() -> None:
@@ -280,10 +280,10 @@ def test_a_subclass_keeps_the_strategy_and_may_replace_it() -> None:
         class VerificationStrategy:
             verify_strategy = AllOf(FieldCheck("drug"), FieldCheck("extra"))
 
-    said = {"drug": "a", "brand": "x", "site": "x", "extra": "x"}
-    assert fill(More, said).verify() is True
-    assert fill(Stricter, said).verify() is False
-    assert fill(Stricter, said).verify_granular() == 0.5
+    extracted = {"drug": "a", "brand": "x", "site": "x", "extra": "x"}
+    assert fill(More, extracted).verify() is True
+    assert fill(Stricter, extracted).verify() is False
+    assert fill(Stricter, extracted).verify_granular() == 0.5
 
 
 def test_without_a_strategy_every_verified_field_must_be_right() -> None:

@@ -130,7 +130,7 @@ class Counting:
     @hookimpl
     def karenina_register_primitives(self, registry: Any) -> None:
         self.times += 1
-        registry.add("karenina_core.templates.primitives:ExactMatch", name=f"Primitive{self.times}")
+        registry.add("karenina_core.templates.primitives.text:ExactMatch", name=f"Primitive{self.times}")
 
 
 def test_a_plugin_that_registers_something_else_every_time_is_found() -> None:

@@ -62,7 +62,7 @@ def _check_format(_: object, __: object, value: Any) -> None:
         raise TypeError(f"format must be a text such as %d/%m/%Y, not {value!r}")
     try:
         again = datetime.strptime(_PROBE.strftime(value), value)
-    except (ValueError, re.error) as error:  # the second for a directive that stands there twice
+    except (ValueError, re.error) as error:  # the second for a directive that occurs twice
         raise ValueError(f"{value!r} is no date format: {error}; write it like %d/%m/%Y") from None
     if again.date() != _PROBE.date():
         raise ValueError(f"the format {value!r} does not give a whole date: it needs the day, the month and the year")

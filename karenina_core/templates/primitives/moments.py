@@ -2,9 +2,9 @@
 
 Nothing is ever filled in from the clock of this machine, so a reading is the same on every day and everywhere. A text
 has to state the day, the month and the year (with four digits); a time of day without a zone is read as UTC. Numbers
-that stand apart with slashes or hyphens are read month first (04/11/2016 is April 11) unless that is no date; with
+that are separated by slashes or hyphens are read month first (04/11/2016 is April 11) unless that is no date; with
 dots, day first (11.04.2016 and 11. 4. 2016 are April 11). The article of a day ("the 11th of April") is read over, and
-so is a remark in parentheses after a day without a time. Any other word makes a text unreadable, because it may change
+so is a comment in parentheses after a day without a time. Any other word makes a text unreadable, because it may change
 what is meant: "before April 11, 2016".
 """
 
@@ -124,7 +124,7 @@ def _spelled_out(text: str) -> Moment:
 
 
 def _bare(text: str) -> str:
-    """The text without what says nothing about the date."""
+    """The text without what does not belong to the date."""
     if _CLOCK.search(text) is None and _OTHER_CALENDAR.search(text) is None:  # else it may be a time zone or an era
         text = _ASIDE.sub("", text)
     return _ARTICLE.sub("", text)

@@ -24,7 +24,7 @@ def _share(_: object, attribute: Any, value: Any) -> None:
 class SemanticMatch(VerificationPrimitive):
     """A text whose similarity to the expected text is at least `threshold`.
 
-    It does not compute similarities: whoever verifies the field does, with an embedding model, and asks `accepts`.
+    It does not compute similarities: its caller does, with an embedding model, and asks `accepts`.
     """
 
     threshold: float = field(default=0.85, validator=_share)

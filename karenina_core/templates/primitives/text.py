@@ -17,7 +17,7 @@ __all__ = ["ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMat
 
 @frozen
 class ExactMatch(VerificationPrimitive):
-    """Equal texts after normalization. Anything that is not a text is compared by the text that stands for it.
+    """Equal texts after normalization. Anything that is not a text is compared by its text.
 
     This is the value of an enum member, and what Python prints for a number or a date. Lists, sets and mappings are
     equal if all their members are, as texts after normalization; only in lists and tuples the order counts.

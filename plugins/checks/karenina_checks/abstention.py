@@ -22,7 +22,7 @@ from karenina_core import (
 )
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
-from karenina_core.pipeline.trace import EvaluationInput, final_message, said_by_model
+from karenina_core.pipeline.trace import EvaluationInput, final_message, model_text
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
@@ -257,7 +257,7 @@ def _own_words(context: VerificationContext, given: EvaluationInput) -> tuple[st
         return (given.text,)
     rows = context.get_result_field("trace_messages", ())
     final, _ = final_message(rows, given.text)
-    return (said_by_model(rows, given.text), final)
+    return (model_text(rows, given.text), final)
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import TemplateError
-from karenina_core.pipeline.trace import said_by_model
+from karenina_core.pipeline.trace import model_text
 from karenina_core.templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
 
 from .candidates import Candidate, Pair, candidates
@@ -49,7 +49,7 @@ class Wrong:
             filled=filled,
             candidates=candidates(handle, filled, results) if handle is not None else (),
             trace=trace,
-            said=said_by_model(context.get_result_field("trace_messages", ()), trace),
+            said=model_text(context.get_result_field("trace_messages", ()), trace),
             semantic={item.name: float(results.get(item.name) is True) for item in fields if item.semantic},
         )
 

@@ -16,7 +16,7 @@ from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.trace import render_trace
-from karenina_core.ports.tool_calls import heard
+from karenina_core.ports.tool_calls import on_warning
 from karenina_core.ports.values import AgentResult, Limit, Tool
 from karenina_core.prompts import PromptTask
 
@@ -71,7 +71,7 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
     fault of the model: what was done until then is in the result all the same.
     """
     model = context.answering
-    tools = [heard(tool, partial(_warned, context)) for tool in await _tools(context)]
+    tools = [on_warning(tool, partial(_warned, context)) for tool in await _tools(context)]
     config = model.agent_config(workspace_path=context.workspace)
     try:
         result = await model.run_agent(PromptTask.GENERATION, messages, tools, config=config)

@@ -101,7 +101,7 @@ class Player:
     async def __call__(self, call: Call[R], proceed: Proceed) -> R:
         """Raises PortError, for a search SearchError: the recorded failure, or that there is no such call."""
         if isinstance(call, LLMCall) and self._went_on(call):
-            said = f"{self.recording.path} holds this call of {call.request.whom} on a weaker channel only"
+            said = f"{self.recording.path} holds this call of {call.request.recipient} on a weaker channel only"
             raise PortError(said, kind="invalid_request", status=400, final=True)
         is_search, key = call.target.kind == "search", call.request.key
         served = 0 if is_search else self.served.get(key, 0)
@@ -123,16 +123,16 @@ class Player:
 
 
 def _described(call: Call[Any]) -> tuple[str, str]:
-    """Of which task and to whom a call is, and what else tells it from others."""
+    """The task and the recipient of a call, and what else distinguishes it."""
     request = call.request
     if isinstance(request, Request):
         context = getattr(call, "context", None)
         about = f" for question {context.question_id!r}" if context and context.question_id else ""
-        return f"task {request.task!r}{about} to {request.whom}", f"replicate {request.replicate}"
+        return f"task {request.task!r}{about} to {request.recipient}", f"replicate {request.replicate}"
     if isinstance(request, EmbeddingRequest):
-        return f"task {request.task!r} to {request.whom}", f"{len(request.texts)} texts"
+        return f"task {request.task!r} to {request.recipient}", f"{len(request.texts)} texts"
     if isinstance(request, SearchRequest):
-        return f"search tool {request.whom}", f"query {request.query[:60]!r}"
+        return f"search tool {request.recipient}", f"query {request.query[:60]!r}"
     return f"the tool server {request.server!r}", f"tool {request.tool!r}" if request.tool else "its list of tools"
 
 

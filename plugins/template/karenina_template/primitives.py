@@ -4,39 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core import hookimpl
+from karenina_core import hookimpl, names
 
 if TYPE_CHECKING:
     from karenina_core.pipeline.kinds import PrimitiveRegistry
 
-NAMES = (
-    "BooleanMatch",
-    "ContainsAll",
-    "ContainsAny",
-    "DateMatch",
-    "DateRange",
-    "DateTolerance",
-    "ExactMatch",
-    "LiteralMatch",
-    "NumericExact",
-    "NumericGraded",
-    "NumericMaximum",
-    "NumericMinimum",
-    "NumericRange",
-    "NumericRangeGraded",
-    "NumericThresholdGraded",
-    "NumericTolerance",
-    "OrderedMatch",
-    "RegexMatch",
-    "SemanticMatch",
-    "SetContainment",
-    "TraceContains",
-    "TraceLength",
-    "TraceRegex",
-)
+BASES = frozenset({"TracePrimitive", "VerificationPrimitive"})
+NAMES = {
+    name: module
+    for name, module in names.NAMES["karenina_core.templates"].items()
+    if module.startswith("karenina_core.templates.primitives.") and name not in BASES
+}
 
 
 @hookimpl
 def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
-    for name in NAMES:
-        registry.add(f"karenina_core.templates.primitives:{name}", name=name)
+    for name, module in NAMES.items():
+        registry.add(f"{module}:{name}", name=name)

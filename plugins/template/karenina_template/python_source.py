@@ -23,7 +23,8 @@ from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.answer import BaseAnswer, VerifiedField
 from karenina_core.templates.author_code import author_code
 from karenina_core.templates.normalize import SynonymMap
-from karenina_core.templates.primitives import TracePrimitive, VerificationPrimitive
+from karenina_core.templates.primitives.base import VerificationPrimitive
+from karenina_core.templates.primitives.trace import TracePrimitive
 from karenina_core.templates.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 
 from .model_handle import THREAD, ModelHandle, open_class

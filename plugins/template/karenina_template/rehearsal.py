@@ -18,17 +18,11 @@ from karenina_core.templates import primitives
 from karenina_core.templates.answer import BaseAnswer
 from karenina_core.templates.extraction import extraction_class
 from karenina_core.templates.plain import plain
-from karenina_core.templates.primitives import (
-    DateMatch,
-    DateTolerance,
-    NumericGraded,
-    NumericMaximum,
-    NumericMinimum,
-    NumericThresholdGraded,
-    NumericTolerance,
-    VerificationPrimitive,
-)
+from karenina_core.templates.primitives.base import VerificationPrimitive
+from karenina_core.templates.primitives.dates import DateMatch, DateTolerance
+from karenina_core.templates.primitives.graded import NumericGraded, NumericThresholdGraded
 from karenina_core.templates.primitives.moments import read_moment
+from karenina_core.templates.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
 from karenina_core.templates.verification import Verification
 
 __all__ = ["rehearsal_problems", "said_by_judge"]

@@ -25,7 +25,9 @@ from karenina_core.model.convert import structure
 from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates.answer import BaseAnswer, VerifiedField, is_taken
 from karenina_core.templates.extraction import any_field_names
-from karenina_core.templates.primitives import SemanticMatch, TracePrimitive, VerificationPrimitive
+from karenina_core.templates.primitives.base import VerificationPrimitive
+from karenina_core.templates.primitives.semantic import SemanticMatch
+from karenina_core.templates.primitives.trace import TracePrimitive
 from karenina_core.templates.readings import careful_reader
 from karenina_core.templates.specs import primitive_from_spec
 from karenina_core.templates.strategies import Condition, condition_from_spec, condition_problems

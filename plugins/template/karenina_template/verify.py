@@ -8,7 +8,7 @@ from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationConte
 from karenina_core.errors import TemplateError
 from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.pipeline.trace import said_by_model
+from karenina_core.pipeline.trace import model_text
 
 UNSTABLE = "unstable_template"
 
@@ -59,7 +59,7 @@ class VerifyTemplate(Stage):
         trace = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
         try:
             found = await _similarities(context, filled)
-            said = said_by_model(context.get_result_field("trace_messages", ()), trace)
+            said = model_text(context.get_result_field("trace_messages", ()), trace)
             fields = await filled.verify(trace, said=said, similarities=found)
             regex = await filled.regex(trace)
         except TemplateError as error:

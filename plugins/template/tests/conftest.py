@@ -17,13 +17,13 @@ from karenina_template.validate import ValidateTemplate
 from karenina_template.verify import VerifyTemplate
 
 from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationContext, VerificationResult
+from karenina_core import templates as primitives
 from karenina_core.model.question import TemplateSource
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.pipeline.services import LOAD_TEMPLATE, SIMILARITIES
 from karenina_core.pipeline.similarity import similarities
 from karenina_core.ports.client import Model, ModelClient
-from karenina_core.templates import primitives
 from karenina_core.testing import ScriptedLLM, application
 
 FIELD = {

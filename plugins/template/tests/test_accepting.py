@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import TemplateError
-from karenina_core.templates import primitives
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 

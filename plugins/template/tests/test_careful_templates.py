@@ -15,8 +15,9 @@ from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.templates import VerificationPrimitive, primitives, template_spec
+from karenina_core.templates import VerificationPrimitive, template_spec
 from karenina_core.templates.extraction import extraction_class
 from karenina_core.testing import BrokenPromise, ScriptedLLM, runtime_checks
 

@@ -16,6 +16,7 @@ from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
 from karenina_core.templates import (
     AllOf,
@@ -41,7 +42,6 @@ from karenina_core.templates import (
     TraceLength,
     VerificationPrimitive,
     VerifiedField,
-    primitives,
 )
 from karenina_core.templates.class_specs import template_spec
 

@@ -20,9 +20,9 @@ from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import hookimpl
+from karenina_core import templates as primitives
 from karenina_core.model.question import TemplateSource
 from karenina_core.run.templates import AT_ONCE, TemplateLoader
-from karenina_core.templates import primitives
 from karenina_core.testing import application
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}

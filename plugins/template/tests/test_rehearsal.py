@@ -16,8 +16,9 @@ from karenina_template.python_source import InProcessRuntime
 from karenina_template.rehearsal import rehearsal_problems
 from pydantic import create_model
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.templates import BaseAnswer, VerifiedField, primitives
+from karenina_core.templates import BaseAnswer, VerifiedField
 from karenina_core.templates.plain import plain
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}

@@ -10,8 +10,9 @@ import pytest
 from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.templates import FilledTemplate, TemplateHandle, TemplateRuntime, primitives
+from karenina_core.templates import FilledTemplate, TemplateHandle, TemplateRuntime
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 RUNTIME = DeclarativeRuntime()

@@ -14,8 +14,9 @@ import pytest
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.templates import FilledTemplate, TemplateHandle, TemplateRuntime, primitives
+from karenina_core.templates import FilledTemplate, TemplateHandle, TemplateRuntime
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 RUNTIME = InProcessRuntime()

@@ -18,10 +18,11 @@ from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
 from karenina_core.pipeline.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
-from karenina_core.templates import AllOf, AnyOf, AtLeastN, FieldCheck, TemplateRuntime, primitives
-from karenina_core.templates.primitives import VerificationPrimitive
+from karenina_core.templates import AllOf, AnyOf, AtLeastN, FieldCheck, TemplateRuntime
+from karenina_core.templates.primitives.base import VerificationPrimitive
 from karenina_core.templates.strategies import condition_problems, condition_spec
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
@@ -207,8 +208,10 @@ def test_what_is_registered_can_be_loaded() -> None:
     primitives_plugin.karenina_register_primitives(registry)
     shipped = {
         name
-        for name in primitives.__all__
-        if issubclass(found := getattr(primitives, name), VerificationPrimitive) and not inspect.isabstract(found)
+        for name in dir(primitives)
+        if inspect.isclass(found := getattr(primitives, name))
+        and issubclass(found, VerificationPrimitive)
+        and not inspect.isabstract(found)
     }
     assert set(registry) == shipped
     assert all(registry.load(name).__name__ == name for name in registry)

@@ -13,9 +13,10 @@ from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import Karenina, VerificationConfig, hookimpl
+from karenina_core import templates as primitives
 from karenina_core.errors import TemplateError
 from karenina_core.ports.embedding import Embeddings
-from karenina_core.templates import BaseAnswer, SemanticMatch, VerifiedField, primitives
+from karenina_core.templates import BaseAnswer, SemanticMatch, VerifiedField
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

@@ -10,8 +10,8 @@ import pytest
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 
+from karenina_core import templates as primitives
 from karenina_core.errors import FillError
-from karenina_core.templates import primitives
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 HEADER = """

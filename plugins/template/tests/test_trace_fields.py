@@ -13,8 +13,9 @@ from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 
 from karenina_core import ArtifactKeys
+from karenina_core import templates as primitives
 from karenina_core.errors import TemplateError
-from karenina_core.templates import BaseAnswer, TraceContains, VerifiedField, primitives
+from karenina_core.templates import BaseAnswer, TraceContains, VerifiedField
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
