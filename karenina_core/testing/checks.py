@@ -10,13 +10,32 @@ def test_my_stage_keeps_its_promises(check):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
 from ..errors import did_you_mean, one_line
+from .lines import line_of_error
 
-__all__ = ["BrokenPromise", "Check", "Fault", "expecting", "run_checks"]
+__all__ = [
+    "BrokenPromise",
+    "Check",
+    "Fault",
+    "Look",
+    "Promises",
+    "Raised",
+    "attempt",
+    "attempt_async",
+    "expecting",
+    "first_fault",
+    "promise_checks",
+    "run_checks",
+]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class BrokenPromise(AssertionError):
@@ -34,6 +53,13 @@ class Fault:
     """What to change."""
     cause: BaseException | None = field(default=None, eq=False, repr=False)
     """The exception that showed it; its traceback is shown too."""
+
+    @classmethod
+    def raised(
+        cls, error: BaseException, remedy: str = "", *, by: str = "it", line: str = "", file: Any = None
+    ) -> Fault:
+        """That foreign code raised; `line` is shown where the error came through no line of such code."""
+        return cls(f"{by} raised {one_line(error)}", line_of_error(error, file) or line, remedy, error)
 
     def __str__(self) -> str:
         return "\n".join(part for part in (self.problem, f"  {self.line}" if self.line else "", self.remedy) if part)
@@ -69,6 +95,59 @@ class Check:
             )
 
 
+Look = Callable[[S], Iterator[Fault]]
+"""Examines something and yields what is wrong. It is closed after the first fault."""
+Promises = Mapping[str, tuple[str, Look[S]]]
+"""Name of a check -> the promise, and how it is examined."""
+
+
+@frozen
+class Raised:
+    """That foreign code raised something."""
+
+    error: Exception | SystemExit
+
+
+def attempt(call: Callable[..., T], *arguments: Any) -> T | Raised:
+    """Call foreign code: what it returns, or what it raised."""
+    try:
+        return call(*arguments)
+    except (Exception, SystemExit) as error:  # a plugin may raise anything: that is what the checks look for
+        return Raised(error)
+
+
+async def attempt_async(work: Awaitable[T]) -> T | Raised:
+    """Await foreign code: what it returns, or what it raised. Cancellation goes through."""
+    try:
+        return await work
+    except (Exception, SystemExit) as error:  # as in `attempt`
+        return Raised(error)
+
+
+def first_fault(look: Look[S], thing: S) -> Fault | None:
+    """The first fault that a look yields. Raises what it raises."""
+    faults = look(thing)
+    try:
+        return next(faults, None)
+    finally:
+        if close := getattr(faults, "close", None):
+            close()
+
+
+def promise_checks(
+    subject: str, thing: S, promises: Promises[S], fault_of: Callable[[BaseException], Fault] | None = None
+) -> list[Check]:
+    """One check for every promise. What examining raises is a fault by `fault_of`; without that, it is raised on."""
+
+    def run(look: Look[S]) -> Fault | None:
+        if fault_of is None:
+            return first_fault(look, thing)
+        outcome = attempt(first_fault, look, thing)
+        return fault_of(outcome.error) if isinstance(outcome, Raised) else outcome
+
+    return [Check(subject, name, promise, partial(run, look)) for name, (promise, look) in promises.items()]
+
+
 def expecting(
     checks: Iterable[Check], expected_failures: Mapping[str, str] | None, absent: Iterable[str] = ()
 ) -> list[Check]:
@@ -94,7 +173,7 @@ def run_checks(checks: Sequence[Check]) -> None:
             check.run()
         except BrokenPromise as broken:
             failures.append(broken)
-        except Exception as error:  # a stranger's code went wrong where no check looks for it; the others still run
+        except Exception as error:  # foreign code went wrong where no check looks for it; the others still run
             error.add_note(f"{check.subject}: while checking {check.name}: {check.promise}")
             failures.append(error)
     if failures:

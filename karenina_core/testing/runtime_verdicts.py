@@ -8,10 +8,10 @@ from typing import Any
 
 from ..errors import FillError, TemplateError
 from ..templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
-from .checks import Fault
+from .checks import Fault, Promises
 from .compare import difference
 from .loops import in_loop
-from .runtime_looks import Loaded, Looks
+from .runtime_looks import Loaded
 from .template_sources import Spec, right_data, wrong_data
 
 __all__ = ["VERDICTS"]
@@ -40,33 +40,30 @@ def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
     return {**spec, "fields": [*spec["fields"], field]}
 
 
-def _trace(loaded: Loaded) -> Fault | None:
+def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
             handle = loaded.load(_marked(spec, truth, scope))
-            if fault := _trace_fault(loaded, handle, spec, truth, scope):
-                return fault
-    return None
+            yield from _trace_fault(loaded, handle, spec, truth, scope)
 
 
-def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Fault | None:
+def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Iterator[Fault]:
     asked = [field.name for field in handle.fields()] + list(handle.schema().get("properties", {}))
     if "marked" in asked or [field.name for field in handle.trace_fields()] != ["marked"]:
         remedy = "give fields that are decided on the trace in trace_fields() and nowhere else"
-        return Fault("the judge is asked for a field of the trace", loaded.line("trace_fields", handle), remedy)
+        yield Fault("the judge is asked for a field of the trace", loaded.line("trace_fields", handle), remedy)
     for trace, said in ((f"--- Tool ---\n{MARK}", "nothing"), (f"it says {MARK}", None), ("nothing", None)):
         text = trace if scope == "trace" or said is None else said
         right = (MARK in text) is truth
         # What a judge claims about it must not count.
         verdict, _ = in_loop(_judged(handle, right_data(spec) | {"marked": not truth}, trace, said=said))
         if verdict.result is not right or verdict.field_results.get("marked") is not right:
-            return Fault(
+            yield Fault(
                 f"with {MARK!r} to be {'found' if truth else 'absent'} in the {scope}, "
                 f"verify({trace!r}, said={said!r}) said {verdict!r}",
                 loaded.line("build", handle),
                 "run checks of scope `trace` on the trace and those of scope `response` on what the model said",
             )
-    return None
 
 
 def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
@@ -78,7 +75,7 @@ def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
     yield checks[0], "field_check", 1
 
 
-def _strategy(loaded: Loaded) -> Fault | None:
+def _strategy(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         right, wrong = right_data(spec), wrong_data(spec)
         names = list(right)
@@ -94,13 +91,12 @@ def _strategy(loaded: Loaded) -> Fault | None:
                     *(passed, name, results),
                     True,
                 ):
-                    return Fault(
+                    yield Fault(
                         f"with the strategy {tree!r} and the fields {data!r} verify() said {verdict!r} and granular() "
                         f"{granular!r}",
                         loaded.line("build", handle),
                         "decide by the strategy, for the verdict and for the partial credit; give every field's result",
                     )
-    return None
 
 
 async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -120,7 +116,7 @@ def _refuses_unknown(filled: FilledTemplate) -> bool:
     return False
 
 
-def _accepting(loaded: Loaded) -> Fault | None:
+def _accepting(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         handle, wrong = loaded.load(spec), wrong_data(spec)
         for data in (wrong, wrong | {next(iter(wrong)): None}):
@@ -139,8 +135,7 @@ def _accepting(loaded: Loaded) -> Fault | None:
             else:
                 continue
             remedy = "make a copy that counts these fields as right, and raise TemplateError for those without a truth"
-            return Fault(what, loaded.line("build", handle), remedy)
-    return None
+            yield Fault(what, loaded.line("build", handle), remedy)
 
 
 SEMANTIC: Spec = {
@@ -164,10 +159,10 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
         return "TemplateError"
 
 
-def _semantic(loaded: Loaded) -> Fault | None:
+def _semantic(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(SEMANTIC)
     if [field.semantic for field in handle.fields()] != [True]:
-        return Fault("fields() does not say that a field is semantic", loaded.line("fields", handle))
+        yield Fault("fields() does not say that a field is semantic", loaded.line("fields", handle))
     for value, similarities, wanted in (
         ("have some aspirin", {"meaning": 0.9}, True),
         ("have some aspirin", {"meaning": 0.5}, False),
@@ -176,12 +171,11 @@ def _semantic(loaded: Loaded) -> Fault | None:
     ):
         found = in_loop(_similar(handle, value, similarities))
         if found is not wanted and found != wanted:
-            return Fault(
+            yield Fault(
                 f"for {value!r} with the similarities {similarities!r} the field is {found!r}, not {wanted!r}",
                 loaded.line("build", handle),
                 "compare the similarity with the threshold; without one, there is no verdict",
             )
-    return None
 
 
 CAREFUL: Spec = {
@@ -204,7 +198,7 @@ CAREFUL: Spec = {
 }
 
 
-def _careful(loaded: Loaded) -> Fault | None:
+def _careful(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(CAREFUL)
     for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
         data = {"day": "2016-04-11", "count": 1} | {field: value}
@@ -212,15 +206,14 @@ def _careful(loaded: Loaded) -> Fault | None:
             verdict, _ = in_loop(_judged(handle, data))
         except FillError:
             continue
-        return Fault(
+        yield Fault(
             f"{value!r} for a field of type {'int' if field == 'count' else 'date'} was compared: {verdict!r}",
             loaded.line("build", handle),
             "raise FillError: a truth value is no number, and a number is no date",
         )
-    return None
 
 
-VERDICTS: Looks = {
+VERDICTS: Promises[Loaded] = {
     "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
     "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
     "accepting": ("Accepted fields count as right in a copy, and what was extracted is still told.", _accepting),

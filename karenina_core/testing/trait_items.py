@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -13,7 +13,7 @@ from .checks import Fault
 from .fakes import Said, ScriptedCall, ScriptedLLM
 from .loops import in_loop
 from .trait_judges import obedient
-from .trait_trials import Trial, as_told, differs
+from .trait_trials import Trial, comparable, differs
 
 __all__ = ["at_once", "marked", "marks_in", "marks_within"]
 
@@ -52,7 +52,7 @@ class _Seen:
     """Those in the scores themselves."""
 
 
-def at_once(trial: Trial) -> Fault | None:
+def at_once(trial: Trial) -> Iterator[Fault]:
     """Items with different texts, each as when it is alone: at the same time, and one after another."""
     items = _items(trial.text)
     names = _Names(trial)
@@ -62,8 +62,7 @@ def at_once(trial: Trial) -> Fault | None:
     for when, found in (("with several items at once", together), ("with one item after another", turn)):
         for (word, _), (first, again), seen in zip(items, alone, found, strict=True):
             if said := _mixed(word, first, again, seen):
-                return trial.fault(f"{when} {said}", REMEDY)
-    return None
+                yield trial.fault(f"{when} {said}", REMEDY)
 
 
 def _items(text: str) -> Items:
@@ -121,7 +120,9 @@ async def _seen(trial: Trial, evaluator: Any, text: str, traits: Sequence[Any]) 
     own = {new.name: old.name for new, old in zip(traits, trial.traits, strict=True)}
     found = {own.get(name, name): score for name, score in found.items()}
     texts = [call.text for call in judge.calls]
-    return _Seen(as_told(found), {name: dict(score.details) for name, score in found.items()}, _in(texts), _kept(found))
+    return _Seen(
+        comparable(found), {name: dict(score.details) for name, score in found.items()}, _in(texts), _kept(found)
+    )
 
 
 def _by_text(call: ScriptedCall) -> Said:

@@ -171,7 +171,7 @@ class Rude(Papers):
         (Unasked, "protocol", "no method problem"),
         (Synchronous, "protocol", "no `async def asearch`"),
         (Deaf, "protocol", "cannot search"),
-        (Unreachable, "results", "or say in problem() why not"),
+        (Unreachable, "results", "or report in problem() why not"),
         (Leaky, "results", "raise SearchError"),
         (Busy, "event_loop", "time.sleep(0.7)"),
         (Bound, "loops", "in a second event loop"),
