@@ -10,7 +10,7 @@ from ..errors import ParseError, PortError, one_line
 from ..model.message import Message, ToolUseBlock
 from ..ports.structured import json_object
 from ..ports.values import LLMResponse, ParsePortResult, Tool
-from .adapter_ports import ASK, SAID, Ports
+from .adapter_ports import ASK, DATA, Ports
 from .checks import Fault, Promises, Raised, attempt
 from .lines import line_of_error
 from .replies import Reply, ServedRequest
@@ -42,20 +42,18 @@ def success(ports: Ports) -> Iterator[Fault]:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
         asked = server.requests[0].text
     if not isinstance(reply, LLMResponse):
-        yield Fault(f"ainvoke returned {reply!r}", ports.line_of_asking(), "return an LLMResponse")
+        yield ports.fault(f"ainvoke returned {reply!r}", "return an LLMResponse")
     if missing := [message.text for message in ASK if message.text not in asked]:
-        yield Fault(f"the message {missing[0]!r} did not arrive", ports.line_of_asking(), "send every message")
+        yield ports.fault(f"the message {missing[0]!r} did not arrive", "send every message")
     if reply.content != "Paris":
-        yield Fault(f"the server said 'Paris', the reply's content is {reply.content!r}", ports.line_of_asking())
+        yield ports.fault(f"the server sent 'Paris', the reply's content is {reply.content!r}")
     used = reply.usage
     if (used.input_tokens, used.output_tokens, used.total_tokens) != (7, 2, 9) or reply.usage_unavailable:
-        yield Fault(
-            f"the server reported 7 and 2 tokens, the usage is {used}",
-            ports.line_of_asking(),
-            "fill usage=UsageMetadata(...) from the reply",
+        yield ports.fault(
+            f"the server reported 7 and 2 tokens, the usage is {used}", "fill usage=UsageMetadata(...) from the reply"
         )
     if used.cost_usd == 0:
-        yield Fault("its cost is 0", ports.line_of_asking(), "a price that is not known is None")
+        yield ports.fault("its cost is 0", "a price that is not known is None")
 
 
 def unknown_usage(ports: Ports) -> Iterator[Fault]:
@@ -64,9 +62,7 @@ def unknown_usage(ports: Ports) -> Iterator[Fault]:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
     if reply.usage_unavailable:
         return
-    yield Fault(
-        "the server reported no tokens, and usage_unavailable is False", ports.line_of_asking(), "set it to True"
-    )
+    yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
 
 
 def temperature(ports: Ports) -> Iterator[Fault]:
@@ -76,11 +72,9 @@ def temperature(ports: Ports) -> Iterator[Fault]:
         ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
         given, none = (request.body.get("temperature") for request in server.requests)
     if given != 0.0:
-        yield Fault(
-            f"asked with temperature 0.0, it sent {given!r}", ports.line_of_asking(), "send what the call was given"
-        )
+        yield ports.fault(f"asked with temperature 0.0, it sent {given!r}", "send what the call was given")
     if none is not None:
-        yield Fault(f"configured with temperature None, it sent {none!r}", ports.line_of_asking(), "send none at all")
+        yield ports.fault(f"configured with temperature None, it sent {none!r}", "send none at all")
 
 
 def odd_text(ports: Ports) -> Iterator[Fault]:
@@ -93,21 +87,21 @@ def odd_text(ports: Ports) -> Iterator[Fault]:
             yield Fault(one_line(error), line_of_error(error, None), "pass what is sent through ports.text.sanitize")
     wanted = ODD.replace("\ud800", "\ufffd")
     if reply.content != wanted:
-        yield Fault(f"the content is {reply.content!r}, not {wanted!r}", ports.line_of_asking(), SANITIZE)
+        yield ports.fault(f"the content is {reply.content!r}, not {wanted!r}", SANITIZE)
     if missing := [flag for flag in ODD_FLAGS if flag not in reply.flags]:
-        yield Fault(f"its flags are {reply.flags}, without {', '.join(missing)}", ports.line_of_asking(), SANITIZE)
+        yield ports.fault(f"its flags are {reply.flags}, without {', '.join(missing)}", SANITIZE)
 
 
 def channels(ports: Ports) -> Iterator[Fault]:
     """Every channel that is offered carries the schema, and the data comes back."""
     offered = ports.make("llm", ports.configured()).capabilities.output_channels
     for channel in offered:
-        with ports.serve(Reply(SAID)) as server:
+        with ports.serve(Reply(DATA)) as server:
             reply = ports.use(ports.configured(server.url), partial(ports.ask_on, channel), "llm")
             request = server.requests[-1]
         if problem := _channel_problem(channel, request, reply):
             remedy = f"send it, or take {channel!r} out of output_channels"
-            yield Fault(f"on the channel {channel!r} {problem}", ports.line_of_asking(), remedy)
+            yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
 
 
 def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -> str | None:
@@ -117,9 +111,9 @@ def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -
         return "the request holds no schema"
     raw = reply.structured if reply.structured is not None else reply.content
     try:
-        return None if json_object(raw) == SAID else f"the server said {dict(SAID)!r}, the reply holds {raw!r}"
+        return None if json_object(raw) == DATA else f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
     except ParseError:
-        return f"the server said {dict(SAID)!r}, the reply holds {raw!r}"
+        return f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
 
 
 def tools(ports: Ports) -> Iterator[Fault]:
@@ -131,30 +125,30 @@ def tools(ports: Ports) -> Iterator[Fault]:
         called = ports.use(config, ports.asking(tools=(LOOK_UP,)), "llm")
         asked = json.dumps(server.requests[0].body)
         if missing := [text for text in (LOOK_UP.name, LOOK_UP.description, "country_name") if text not in asked]:
-            yield Fault(f"the tool's {missing[0]!r} did not arrive", ports.line_of_asking(), SEND_TOOLS)
+            yield ports.fault(f"the tool's {missing[0]!r} did not arrive", SEND_TOOLS)
         if called.tool_calls != CALLS:
-            said = f"the server called two tools, the reply's tool_calls are {called.tool_calls!r}"
-            yield Fault(said, ports.line_of_asking(), "fill tool_calls, in the order of the calls, from the reply")
+            problem = f"the server called two tools, the reply's tool_calls are {called.tool_calls!r}"
+            yield ports.fault(problem, "fill tool_calls, in the order of the calls, from the reply")
         answers = [Message.tool_result(call.id, text) for call, text in zip(CALLS, ANSWERS, strict=True)]
         messages = (*ASK, Message.assistant(tool_calls=CALLS), *answers)
         reply = ports.use(config, ports.asking(messages=messages, tools=(LOOK_UP,)), "llm")
         asked = json.dumps(server.requests[1].body)
     if missing := [text for text in (*(call.id for call in CALLS), *ANSWERS) if text not in asked]:
-        yield Fault(f"{missing[0]!r} of a tool's answer did not arrive", ports.line_of_asking(), "send every message")
+        yield ports.fault(f"{missing[0]!r} of a tool's answer did not arrive", "send every message")
     if reply.content != "Paris" or reply.tool_calls:
-        yield Fault(f"after the tools the server said 'Paris', the reply is {reply!r}", ports.line_of_asking())
+        yield ports.fault(f"after the tools the server sent 'Paris', the reply is {reply!r}")
 
 
 def parsed(ports: Ports) -> Iterator[Fault]:
     """A parser returns the data, and says so where there is none."""
-    with ports.serve(lambda request: Reply(SAID) if request.number == 1 else Reply("no data", in_tool=False)) as server:
+    with ports.serve(lambda request: Reply(DATA) if request.number == 1 else Reply("no data", in_tool=False)) as server:
         config = ports.configured(server.url)
         result = ports.use(config, ports.asking(kind="parser"), "parser")
-        if not isinstance(result, ParsePortResult) or dict(result.data) != SAID:
-            yield Fault(f"the server said {dict(SAID)!r}, aparse returned {result!r}", ports.line_of("aparse"))
+        if not isinstance(result, ParsePortResult) or dict(result.data) != DATA:
+            yield ports.fault(f"the server sent {dict(DATA)!r}, aparse returned {result!r}", method="aparse")
         again = attempt(ports.use, config, ports.asking(kind="parser"), "parser")
     if not isinstance(again, Raised):
-        yield Fault(f"for a reply without data it returned {again!r}", ports.line_of("aparse"), RAISE_PARSE)
+        yield ports.fault(f"for a reply without data it returned {again!r}", RAISE_PARSE, method="aparse")
     elif not isinstance(again.error, ParseError):
         yield Fault.raised(again.error, RAISE_PARSE, by="for a reply without data it")
 
@@ -169,7 +163,7 @@ def replies_or_refuses(ports: Ports) -> Iterator[Fault]:
             continue
         wanted = {"llm": LLMResponse, "parser": ParsePortResult}.get(kind)
         if wanted is not None and not isinstance(reply, wanted):
-            yield Fault(f"the {kind} port returned {reply!r}", ports.line_of_asking(), f"return {wanted.__name__}")
+            yield ports.fault(f"the {kind} port returned {reply!r}", f"return {wanted.__name__}")
 
 
 SANITIZE = "pass the text through karenina_core.ports.text.sanitize and its flags into the response"

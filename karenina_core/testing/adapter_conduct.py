@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import PortError, one_line
-from .adapter_ports import KEY, SAID, Ports
+from .adapter_ports import DATA, KEY, Ports
 from .checks import Fault, Promises, Raised, attempt
 from .lines import line_of_error
 from .loops import LONGEST_CANCELLATION, cancel, in_loop, within
@@ -33,9 +33,8 @@ def one_attempt(ports: Ports) -> Iterator[Fault]:
         _, server = ports.fails(reply)
         if server.count != 1:
             what = f"HTTP {reply.status}" if reply.status != 200 else "a reset connection"
-            yield Fault(
+            yield ports.fault(
                 f"after {what} the server had seen {server.count} requests",
-                ports.line_of_asking(),
                 "make one attempt and raise PortError; switch off the retries of the client library",
             )
 
@@ -44,10 +43,10 @@ def key_hidden(ports: Ports) -> Iterator[Fault]:
     """The key is in no error and in no repr, also where a server sends it back."""
 
     def echoed(request: ServedRequest) -> Reply:
-        said = request.headers.get("authorization", "") or KEY
+        echo = request.headers.get("authorization", "") or KEY
         if request.number == 2:
-            return Reply(body=f"not JSON: {said}".encode())
-        return Reply.error(401 if request.number == 1 else 500, f"this key is wrong: {said}")
+            return Reply(body=f"not JSON: {echo}".encode())
+        return Reply.error(401 if request.number == 1 else 500, f"this key is wrong: {echo}")
 
     with ports.serve(echoed) as server:
         for _ in range(3):
@@ -56,7 +55,7 @@ def key_hidden(ports: Ports) -> Iterator[Fault]:
                 yield Fault(f"{where} shows the key", line_of_error(outcome.error, None), HIDE)
     port = ports.make(ports.kinds[0], ports.configured())
     if KEY in repr(port):
-        yield Fault("the repr of the port shows the key", ports.line_of_asking(), "leave the key out of the repr")
+        yield ports.fault("the repr of the port shows the key", "leave the key out of the repr")
 
 
 def _shown_in(error: BaseException) -> str | None:
@@ -83,8 +82,8 @@ def _too_long(ports: Ports, reply: Reply, what: str) -> Iterator[Fault]:
     error, _ = ports.fails(reply, seconds=SHORT + PATIENCE, request_timeout=SHORT)
     remedy = f"bound the whole call: async with asyncio.timeout(config.request_timeout); raise kind {'timeout'!r}"
     if not isinstance(error, PortError) or error.kind != "timeout":
-        said = one_line(error) if error else "it returned a reply"
-        yield Fault(f"a server {what}, and with request_timeout={SHORT:g}: {said}", ports.line_of_asking(), remedy)
+        outcome = one_line(error) if error else "it returned a reply"
+        yield ports.fault(f"a server {what}, and with request_timeout={SHORT:g}: {outcome}", remedy)
 
 
 def cancellation(ports: Ports) -> Iterator[Fault]:
@@ -101,13 +100,13 @@ def cancellation(ports: Ports) -> Iterator[Fault]:
         problem = ports.use(ports.configured(server.url, request_timeout=HANGING), cancelled)
     remedy = "let asyncio.CancelledError through, and release the response in finally"
     if problem:
-        yield Fault(f"a call was cancelled, and {problem}", ports.line_of_asking(), remedy)
+        yield ports.fault(f"a call was cancelled, and {problem}", remedy)
 
 
 def closing(ports: Ports) -> Iterator[Fault]:
     """aclose may be called at any time and any number of times, and leaves nothing open."""
     line = ports.line_of("aclose")
-    with ports.serve(Reply(SAID)) as server:
+    with ports.serve(Reply(DATA)) as server:
         config = ports.configured(server.url)
         ports.use(config, ports.ask)  # what a library keeps for ever after its first use is not the port's
         threads = set(threading.enumerate())

@@ -14,19 +14,19 @@ from ..model.message import Message
 from ..plugin.adapters import AdapterRegistry, AdapterSpec
 from ..ports.protocols import AgentPort, LLMPort, ParserPort
 from ..ports.values import CallContext, OutputFormat
-from .checks import Raised, attempt
+from .checks import Fault, Raised, attempt
 from .lines import line_of_attribute
 from .loops import in_loop, within
 from .server import Script, ScriptedServer
 
-__all__ = ["ASK", "KEY", "PROTOCOLS", "SAID", "SCHEMA", "Ports", "Server"]
+__all__ = ["ASK", "DATA", "KEY", "PROTOCOLS", "SCHEMA", "Ports", "Server"]
 
 T = TypeVar("T")
 Server = Callable[[Script], ScriptedServer]
 KEY = "karenina-canary-key-0123456789"
 """A key that must show up nowhere but in the request."""
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))
-SAID: Mapping[str, Any] = {"capital": "Paris"}
+DATA: Mapping[str, Any] = {"capital": "Paris"}
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"capital": {"type": "string"}},
@@ -132,6 +132,10 @@ class Ports:
     def line_of_asking(self) -> str:
         """Where the method begins that makes a call."""
         return self.line_of("ainvoke" if "llm" in self.kinds else "aparse")
+
+    def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
+        """A fault of a method; by default of the one that makes a call."""
+        return Fault(problem, self.line_of(method) if method else self.line_of_asking(), remedy)
 
     @property
     def _question(self) -> str:

@@ -19,7 +19,7 @@ from .adapter_conduct import BEHAVIOUR
 from .adapter_faults import FAULTS, misnamed
 from .adapter_ports import PROTOCOLS, Ports, Server
 from .audit import HEAVY
-from .checks import Check, Fault, Look, Promises, Raised, attempt, expecting, promise_checks, run_checks
+from .checks import Check, Fault, FindFaults, Promises, Raised, attempt, expecting, promise_checks, run_checks
 from .lines import file_of, line_of_attribute, line_of_function
 from .probes import construction_events, heavy_imports
 
@@ -43,7 +43,7 @@ def adapter_checks(
     ports = Ports(spec, config, server)
     if spec.routes_to is None:
         ports.configured()
-    promises: dict[str, tuple[str, Look[Ports]]] = {"spec": ("Its AdapterSpec is complete.", _spec_fault)}
+    promises: dict[str, tuple[str, FindFaults[Ports]]] = {"spec": ("Its AdapterSpec is complete.", _spec_fault)}
     if spec.routes_to is None:
         promises |= {
             "light_import": ("Listing it imports nothing heavy.", _heavy_entry),

@@ -23,7 +23,7 @@ __all__ = [
     "BrokenPromise",
     "Check",
     "Fault",
-    "Look",
+    "FindFaults",
     "Promises",
     "Raised",
     "attempt",
@@ -48,7 +48,7 @@ class Fault:
 
     problem: str
     line: str = ""
-    """`path:number: source`: where to look, or nothing where no line can be named."""
+    """`path:number: source`: the place, or nothing where no line can be named."""
     remedy: str = ""
     """What to change."""
     cause: BaseException | None = field(default=None, eq=False, repr=False)
@@ -74,7 +74,7 @@ class Check:
     name: str
     promise: str
     """One sentence."""
-    look: Callable[[], Fault | None] = field(eq=False, repr=False)
+    find_fault: Callable[[], Fault | None] = field(eq=False, repr=False)
     expected_failure: str | None = None
     """Why the promise is known to be broken. A check that is expected to fail must fail."""
 
@@ -85,7 +85,7 @@ class Check:
 
     def run(self) -> None:
         """Raises BrokenPromise (an AssertionError), also where an expected failure does not happen."""
-        fault = self.look()
+        fault = self.find_fault()
         if self.expected_failure is None and fault is not None:
             raise BrokenPromise(f"{self.subject} breaks {self.name}: {self.promise}\n{fault}") from fault.cause
         if self.expected_failure is not None and fault is None:
@@ -95,9 +95,9 @@ class Check:
             )
 
 
-Look = Callable[[S], Iterator[Fault]]
+FindFaults = Callable[[S], Iterator[Fault]]
 """Examines something and yields what is wrong. It is closed after the first fault."""
-Promises = Mapping[str, tuple[str, Look[S]]]
+Promises = Mapping[str, tuple[str, FindFaults[S]]]
 """Name of a check -> the promise, and how it is examined."""
 
 
@@ -124,9 +124,9 @@ async def attempt_async(work: Awaitable[T]) -> T | Raised:
         return Raised(error)
 
 
-def first_fault(look: Look[S], thing: S) -> Fault | None:
-    """The first fault that a look yields. Raises what it raises."""
-    faults = look(thing)
+def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
+    """The first fault that is found. Raises what examining raises."""
+    faults = find_faults(thing)
     try:
         return next(faults, None)
     finally:
@@ -139,13 +139,15 @@ def promise_checks(
 ) -> list[Check]:
     """One check for every promise. What examining raises is a fault by `fault_of`; without that, it is raised on."""
 
-    def run(look: Look[S]) -> Fault | None:
+    def run(find_faults: FindFaults[S]) -> Fault | None:
         if fault_of is None:
-            return first_fault(look, thing)
-        outcome = attempt(first_fault, look, thing)
+            return first_fault(find_faults, thing)
+        outcome = attempt(first_fault, find_faults, thing)
         return fault_of(outcome.error) if isinstance(outcome, Raised) else outcome
 
-    return [Check(subject, name, promise, partial(run, look)) for name, (promise, look) in promises.items()]
+    return [
+        Check(subject, name, promise, partial(run, find_faults)) for name, (promise, find_faults) in promises.items()
+    ]
 
 
 def expecting(

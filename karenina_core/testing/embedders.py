@@ -51,7 +51,7 @@ def embedder_checks(
 
     `embedder` is a class, which is made with `model`, and with `settings` where it takes a second argument, or an
     instance. Texts are embedded only where `model` is given and `problem()` is None for it: to load a model or to ask
-    a server takes a request. A class is made anew for every check; give an instance where it takes long to load.
+    a server takes a request. A class is made again for every check; give an instance where it takes long to load.
     """
     arguments = arguments_of(embedder, settings, EMBEDDING_MODEL if model is None else model)
     made = Made("embedder", embedder, arguments, "aembed", (PortError, PluginError))
@@ -82,16 +82,16 @@ async def _work(embedder: Any) -> Embeddings:
 def _protocol(made: Made) -> Iterator[Fault]:
     embedder = made.fresh()
     if not callable(getattr(embedder, "problem", None)):
-        yield Fault("it has no method problem", made.line(), "add it; see karenina_core.ports.embedding.Embedder")
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.embedding.Embedder")
     if not inspect.iscoroutinefunction(getattr(embedder, "aembed", None)):
-        yield Fault("it has no `async def aembed`", made.line(), "see karenina_core.ports.embedding.Embedder")
+        yield made.fault("it has no `async def aembed`", "see karenina_core.ports.embedding.Embedder")
 
 
 def _vectors(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), TEXTS))
     problem = _what_is_wrong(found, TEXTS)
     if problem:
-        yield Fault(problem, made.line(), "return Embeddings with one tuple of floats for each text")
+        yield made.fault(problem, "return Embeddings with one tuple of floats for each text")
 
 
 def _what_is_wrong(found: object, texts: Sequence[str]) -> str | None:
@@ -123,8 +123,8 @@ def _order(made: Made) -> Iterator[Fault]:
 
     forwards, backwards = in_loop(run())
     if problem := _differs(PLAIN, forwards, backwards.vectors[::-1]):
-        said = f"with the texts in another order {problem}"
-        yield Fault(said, made.line(), "give the vectors in the order of the texts")
+        problem = f"with the texts in another order {problem}"
+        yield made.fault(problem, "give the vectors in the order of the texts")
 
 
 def _equal_texts(made: Made) -> Iterator[Fault]:
@@ -138,7 +138,7 @@ def _equal_texts(made: Made) -> Iterator[Fault]:
         return None
 
     if problem := in_loop(run()):
-        yield Fault(f"asked for a text twice, {problem}", made.line(), "compute the vector from the text alone")
+        yield made.fault(f"asked for a text twice, {problem}", "compute the vector from the text alone")
 
 
 def _differs(texts: Sequence[str], found: Embeddings, others: Sequence[Sequence[float]]) -> str | None:
@@ -157,7 +157,7 @@ def _differs(texts: Sequence[str], found: Embeddings, others: Sequence[Sequence[
 def _no_texts(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), ()))
     if problem := _what_is_wrong(found, ()):
-        yield Fault(problem, made.line(), "return Embeddings(vectors=(), ...) for no texts")
+        yield made.fault(problem, "return Embeddings(vectors=(), ...) for no texts")
 
 
 def _model(made: Made) -> Iterator[Fault]:
@@ -165,13 +165,13 @@ def _model(made: Made) -> Iterator[Fault]:
     model: object = found.model
     usage: object = found.usage
     if not isinstance(model, str) or not model.strip():
-        yield Fault(f"the model of the Embeddings is {model!r}", made.line(), "name the model that was really used")
+        yield made.fault(f"the model of the Embeddings is {model!r}", "name the model that was really used")
     if not isinstance(usage, UsageMetadata):
-        yield Fault(f"the usage of the Embeddings is {usage!r}", made.line(), "give a UsageMetadata, or nothing")
+        yield made.fault(f"the usage of the Embeddings is {usage!r}", "give a UsageMetadata, or nothing")
 
 
 def _odd_text(made: Made) -> Iterator[Fault]:
-    """Any other error than the two is told by whoever looks."""
+    """Any other error than the two is reported by the runner."""
     embedder = made.fresh()
     for text in REFUSABLE:
         try:
@@ -179,7 +179,7 @@ def _odd_text(made: Made) -> Iterator[Fault]:
         except (PortError, PluginError):
             continue
         if problem := _what_is_wrong(found, (text,)):
-            yield Fault(problem, made.line(), "give a vector, or raise PortError with kind 'invalid_request'")
+            yield made.fault(problem, "give a vector, or raise PortError with kind 'invalid_request'")
 
 
 def _at_once(made: Made) -> Iterator[Fault]:
@@ -194,7 +194,7 @@ def _at_once(made: Made) -> Iterator[Fault]:
         problem = _what_is_wrong(together, texts) or _differs(texts, alone, together.vectors)
         if problem:
             remedy = "keep nothing of a call on the embedder; what loads once is loaded under a lock"
-            yield Fault(f"called several times at once, {problem}", made.line(), remedy)
+            yield made.fault(f"called several times at once, {problem}", remedy)
 
 
 CALLS: Promises[Made] = {

@@ -20,7 +20,7 @@ JOBS, AT_ONCE = 40, 4
 LONG = 10.0
 """Seconds after which an executor is taken to hang."""
 SIGNATURE = "async def execute(self, jobs, work, *, concurrency)"
-Look = Callable[["_Subject"], Coroutine[Any, Any, Fault | None]]
+FindFault = Callable[["_Subject"], Coroutine[Any, Any, Fault | None]]
 
 
 class _Planned(Exception):
@@ -77,12 +77,12 @@ class _Subject:
 def executor_checks(factory: Callable[[], Any], *, expected_failures: Mapping[str, str] | None = None) -> list[Check]:
     """One check for every promise of an executor. `factory` makes one; its class will do."""
     name = getattr(factory, "name", None) or getattr(factory, "__name__", "executor")
-    promises = {check: (promise, partial(_examined, look)) for check, (promise, look) in PROMISES.items()}
+    promises = {check: (promise, partial(_examined, find_fault)) for check, (promise, find_fault) in PROMISES.items()}
     return expecting(promise_checks(f"executor {name}", _Subject(factory), promises, _fault_of), expected_failures)
 
 
-def _examined(look: Look, subject: _Subject) -> Iterator[Fault]:
-    if fault := in_loop(look(subject)):
+def _examined(find_fault: FindFault, subject: _Subject) -> Iterator[Fault]:
+    if fault := in_loop(find_fault(subject)):
         yield fault
 
 
@@ -249,7 +249,7 @@ def _has(error: BaseException, kind: type[BaseException]) -> bool:
     return isinstance(error, kind)
 
 
-PROMISES: Mapping[str, tuple[str, Look]] = {
+PROMISES: Mapping[str, tuple[str, FindFault]] = {
     "signature": ("It is called as the core calls it.", _signature),
     "every-job-once": ("Every job is done once, and all of them when it returns.", _once),
     "nothing-to-do": ("Without jobs it returns at once.", _nothing),

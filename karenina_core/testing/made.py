@@ -82,6 +82,10 @@ class Made:
         cls = self.thing if isinstance(self.thing, type) else type(self.thing)
         return line_of_attribute(cls, method or self.method)
 
+    def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
+        """A fault of a method; by default of the one that does its work."""
+        return Fault(problem, self.line(method), remedy)
+
     def events(self, method: str = "", *, files: bool = False) -> Mapping[str, str]:
         """`{what happened: line}` while it was made, or while a method without arguments ran.
 

@@ -184,9 +184,9 @@ def _again(plugin: _Plugin) -> Iterator[Fault]:
     second = list(plugin.registered(Karenina({plugin.name: plugin.loaded}, kinds=plugin.kinds)))
     if first == second:
         return
-    said = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
+    listed = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
     yield Fault(
-        "in a second application it registers {}, not {}".format(*said),
+        "in a second application it registers {}, not {}".format(*listed),
         _first_line(plugin),
         "let the hooks depend on nothing but their arguments",
     )

@@ -17,6 +17,7 @@ from .template_sources import Spec, right_data, wrong_data
 __all__ = ["VERDICTS"]
 
 MARK = "qx-mark"
+FOLLOW = "decide by the strategy, for the verdict and for the partial credit; give every field's result"
 ENOUGH = 8
 """Templates that each promise is looked at on; every one is loaded several times."""
 
@@ -51,18 +52,19 @@ def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool
     asked = [field.name for field in handle.fields()] + list(handle.schema().get("properties", {}))
     if "marked" in asked or [field.name for field in handle.trace_fields()] != ["marked"]:
         remedy = "give fields that are decided on the trace in trace_fields() and nowhere else"
-        yield Fault("the judge is asked for a field of the trace", loaded.line("trace_fields", handle), remedy)
+        yield loaded.fault("the judge is asked for a field of the trace", "trace_fields", remedy, handle=handle)
     for trace, said in ((f"--- Tool ---\n{MARK}", "nothing"), (f"it says {MARK}", None), ("nothing", None)):
         text = trace if scope == "trace" or said is None else said
         right = (MARK in text) is truth
         # What a judge claims about it must not count.
         verdict, _ = in_loop(_judged(handle, right_data(spec) | {"marked": not truth}, trace, said=said))
         if verdict.result is not right or verdict.field_results.get("marked") is not right:
-            yield Fault(
+            yield loaded.fault(
                 f"with {MARK!r} to be {'found' if truth else 'absent'} in the {scope}, "
-                f"verify({trace!r}, said={said!r}) said {verdict!r}",
-                loaded.line("build", handle),
+                f"verify({trace!r}, said={said!r}) returned {verdict!r}",
+                "build",
                 "run checks of scope `trace` on the trace and those of scope `response` on what the model said",
+                handle=handle,
             )
 
 
@@ -85,18 +87,12 @@ def _strategy(loaded: Loaded) -> Iterator[Fault]:
                 data = wrong | {found: right[found] for found in names[:correct]}
                 verdict, granular = in_loop(_judged(handle, data))
                 passed = correct >= due
-                whole = granular == 1.0 if passed else True
                 results = {found: found in names[:correct] for found in names}
-                if (verdict.result, verdict.composition_strategy, dict(verdict.field_results), whole) != (
-                    *(passed, name, results),
-                    True,
-                ):
-                    yield Fault(
-                        f"with the strategy {tree!r} and the fields {data!r} verify() said {verdict!r} and granular() "
-                        f"{granular!r}",
-                        loaded.line("build", handle),
-                        "decide by the strategy, for the verdict and for the partial credit; give every field's result",
-                    )
+                decided = (verdict.result, verdict.composition_strategy, dict(verdict.field_results))
+                if decided != (passed, name, results) or (passed and granular != 1.0):
+                    given = f"with the strategy {tree!r} and the fields {data!r}"
+                    problem = f"{given} verify() returned {verdict!r} and granular() {granular!r}"
+                    yield loaded.fault(problem, "build", FOLLOW, handle=handle)
 
 
 async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -104,8 +100,8 @@ async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[An
     before = await filled.verify("the trace")
     copied = filled.accepting(list(data))
     after = await copied.verify("the trace"), await copied.granular()
-    told = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
-    return before, after, told, await filled.verify("the trace"), _refuses_unknown(filled)
+    unchanged = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
+    return before, after, unchanged, await filled.verify("the trace"), _refuses_unknown(filled)
 
 
 def _refuses_unknown(filled: FilledTemplate) -> bool:
@@ -122,11 +118,11 @@ def _accepting(loaded: Loaded) -> Iterator[Fault]:
         for data in (wrong, wrong | {next(iter(wrong)): None}):
             if all(value is None for value in data.values()):
                 continue
-            before, (verdict, granular), told, again, refuses = in_loop(_accepted(handle, data))
+            before, (verdict, granular), unchanged, again, refuses = in_loop(_accepted(handle, data))
             every = dict.fromkeys(wrong, True)
             if verdict.result is not True or dict(verdict.field_results) != every or granular != 1.0:
-                what = f"with every field accepted verify() said {verdict!r} and granular() {granular!r}"
-            elif not all(told):
+                what = f"with every field accepted verify() returned {verdict!r} and granular() {granular!r}"
+            elif not all(unchanged):
                 what = "accepting() changes values() or nulls"
             elif difference(before, again):
                 what = "accepting() changes the filled template that it copies"
@@ -135,7 +131,7 @@ def _accepting(loaded: Loaded) -> Iterator[Fault]:
             else:
                 continue
             remedy = "make a copy that counts these fields as right, and raise TemplateError for those without a truth"
-            yield Fault(what, loaded.line("build", handle), remedy)
+            yield loaded.fault(what, "build", remedy, handle=handle)
 
 
 SEMANTIC: Spec = {
@@ -162,7 +158,7 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
 def _semantic(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(SEMANTIC)
     if [field.semantic for field in handle.fields()] != [True]:
-        yield Fault("fields() does not say that a field is semantic", loaded.line("fields", handle))
+        yield loaded.fault("fields() does not say that a field is semantic", "fields", handle=handle)
     for value, similarities, wanted in (
         ("have some aspirin", {"meaning": 0.9}, True),
         ("have some aspirin", {"meaning": 0.5}, False),
@@ -171,10 +167,11 @@ def _semantic(loaded: Loaded) -> Iterator[Fault]:
     ):
         found = in_loop(_similar(handle, value, similarities))
         if found is not wanted and found != wanted:
-            yield Fault(
+            yield loaded.fault(
                 f"for {value!r} with the similarities {similarities!r} the field is {found!r}, not {wanted!r}",
-                loaded.line("build", handle),
+                "build",
                 "compare the similarity with the threshold; without one, there is no verdict",
+                handle=handle,
             )
 
 
@@ -206,17 +203,18 @@ def _careful(loaded: Loaded) -> Iterator[Fault]:
             verdict, _ = in_loop(_judged(handle, data))
         except FillError:
             continue
-        yield Fault(
+        yield loaded.fault(
             f"{value!r} for a field of type {'int' if field == 'count' else 'date'} was compared: {verdict!r}",
-            loaded.line("build", handle),
+            "build",
             "raise FillError: a truth value is no number, and a number is no date",
+            handle=handle,
         )
 
 
 VERDICTS: Promises[Loaded] = {
     "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
     "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
-    "accepting": ("Accepted fields count as right in a copy, and what was extracted is still told.", _accepting),
+    "accepting": ("Accepted fields count as right in a copy, and what was extracted stays the same.", _accepting),
     "careful": ("Truth values are not read as numbers, nor numbers as dates.", _careful),
     "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
 }

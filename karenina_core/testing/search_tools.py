@@ -82,15 +82,11 @@ def _protocol(made: Made) -> Iterator[Fault]:
     try:
         as_search_tool(tool)
     except TypeError as error:
-        yield Fault(one_line(error), made.line(), "see karenina_core.ports.search.SearchTool")
+        yield made.fault(one_line(error), "see karenina_core.ports.search.SearchTool")
     if hasattr(tool, "asearch") and not inspect.iscoroutinefunction(tool.asearch):
-        yield Fault("it has no `async def asearch`", made.line(), "see karenina_core.ports.search.SearchTool")
+        yield made.fault("it has no `async def asearch`", "see karenina_core.ports.search.SearchTool")
     if hasattr(tool, "asearch") and not callable(getattr(tool, "problem", None)):
-        yield Fault("it has no method problem", made.line(), "add it; see karenina_core.ports.search.SearchTool")
-
-
-def _results(made: Made) -> Iterator[Fault]:
-    yield from _unreadable(made, made.fresh(), PLAIN)
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.search.SearchTool")
 
 
 def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:
@@ -98,7 +94,7 @@ def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:
     try:
         read_results(found)
     except SearchError as error:
-        yield Fault(str(error), made.line(), "return SearchResult values, or mappings with content")
+        yield made.fault(str(error), "return SearchResult values, or mappings with content")
 
 
 def _odd_query(made: Made) -> Iterator[Fault]:
@@ -113,7 +109,7 @@ def _odd_query(made: Made) -> Iterator[Fault]:
 
 
 CALLS: Promises[Made] = {
-    "results": ("What it returns can be read as results.", _results),
+    "results": ("What it returns can be read as results.", lambda made: _unreadable(made, made.fresh(), PLAIN)),
     "odd_query": ("Odd queries have results, or are refused with SearchError.", _odd_query),
     "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
     "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from ..model.result import VerificationResult
 from ..run.sinks import RunInfo
+from .checks import Fault
 from .examples import every
 from .lines import line_of_attribute
 from .loops import in_loop
@@ -96,7 +97,7 @@ class SinkSubject:
         with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
             yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
 
-    def line(self, method: str) -> str:
-        """Where a method of the sink begins."""
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the sink."""
         with self.target() as target:
-            return line_of_attribute(type(target.sink()), method)
+            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)

@@ -45,9 +45,7 @@ def _methods(subject: SinkSubject) -> Iterator[Fault]:
         sink = target.sink()
     for method in ("open", "write", "close"):
         if not inspect.iscoroutinefunction(getattr(sink, method, None)):
-            yield Fault(
-                f"it has no `async def {method}`", subject.line(method), "add it; see karenina_core.run.sinks.Sink"
-            )
+            yield subject.fault(f"it has no `async def {method}`", method, "add it; see karenina_core.run.sinks.Sink")
 
 
 def _keeps(subject: SinkSubject) -> Iterator[Fault]:
@@ -55,9 +53,7 @@ def _keeps(subject: SinkSubject) -> Iterator[Fault]:
         target.write(examples())
         for result in examples():
             if not target.count(result):
-                yield Fault(
-                    f"result {result.metadata.result_id} was written and is not there", subject.line("write"), FLUSH
-                )
+                yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
 
 
 def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
@@ -67,14 +63,14 @@ def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
         twice.write([first, first, *others])
         if (counted := twice.count(first)) != once.count(first):
             problem = f"a result was written twice in a row, and there are {counted} records of it"
-            yield Fault(problem, subject.line("write"), REMEMBER)
+            yield subject.fault(problem, "write", REMEMBER)
         twice.write([first])
         if (counted := twice.count(first)) != once.count(first):
             problem = f"a result was written again after a new start, and there are {counted} records of it"
-            yield Fault(problem, subject.line("open"), REMEMBER)
+            yield subject.fault(problem, "open", REMEMBER)
         if lost := [other for other in others if not twice.count(other)]:
             problem = f"after a new start result {lost[0].metadata.result_id} was gone"
-            yield Fault(problem, subject.line("open"), "append to what is there")
+            yield subject.fault(problem, "open", "append to what is there")
 
 
 def _replaces(subject: SinkSubject) -> Iterator[Fault]:
@@ -87,15 +83,15 @@ def _replaces(subject: SinkSubject) -> Iterator[Fault]:
         evolve(target, resumed=True).write([*others, again, others[0], again])
         if (counted := target.count(first)) != once.count(first):
             problem = f"a resumed run replaced a result, and there are {counted} records of it"
-            yield Fault(problem, subject.line("write"), REPLACE)
+            yield subject.fault(problem, "write", REPLACE)
         for record in target.stored():
             replaced = isinstance(record, VerificationResult) and id_of(record) == first.metadata.result_id
             if replaced and (differs := difference(again, record)):
                 problem = f"a resumed run replaced a result, and the one before is there: {differs}"
-                yield Fault(problem, subject.line("write"), REPLACE)
+                yield subject.fault(problem, "write", REPLACE)
         if lost := [other for other in others if target.count(other) != once.count(other)]:
             problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
-            yield Fault(problem, subject.line("write"), REPLACE)
+            yield subject.fault(problem, "write", REPLACE)
 
 
 def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
@@ -103,14 +99,14 @@ def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write([broken])
         if not target.count(broken):
-            yield Fault("a result with a lone surrogate is not there", subject.line("write"), FLUSH)
+            yield subject.fault("a result with a lone surrogate is not there", "write", FLUSH)
     with subject.target() as target:
         target.write(examples())
         stored = {id_of(record): record for record in target.stored()}
     for result in examples():
         record = stored.get(result.metadata.result_id)
         if isinstance(record, VerificationResult) and (differs := difference(result, record)):
-            yield Fault(f"a result was read back changed: {differs}", subject.line("write"), "store text as it is")
+            yield subject.fault(f"a result was read back changed: {differs}", "write", "store text as it is")
 
 
 def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
@@ -124,35 +120,37 @@ def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
         once.write(examples()[:1])
         in_loop(run(twice.sink(), twice.info()))
         if twice.count(examples()[0]) != once.count(examples()[0]):
-            yield Fault("closing it twice changed what is stored", subject.line("close"), "do nothing the second time")
+            yield subject.fault("closing it twice changed what is stored", "close", "do nothing the second time")
 
 
 def _nothing_written(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write([])
         if records := target.stored():
-            yield Fault(f"nothing was written, and {records[0]!r} is there", subject.line("close"))
+            yield subject.fault(f"nothing was written, and {records[0]!r} is there", "close")
 
 
 def _secrets(subject: SinkSubject) -> Iterator[Fault]:
     first, second = examples()[:2]
-    said = [
+    leaking = [
         evolve(first, generation=evolve(first.generation, raw_llm_response=f"the key is {secret}."))
         for secret in SECRETS
     ]
-    said[1] = evolve(said[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}})
+    leaking[1] = evolve(
+        leaking[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}}
+    )
     with subject.target(*SECRETS) as target:
-        target.write(said)
+        target.write(leaking)
         content = target.everything()
-        told = [text for record in target.stored() for text in _texts(_data(record))]
+        texts = [
+            text
+            for record in target.stored()
+            for text in _texts(record if isinstance(record, str) else unstructure(record))
+        ]
     for secret in SECRETS:
         written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
-        if any(form.encode() in content for form in written) or any(secret in text for text in told):
-            yield Fault(f"the secret {secret!r} was written", subject.line("write"), REDACT)
-
-
-def _data(record: VerificationResult | str) -> Any:
-    return record if isinstance(record, str) else unstructure(record)
+        if any(form.encode() in content for form in written) or any(secret in text for text in texts):
+            yield subject.fault(f"the secret {secret!r} was written", "write", REDACT)
 
 
 def _texts(data: Any) -> Iterator[str]:
@@ -179,14 +177,14 @@ def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
         stored = attempt(together.stored)
         if isinstance(stored, Raised):  # a torn record is unreadable in any way
             problem = f"results written at the same time cannot be read back: {one_line(stored.error)}"
-            yield Fault(problem, subject.line("write"), WHOLE)
+            yield subject.fault(problem, "write", WHOLE)
             return
         for result in examples():
             if together.count(result) != alone.count(result):
                 problem = f"of {MANY} results written at the same time, {result.metadata.result_id} was not stored once"
-                yield Fault(problem, subject.line("write"), WHOLE)
+                yield subject.fault(problem, "write", WHOLE)
         if len(stored) != len(alone.stored()):
-            yield Fault("results written at the same time are not the same records", subject.line("write"))
+            yield subject.fault("results written at the same time are not the same records", "write")
 
 
 def _crash(subject: SinkSubject) -> Iterator[Fault]:
@@ -213,10 +211,10 @@ def _crash(subject: SinkSubject) -> Iterator[Fault]:
         lost = attempt(again)
         if isinstance(lost, Raised):
             problem = f"after a crash in the middle of a run, a new start failed: {one_line(lost.error)}"
-            yield Fault(problem, subject.line("open"), MEND)
+            yield subject.fault(problem, "open", MEND)
         elif lost:
             problem = f"a run crashed and was started again, and {lost[0].metadata.result_id} is missing"
-            yield Fault(problem, subject.line("open"), MEND)
+            yield subject.fault(problem, "open", MEND)
 
 
 class _Failing:
@@ -242,9 +240,9 @@ def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         sinks = in_loop(run(target))
         if "subject" in sinks.failures:
-            yield Fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", subject.line("write"))
+            yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
         if lost := [result for result in examples() if not target.count(result)]:
-            yield Fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", subject.line("write"))
+            yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
 
 
 WHOLE = "write a record in one piece, or take an asyncio.Lock"

@@ -1,4 +1,4 @@
-"""What can be said about a stage without running it."""
+"""What can be checked about a stage without running it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     if not isinstance(category, Category):
         yield "category", f"its category is {category!r}", "use a member of karenina_core.Category"
     for attribute in LISTS:
-        listed: Any = getattr(stage, attribute)
+        # an instance may keep the settings of its plugin under the name of the declaration
+        listed: Any = getattr(type(stage) if attribute == "settings" else stage, attribute)
         if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
             yield attribute, f"{attribute} is {listed!r}", "write a tuple of names or keys"
         elif len(set(listed)) < len(listed):

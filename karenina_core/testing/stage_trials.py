@@ -12,9 +12,9 @@ from attrs import evolve, field, frozen
 
 from ..pipeline.context import VerificationContext
 from ..pipeline.stage import Skip, Stage
-from .checks import Raised, attempt, attempt_async
+from .checks import Fault, Raised, attempt, attempt_async
 from .compare import difference, snapshot
-from .lines import executing, line_of_waiting
+from .lines import executing, line_of_attribute, line_of_waiting
 from .loops import cancel, in_loop
 from .stage_inputs import StageInput, WatchedContext
 
@@ -90,21 +90,21 @@ class Trial:
         return in_loop(self._run())
 
     @cached_property
-    def spoiled(self) -> str | None:
+    def changed(self) -> str | None:
         """What the first run changed in the item that it was given."""
         return difference(self.given, self.first.given)
 
     @property
-    def spoiling_line(self) -> str:
+    def changing_line(self) -> str:
         """The first line after which the item was no longer as it was given."""
         given = snapshot(self.given)
         found: list[str] = []
 
-        def look(_: str, line: str) -> None:
+        def executed(_: str, line: str) -> None:
             if not found and difference(self.given, given) is not None:
                 found.append(line)
 
-        with executing(self._file, look):
+        with executing(self._file, executed):
             in_loop(self._run(given))
         return found[0] if found else ""
 
@@ -126,6 +126,10 @@ class Trial:
         if bool(answer) != bool(again):
             return answer, f"asked twice, it answered {answer!r} and then {again!r}", context
         return answer, difference(before, state(context)), context
+
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the stage."""
+        return Fault(problem, line_of_attribute(type(self.stage), method), remedy)
 
     def cancelled(self, steps: int) -> Cancelled | None:
         """Cancel a run after that many turns of the event loop; None where it had ended by then."""

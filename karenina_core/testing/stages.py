@@ -15,7 +15,7 @@ from .apps import application
 from .checks import (
     Check,
     Fault,
-    Look,
+    FindFaults,
     Promises,
     Raised,
     attempt,
@@ -103,13 +103,13 @@ class _Survey:
         return Trial(self.stage, given, self.make_context, file_of(type(self.stage)))
 
 
-def _on_items(look: Look[Trial], survey: _Survey) -> Iterator[Fault]:
+def _on_items(find_faults: FindFaults[Trial], survey: _Survey) -> Iterator[Fault]:
     """The fault on the simplest item that shows it."""
     for trial in survey.trials:
-        if fault := first_fault(look, trial):
-            shows = lambda given: first_fault(look, survey.trial(given)) is not None  # noqa: E731
+        if fault := first_fault(find_faults, trial):
+            shows = lambda given: first_fault(find_faults, survey.trial(given)) is not None  # noqa: E731
             found = smallest(survey.inputs, shows, trial.given)
-            fault = first_fault(look, survey.trial(found)) or fault
+            fault = first_fault(find_faults, survey.trial(found)) or fault
             yield evolve(fault, problem=f"{fault.problem}\n  with {found}")
 
 
@@ -130,7 +130,7 @@ def _unreached(survey: _Survey) -> Iterator[Fault]:
 def _why_not(run: Run) -> str:
     if run.error is not None:
         return one_line(run.error, 120)
-    return run.context.error or str(getattr(run.answer, "reason", "should_run said no"))
+    return run.context.error or str(getattr(run.answer, "reason", "should_run answered no"))
 
 
 def _breach(name: str, trial: Trial) -> Iterator[Fault]:
@@ -155,28 +155,28 @@ def _mistyped(trial: Trial) -> Iterator[Fault]:
     yield from _breach("typed_output", trial)
     wrong = wrong_result_field(trial.stage, trial.first.context)
     if wrong:
-        yield Fault(wrong, line_of_attribute(type(trial.stage), "execute"))
+        yield trial.fault(wrong, "execute")
 
 
-def _spoiled(trial: Trial) -> Iterator[Fault]:
-    if trial.spoiled is None:
+def _changed_input(trial: Trial) -> Iterator[Fault]:
+    if trial.changed is None:
         return
     yield Fault(
-        f"execute changed what it was given: {trial.spoiled}",
-        trial.spoiling_line or line_of_attribute(type(trial.stage), "execute"),
+        f"execute changed what it was given: {trial.changed}",
+        trial.changing_line or line_of_attribute(type(trial.stage), "execute"),
         "copy a value before changing it: other stages and other items share it",
     )
 
 
 def _unrepeatable(trial: Trial) -> Iterator[Fault]:
-    if trial.spoiled is not None or trial.first.asking:
+    if trial.changed is not None or trial.first.asking:
         return
     differs = difference(trial.first.outcome, trial.second.outcome)
     if differs is None:
         return
-    yield Fault(
+    yield trial.fault(
         f"run twice on equal items, it did two things: {differs}",
-        line_of_attribute(type(trial.stage), "execute"),
+        "execute",
         "depend on the context alone: no clock, no random numbers, no state kept on the stage between items",
     )
 
@@ -195,7 +195,7 @@ def _crashed(trial: Trial) -> Iterator[Fault]:
 
 
 def _uncancellable(trial: Trial) -> Iterator[Fault]:
-    if trial.stage.blocking or not trial.first.finished or trial.spoiled is not None:
+    if trial.stage.blocking or not trial.first.finished or trial.changed is not None:
         return
     if difference(trial.first.outcome, trial.second.outcome) is not None:
         return  # not repeatable: a run after a cancelled one can be compared with nothing
@@ -211,9 +211,9 @@ def _uncancellable(trial: Trial) -> Iterator[Fault]:
     differs = difference(trial.second.outcome, trial.rerun.outcome) if steps else None
     if differs is None:
         return
-    yield Fault(
+    yield trial.fault(
         f"after a cancelled run, a new run on an equal item did something else: {differs}",
-        line_of_attribute(type(trial.stage), "execute"),
+        "execute",
         "keep nothing of an item on the stage, or put it back in finally",
     )
 
@@ -260,7 +260,7 @@ ON_ITEMS: Promises[Trial] = {
     "written_once": ("It writes every artifact and result field once.", partial(_breach, "written_once")),
     "complete_output": ("It writes everything that it produces, unless it reports an error.", _incomplete),
     "typed_output": ("What it writes has the types that are declared.", _mistyped),
-    "inputs_untouched": ("It leaves what it is given as it was.", _spoiled),
+    "inputs_untouched": ("It leaves what it is given as it was.", _changed_input),
     "repeatable": ("Equal items get equal output.", _unrepeatable),
     "odd_input": ("Odd but valid input is no reason to crash.", _crashed),
     "cancellation": ("A cancelled run ends at once and leaves nothing behind.", _uncancellable),
@@ -277,6 +277,6 @@ PROMISES: Promises[_Survey] = {
     ),
     "check_config": ("check_config reports problems, and nothing else.", _careless),
     "reached": ("It runs to the end for some ordinary items.", _unreached),
-    **{name: (promise, partial(_on_items, look)) for name, (promise, look) in ON_ITEMS.items()},
+    **{name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()},
     "light_import": ("Importing its module loads nothing heavy and does nothing.", _heavy_import),
 }

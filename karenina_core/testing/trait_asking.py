@@ -22,7 +22,7 @@ from .trait_trials import GOLD, QUESTION, REPORT, Trial, wrong_with
 __all__ = ["JUDGED", "unmarked"]
 
 MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
-TOLD = 4
+PART_WORDS = 4
 """As many words of the answer, one after another, are a part of it."""
 SHOWN_LENGTH = 20_000
 PLACES = ("beginning", "middle", "end")
@@ -58,15 +58,15 @@ def _judge_fails(trial: Trial, scripts: Iterable[Script], what: str, *, free_tex
         for trait in trial.traits:
             judge = trial.judge(script)
             found = in_loop(trial.alone(trait).scores(judge))
-            if said := wrong_with(found, [trait]):
-                yield trial.fault(f"with a judge that {what}, {said}", REPORT)
+            if wrong := wrong_with(found, [trait]):
+                yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
             asked = [call for call in judge.calls if free_text or call.output is not None]
             if asked and found[trait.name].state == "ok" and _useless(script, asked):
                 reply = shorten(str(script(asked[0])), 100)
                 problem = f"the judge {what} ({reply}), and {trait.name!r} has the score {found[trait.name].value!r}"
                 yield trial.fault(problem, REPORT)
-        if said := wrong_with(in_loop(trial.scores(trial.judge(script))), trial.traits):
-            yield trial.fault(f"with a judge that {what}, {said}", REPORT)
+        if wrong := wrong_with(in_loop(trial.scores(trial.judge(script))), trial.traits):
+            yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
 
 
 def _useless(script: Script, asked: Sequence[Any]) -> bool:
@@ -91,7 +91,7 @@ def _prompts(trial: Trial) -> Iterator[Fault]:
 
 def _runs(text: str) -> list[str]:
     words = _plain(text).split()
-    return [" ".join(words[start : start + TOLD]) for start in range(len(words) - TOLD + 1)]
+    return [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
 
 
 def _shown(trial: Trial) -> Iterator[Fault]:

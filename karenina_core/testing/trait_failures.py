@@ -11,7 +11,7 @@ from .checks import Fault, Raised, attempt
 from .fakes import ScriptedCall, ScriptedLLM
 from .loops import in_loop
 from .trait_judges import obedient
-from .trait_spoilers import Reads, Spoiler, marks_of, poisoned, sizes, unusable
+from .trait_spoilers import FailingJudge, Reads, marks_of, poisoned, sizes, unusable
 from .trait_trials import REPORT, Trial, comparable, differs, wrong_with
 
 __all__ = ["PROMISE", "one_fails"]
@@ -33,7 +33,7 @@ def one_fails(trial: Trial) -> Iterator[Fault]:
         yield from _broken(crowd, before)
         return
     for number in dict.fromkeys((*range(len(trial.traits)), len(crowd.traits) - 1)):
-        provoked, fault = _spoilt(crowd, number, before) if trial.asks_judge else (False, None)
+        provoked, fault = _judge_fails_for(crowd, number, before) if trial.asks_judge else (False, None)
         fault = fault if provoked else _unread(crowd, number, before)
         if fault:
             yield fault
@@ -43,13 +43,13 @@ def _broken(trial: Trial, before: Scores) -> Iterator[Fault]:
     for bad in trial.broken:
         traits = [bad, *trial.traits]
         found = in_loop(trial.scores(traits=traits))
-        if said := wrong_with(found, traits):
-            yield trial.fault(f"with {bad.name!r} among the traits {said}", ISOLATE)
+        if wrong := wrong_with(found, traits):
+            yield trial.fault(f"with {bad.name!r} among the traits {wrong}", ISOLATE)
         if fault := _costs(trial, bad, before, found):
             yield fault
 
 
-def _spoilt(trial: Trial, number: int, before: Scores) -> tuple[bool, Fault | None]:
+def _judge_fails_for(trial: Trial, number: int, before: Scores) -> tuple[bool, Fault | None]:
     """Whether the judge could be kept from answering about one trait, and what was wrong then."""
     trait, others = trial.traits[number], [*trial.traits[:number], *trial.traits[number + 1 :]]
     absent, alone = _asked(trial, others), _asked(trial, [trait])
@@ -59,9 +59,9 @@ def _spoilt(trial: Trial, number: int, before: Scores) -> tuple[bool, Fault | No
         return False, None
     grows = any(call.output is not None and len(others) in sizes(call.output.schema) for call in absent)
     place = (number, len(trial.traits)) if grows and others else None
-    judge = Spoiler(marks, foreign, place, trial.reply or obedient)
+    judge = FailingJudge(marks, foreign, place, trial.reply or obedient)
     found = in_loop(trial.scores(ScriptedLLM(judge, channels=("json_schema", "text"))))
-    if not judge.spoiled:
+    if not judge.failures:
         return False, None
     if judge.named:
         return True, _costs(trial, trait, before, found)
@@ -85,23 +85,23 @@ def _costs(trial: Trial, bad: RubricTrait, before: Scores, found: Mapping[str, T
     failed = after.pop(bad.name, None)
     if failed is None or failed[1] == "ok":
         return trial.fault(f"{bad.name!r} could not be evaluated, and its score is {failed!r}", REPORT)
-    others = {name: told for name, told in before.items() if name != bad.name}
-    if said := differs(others, after):
-        return trial.fault(f"when {bad.name!r} could not be evaluated, {said}", ISOLATE)
+    others = {name: score for name, score in before.items() if name != bad.name}
+    if wrong := differs(others, after):
+        return trial.fault(f"when {bad.name!r} could not be evaluated, {wrong}", ISOLATE)
     return None
 
 
 def _costs_one(trial: Trial, before: Scores, found: Mapping[str, TraitScore]) -> Fault | None:
-    """The same where nobody knows which of the traits it was."""
+    """The same where it is not known which of the traits it was."""
     after = comparable(found)
     lost = [name for name in before if after.get(name) != before[name]]
-    if not lost and any(told[1] != "ok" for told in before.values()):
+    if not lost and any(score[1] != "ok" for score in before.values()):
         return None  # it may be one that had no score before
     if not lost:
         return trial.fault("a reply left one trait out, and every trait has the score that it had before", REPORT)
     if len(lost) > 1:
-        said = differs({lost[1]: before[lost[1]]}, {lost[1]: after.get(lost[1])})
-        return trial.fault(f"when {lost[0]!r} could not be evaluated, {said}", ISOLATE)
+        wrong = differs({lost[1]: before[lost[1]]}, {lost[1]: after.get(lost[1])})
+        return trial.fault(f"when {lost[0]!r} could not be evaluated, {wrong}", ISOLATE)
     if after.get(lost[0], (None, "ok"))[1] == "ok":
         return trial.fault(f"{lost[0]!r} could not be evaluated, and its score is {after.get(lost[0])!r}", REPORT)
     return None
@@ -142,7 +142,7 @@ def _unused_costs(trial: Trial, number: int, before: Scores) -> bool:
     if isinstance(outcome, Raised):
         return True
     after = comparable(outcome)
-    return any(after.get(name) != told for name, told in before.items() if name != trial.traits[number].name)
+    return any(after.get(name) != score for name, score in before.items() if name != trial.traits[number].name)
 
 
 def _with(trial: Trial, number: int, bad: Any) -> Mapping[str, TraitScore] | Raised:

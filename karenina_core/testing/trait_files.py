@@ -46,14 +46,14 @@ def round_trip(trial: Trial) -> Iterator[Fault]:
 
 
 def _file_type(trial: Trial) -> Iterator[Fault]:
-    told: object = getattr(trial.cls, "file_type", "")
+    file_type: object = getattr(trial.cls, "file_type", "")
     name = trial.cls.trait_class.__name__
-    if not isinstance(told, str) or (told and not told.isidentifier()):
-        problem = f"its file_type is {told!r}, and should be a name"
-    elif not told:
+    if not isinstance(file_type, str) or (file_type and not file_type.isidentifier()):
+        problem = f"its file_type is {file_type!r}, and should be a name"
+    elif not file_type:
         problem = "it has no file_type, so that no benchmark with such a trait in a rubric can be saved"
-    elif told in TAKEN:
-        problem = f"its file_type {told!r} is one of the format's own"
+    elif file_type in TAKEN:
+        problem = f"its file_type {file_type!r} is one of the format's own"
     else:
         return
     yield Fault(problem, line_of_attribute(trial.cls, "file_type"), f'set file_type, for example to "{name}"')
@@ -68,8 +68,8 @@ def _written(evaluator: Any, trait: RubricTrait) -> tuple[str, str, str]:
         return f"encode wrote {', '.join(taken)}", "leave them out; they have places of their own", "encode"
     if taken := sorted({*RESERVED} & data.keys()):
         return f"encode wrote {', '.join(taken)}", "use another name; the format means the type of a trait", "encode"
-    if said := not_json(dict(data)):
-        return f"what encode wrote {said}", "write plain data", "encode"
+    if wrong := not_json(dict(data)):
+        return f"what encode wrote {wrong}", "write plain data", "encode"
     fields = {name: value for name, value in data.items() if (name, value) != ("summary", None)}
     stored = json.loads(json.dumps({"name": trait.name, "description": trait.description, **fields}))
     if (again := evaluator.decode(stored)) != trait:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from ..pipeline.traits import TraitScore
 from .checks import Fault
-from .fakes import Said, ScriptedCall, ScriptedLLM
+from .fakes import ScriptedCall, ScriptedLLM, ScriptedReply
 from .loops import in_loop
 from .trait_judges import obedient
 from .trait_trials import Trial, comparable, differs
@@ -44,7 +44,7 @@ def marks_within(text: str, word: str = WORDS[0]) -> list[str]:
 class _Seen:
     """What became of one item."""
 
-    told: Mapping[str, tuple[Any, ...]]
+    scores: Mapping[str, tuple[Any, ...]]
     details: Mapping[str, Mapping[str, Any]]
     shown: frozenset[str]
     """The words by which texts that the judge was shown are known."""
@@ -61,8 +61,8 @@ def at_once(trial: Trial) -> Iterator[Fault]:
     turn = in_loop(_in_turn(trial, items, names.traits()))
     for when, found in (("with several items at once", together), ("with one item after another", turn)):
         for (word, _), (first, again), seen in zip(items, alone, found, strict=True):
-            if said := _mixed(word, first, again, seen):
-                yield trial.fault(f"{when} {said}", REMEDY)
+            if wrong := _mixed(word, first, again, seen):
+                yield trial.fault(f"{when} {wrong}", REMEDY)
 
 
 def _items(text: str) -> Items:
@@ -89,7 +89,7 @@ class _Names:
         self._runs = 0
         self._stay = False
         plain, first, again = (self._first(traits) for traits in (trial.traits, self.traits(), self.traits()))
-        self._stay = first.told != again.told or _states(plain) != _states(first)
+        self._stay = first.scores != again.scores or _states(plain) != _states(first)
 
     def _first(self, traits: Sequence[Any]) -> _Seen:
         _, text = _items(self._trial.text)[0]
@@ -101,7 +101,7 @@ class _Names:
 
 
 def _states(seen: _Seen) -> dict[str, Any]:
-    return {name: told[1] for name, told in seen.told.items()}
+    return {name: score[1] for name, score in seen.scores.items()}
 
 
 async def _together(trial: Trial, items: Items, traits: Sequence[Any]) -> list[_Seen]:
@@ -125,7 +125,7 @@ async def _seen(trial: Trial, evaluator: Any, text: str, traits: Sequence[Any]) 
     )
 
 
-def _by_text(call: ScriptedCall) -> Said:
+def _by_text(call: ScriptedCall) -> ScriptedReply:
     """Every other text is praised."""
     return obedient(call, most=any(word in call.text for word in WORDS[1::2]))
 
@@ -144,8 +144,8 @@ def _mixed(word: str, first: _Seen, again: _Seen, seen: _Seen) -> str | None:
     if seen.shown != first.shown:
         strange = seen.shown - {word}
         return "the judge was shown the text of another item" if strange else "the judge was not shown an item's text"
-    if said := differs(first.told, seen.told):
-        return said
+    if wrong := differs(first.scores, seen.scores):
+        return wrong
     for name, details in first.details.items():
         steady = {key: value for key, value in details.items() if again.details.get(name, {}).get(key) == value}
         for key, value in steady.items():

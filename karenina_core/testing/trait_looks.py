@@ -36,9 +36,9 @@ SLOW = 0.08
 def _well_formed(trial: Trial) -> Iterator[Fault]:
     for one in (trial, trial.crowded()):
         for most in (False, True):
-            if said := wrong_with(in_loop(one.scores(one.judge(most=most))), one.traits):
+            if wrong := wrong_with(in_loop(one.scores(one.judge(most=most))), one.traits):
                 remedy = "return {trait.name: TraitScore} with plain data, for every trait and no other"
-                yield one.fault(f"with {len(one.traits)} traits: {said}", remedy)
+                yield one.fault(f"with {len(one.traits)} traits: {wrong}", remedy)
 
 
 def _reached(trial: Trial) -> Iterator[Fault]:
@@ -57,15 +57,15 @@ def _repeatable(trial: Trial) -> Iterator[Fault]:
 
     first, *others = in_loop(run())
     for other in others:
-        if said := differs(first, other):
-            yield trial.fault(f"asked about one text again, {said}", "score the text alone, and keep nothing of it")
+        if wrong := differs(first, other):
+            yield trial.fault(f"asked about one text again, {wrong}", "score the text alone, and keep nothing of it")
 
 
 def _order(trial: Trial) -> Iterator[Fault]:
     first = comparable(in_loop(trial.scores()))
     backwards = comparable(in_loop(trial.scores(traits=trial.traits[::-1])))
-    if said := differs(first, backwards):
-        yield trial.fault(f"with the traits in another order {said}", "keep each score with the name of its trait")
+    if wrong := differs(first, backwards):
+        yield trial.fault(f"with the traits in another order {wrong}", "keep each score with the name of its trait")
 
 
 def _no_calls(trial: Trial) -> Iterator[Fault]:
@@ -78,9 +78,9 @@ def _no_calls(trial: Trial) -> Iterator[Fault]:
 
 def _odd_text(trial: Trial) -> Iterator[Fault]:
     for text in ODD:
-        if said := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
+        if wrong := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
             shown = repr(text) if len(text) <= 40 else f"{text[:20]!r}... of {len(text)} characters"
-            yield trial.fault(f"for the answer {shown} {said}", REPORT)
+            yield trial.fault(f"for the answer {shown} {wrong}", REPORT)
 
 
 async def _work(trial: Trial, evaluator: Any) -> Any:
@@ -96,10 +96,6 @@ async def _cut_off(trial: Trial, evaluator: Any) -> Any:
     return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
 
 
-def _loops(trial: Trial) -> Iterator[Fault]:
-    yield from in_two_loops(trial.made, partial(_work, trial))
-
-
 async def _one_cut_off(trial: Trial, evaluator: Any) -> Any:
     """The same of one trait, which may have no score: what it raises is the error of this trait."""
     return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
@@ -109,10 +105,6 @@ def _cancellation(trial: Trial) -> Iterator[Fault]:
     yield from cancelled(trial.made, partial(_cut_off, trial))
     if getattr(trial.cls, "score", TraitEvaluator.score) is not TraitEvaluator.score:
         yield from cancelled(trial.made, partial(_one_cut_off, trial))
-
-
-def _event_loop(trial: Trial) -> Iterator[Fault]:
-    yield from turns(trial.made, partial(_long, trial))
 
 
 ALWAYS: Promises[Trial] = {
@@ -128,9 +120,15 @@ ALWAYS: Promises[Trial] = {
     ),
     "odd_text": ("Any text has scores, or states and reasons: no text, a very long one, odd characters.", _odd_text),
     "at_once": ("Items get their own scores, at the same time and one after another.", at_once),
-    "loops": ("It can be used from one event loop after another.", _loops),
+    "loops": (
+        "It can be used from one event loop after another.",
+        lambda trial: in_two_loops(trial.made, partial(_work, trial)),
+    ),
     "cancellation": ("A cancelled evaluation ends at once, and the next one works.", _cancellation),
-    "event_loop": ("Others go on while it works, also on a very long text.", _event_loop),
+    "event_loop": (
+        "Others go on while it works, also on a very long text.",
+        lambda trial: turns(trial.made, partial(_long, trial)),
+    ),
 }
 SEVERAL: Promises[Trial] = {
     "order": ("The order of the traits does not matter.", _order),

@@ -23,8 +23,8 @@ def off_scale(trial: Trial, texts: Sequence[str]) -> Iterator[Fault]:
         found = trial.scored(trial.judge(most=most), text)
         for trait in trial.traits:
             score = found.get(trait.name)
-            if isinstance(score, TraitScore) and score.state == "ok" and (said := _misfit(score, trait)):
-                yield trial.fault(f"{trait.name!r}: {said}", NO_SCALE)
+            if isinstance(score, TraitScore) and score.state == "ok" and (wrong := _misfit(score, trait)):
+                yield trial.fault(f"{trait.name!r}: {wrong}", NO_SCALE)
     if trial.asks_judge:
         yield from _moved(trial)
 

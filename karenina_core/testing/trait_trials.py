@@ -183,7 +183,7 @@ def wrong_with(found: object, traits: Sequence[RubricTrait]) -> str | None:
         return f"it gave no score for {missing[0]!r}"
     if strange := [name for name in found if name not in names]:
         return f"it gave a score for {strange[0]!r}, which is no trait that it was given"
-    return next((f"{name!r}: {said}" for name in names if (said := _wrong_score(found[name]))), None)
+    return next((f"{name!r}: {wrong}" for name in names if (wrong := _wrong_score(found[name]))), None)
 
 
 def _wrong_score(score: object) -> str | None:

@@ -72,13 +72,13 @@ def _is_frozen(trait: Any) -> bool:
 def _scale(trial: Trial) -> Iterator[Fault]:
     cls = trial.cls.trait_class
     for trait in trial.traits:
-        told: object = trait.scale()
-        if not isinstance(told, Mapping) or told.get("type") != cls.type_name:
-            problem, remedy = f"the scale of {trait.name!r} is {told!r}", "build on super().scale()"
-        elif said := not_json(told):
-            problem, remedy = f"the scale of {trait.name!r} {said}", "give plain data"
-        elif told.get("higher_is_better", "nothing") not in (True, False, None):
-            problem = f"higher_is_better of {trait.name!r} is {told.get('higher_is_better', 'missing')!r}"
+        scale: object = trait.scale()
+        if not isinstance(scale, Mapping) or scale.get("type") != cls.type_name:
+            problem, remedy = f"the scale of {trait.name!r} is {scale!r}", "build on super().scale()"
+        elif wrong := not_json(scale):
+            problem, remedy = f"the scale of {trait.name!r} {wrong}", "give plain data"
+        elif scale.get("higher_is_better", "nothing") not in (True, False, None):
+            problem = f"higher_is_better of {trait.name!r} is {scale.get('higher_is_better', 'missing')!r}"
             remedy = "say True, False or None"
         else:
             continue
@@ -90,17 +90,17 @@ def _check_config(trial: Trial) -> Iterator[Fault]:
     traits = [*trial.traits, *trial.broken]
     started = time.monotonic()
     with watching(threads=False) as seen:
-        said = evaluator.check_config(traits, trial.config, app)
-        first = None if said is None else list(said)
+        reported = evaluator.check_config(traits, trial.config, app)
+        first = None if reported is None else list(reported)
     seconds = time.monotonic() - started
     problem, remedy = "", "let it look, and change nothing"
     if seen:
         what, where = next(iter(seen.items()))
         yield Fault(f"check_config {what}", line_at(*where), "look at the values; call nothing")
-    if first is None or not all(isinstance(told, Problem) for told in first):
-        problem, remedy = f"check_config returned {said!r}", "return Problem values, or nothing in a tuple: ()"
+    if first is None or not all(isinstance(one, Problem) for one in first):
+        problem, remedy = f"check_config returned {reported!r}", "return Problem values, or nothing in a tuple: ()"
     elif first != list(evaluator.check_config(traits, trial.config, app)):
-        problem = "check_config said something else when asked again"
+        problem = "check_config reported something else when asked again"
     elif seconds > LONGEST_CHECK:
         problem, remedy = f"check_config took {seconds:.1f} s", "look at the values; do no work"
     if problem:

@@ -12,7 +12,7 @@ from ..errors import KareninaError
 from ..model.config import VerificationConfig
 from ..model.trait_base import RubricTrait
 from ..plugin.application import Karenina
-from .checks import Check, Fault, Look, Promises, expecting, promise_checks, run_checks
+from .checks import Check, Fault, FindFaults, Promises, expecting, promise_checks, run_checks
 from .fakes import Script
 from .loops import StillRunning
 from .made import CONSTRUCTION, Made, arguments_of
@@ -85,7 +85,7 @@ def _made(evaluator: Any, settings: Any) -> Made:
 
 
 def _checks(trial: Trial, promises: Promises[Trial]) -> list[Check]:
-    quiet = {name: (promise, partial(_quietly, look)) for name, (promise, look) in promises.items()}
+    quiet = {name: (promise, partial(_quietly, find_faults)) for name, (promise, find_faults) in promises.items()}
     return promise_checks(trial.made.name, trial, quiet, partial(_fault_of, trial.made))
 
 
@@ -101,14 +101,14 @@ def _method(evaluator: Any) -> str:
 
 def _fault_of(made: Made, error: BaseException) -> Fault:
     if isinstance(error, StillRunning):
-        return Fault(str(error), made.line(), "end in time; do not call case.in_turn from within itself")
+        return made.fault(str(error), "end in time; do not call case.in_turn from within itself")
     remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
     return Fault.raised(error, remedy, line=made.line())
 
 
-def _quietly(look: Look[Trial], trial: Trial) -> Iterator[Fault]:
+def _quietly(find_faults: FindFaults[Trial], trial: Trial) -> Iterator[Fault]:
     with _quiet():
-        yield from look(trial)
+        yield from find_faults(trial)
 
 
 @contextmanager
