@@ -227,9 +227,7 @@ class ScriptedServer:
             else:
                 answer = script
             return _as_reply(answer)
-        except (
-            Exception
-        ) as error:  # a script may raise anything; its errors are raised again at the end of the test's block
+        except Exception as error:  # a script may raise anything; raised again at the end of the `with` block
             self._failures.append(error)
             return Reply.error(500, f"the script failed: {type(error).__name__}: {error}")
 
