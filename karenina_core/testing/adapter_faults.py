@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
@@ -66,21 +66,22 @@ FAULTS: Mapping[str, ServerFault] = {
 """Name -> fault. The statuses that a server sends must be on the error, too."""
 
 
-def misnamed(ports: Ports, fault: ServerFault) -> Fault | None:
+def misnamed(ports: Ports, fault: ServerFault) -> Iterator[Fault]:
     """What an adapter makes of a fault, where it is not a PortError of the right kind."""
     error, _ = ports.fails(fault.reply)
     wanted = " or ".join(fault.kinds)
     if error is None:
-        return Fault("the call returned a reply", remedy=f"raise PortError(..., kind={wanted!r})")
+        yield Fault("the call returned a reply", remedy=f"raise PortError(..., kind={wanted!r})")
+        return
     line = line_of_error(error, None)
     if not isinstance(error, PortError):
-        return Fault(f"the call raised {one_line(error)}", line, f"turn it into PortError(..., kind={wanted!r})", error)
+        yield Fault.raised(error, f"turn it into PortError(..., kind={wanted!r})", by="the call")
+        return
     if error.kind not in fault.kinds:
-        return Fault(f"the call raised the kind {error.kind!r}: {one_line(error)}", line, f"give it the kind {wanted}")
+        yield Fault(f"the call raised the kind {error.kind!r}: {one_line(error)}", line, f"give it the kind {wanted}")
     if fault.retry_after is not None and error.retry_after != fault.retry_after:
         problem = f"its retry_after is {error.retry_after!r}, and the server asked for {fault.retry_after:g} s"
-        return Fault(problem, line, "pass retry_after=... on, in seconds, fractions included")
+        yield Fault(problem, line, "pass retry_after=... on, in seconds, fractions included")
     if fault.reply.status >= 400 and error.status != fault.reply.status:
         problem = f"its status is {error.status!r}, and the server sent {fault.reply.status}"
-        return Fault(problem, line, "pass status=... on: refused channels of structured output are known by it")
-    return None
+        yield Fault(problem, line, "pass status=... on: refused channels of structured output are known by it")

@@ -14,18 +14,19 @@ from ..model.message import Message
 from ..plugin.adapters import AdapterRegistry, AdapterSpec
 from ..ports.protocols import AgentPort, LLMPort, ParserPort
 from ..ports.values import CallContext, OutputFormat
+from .checks import Fault, Raised, attempt
 from .lines import line_of_attribute
 from .loops import in_loop, within
 from .server import Script, ScriptedServer
 
-__all__ = ["ASK", "KEY", "PROTOCOLS", "SAID", "SCHEMA", "Ports", "Server"]
+__all__ = ["ASK", "DATA", "KEY", "PROTOCOLS", "SCHEMA", "Ports", "Server"]
 
 T = TypeVar("T")
 Server = Callable[[Script], ScriptedServer]
 KEY = "karenina-canary-key-0123456789"
 """A key that must show up nowhere but in the request."""
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))
-SAID: Mapping[str, Any] = {"capital": "Paris"}
+DATA: Mapping[str, Any] = {"capital": "Paris"}
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"capital": {"type": "string"}},
@@ -48,7 +49,7 @@ class Ports:
 
     @property
     def served(self) -> bool:
-        """Whether its models can be told to ask a scripted server."""
+        """Whether its models can be made to ask a scripted server."""
         return self.server is not None or self.config is None or self.config.endpoint_base_url is not None
 
     @property
@@ -68,7 +69,7 @@ class Ports:
         return evolve(base, **(asked | fields))
 
     def plain_config(self) -> ModelConfig:
-        """A model of this interface about which nothing is said. Raises ConfigError where something must be."""
+        """A model of this interface about which nothing is known. Raises ConfigError where something must be."""
         provider = "openai" if self.spec.requires_provider else None
         try:
             return ModelConfig(model_name="conformance", interface=self.spec.interface, model_provider=provider)
@@ -102,11 +103,9 @@ class Ports:
     ) -> tuple[BaseException | None, ScriptedServer]:
         """What one plain call raises that is answered by `script`, and the server that answered."""
         with self.serve(script) as server:
-            try:
-                self.use(self.configured(server.url, **fields), lambda port: within(self.ask(port), seconds))
-            except Exception as error:  # an adapter may raise anything; that is what is looked for
-                return error, server
-            return None, server
+            config = self.configured(server.url, **fields)
+            outcome = attempt(self.use, config, lambda port: within(self.ask(port), seconds))
+            return outcome.error if isinstance(outcome, Raised) else None, server
 
     async def ask(self, port: Any, messages: Any = ASK, kind: str = "", **options: Any) -> Any:
         """One plain call of a port: for text, or for data where it is a parser. `kind` is the first by default."""
@@ -133,6 +132,10 @@ class Ports:
     def line_of_asking(self) -> str:
         """Where the method begins that makes a call."""
         return self.line_of("ainvoke" if "llm" in self.kinds else "aparse")
+
+    def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
+        """A fault of a method; by default of the one that makes a call."""
+        return Fault(problem, self.line_of(method) if method else self.line_of_asking(), remedy)
 
     @property
     def _question(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, get_args
 
@@ -15,13 +15,13 @@ from ..plugin.adapters import AdapterSpec
 from ..plugin.registry import import_string
 from ..ports.values import Channel, PortCapabilities
 from .adapter_calls import LLM_CALLS, PARSER_CALLS, replies_or_refuses
-from .adapter_conduct import CONDUCT
+from .adapter_conduct import BEHAVIOUR
 from .adapter_faults import FAULTS, misnamed
 from .adapter_ports import PROTOCOLS, Ports, Server
-from .audit import HEAVY, watching
-from .checks import Check, Fault, expecting, run_checks
-from .lines import file_of, line_at, line_of_attribute, line_of_error, line_of_function
-from .probes import construction_events, heavy_imports, importable
+from .audit import HEAVY
+from .checks import Check, Fault, FindFaults, Promises, Raised, attempt, expecting, promise_checks, run_checks
+from .lines import file_of, line_of_attribute, line_of_function
+from .probes import construction_events, heavy_imports
 
 __all__ = ["adapter_checks", "check_adapter"]
 
@@ -43,19 +43,16 @@ def adapter_checks(
     ports = Ports(spec, config, server)
     if spec.routes_to is None:
         ports.configured()
-    looks: dict[str, tuple[str, Callable[[Ports], Fault | None]]] = {
-        "spec": ("Its AdapterSpec is complete.", _spec_fault)
-    }
+    promises: dict[str, tuple[str, FindFaults[Ports]]] = {"spec": ("Its AdapterSpec is complete.", _spec_fault)}
     if spec.routes_to is None:
-        looks |= {
+        promises |= {
             "light_import": ("Listing it imports nothing heavy.", _heavy_entry),
             "light_construction": ("To make a port opens nothing and imports no provider.", _busy_construction),
             "ports": ("Its ports have the methods and the capabilities of the protocols.", _port_fault),
         }
-        looks |= _call_looks(ports)
-    subject = f"adapter {spec.interface}"
-    checks = [Check(subject, name, promise, partial(_look, ports, look)) for name, (promise, look) in looks.items()]
-    return expecting(checks, expected_failures)
+        promises |= _call_promises(ports)
+    raised = partial(Fault.raised, remedy="raise PortError")
+    return expecting(promise_checks(f"adapter {spec.interface}", ports, promises, raised), expected_failures)
 
 
 def check_adapter(spec: AdapterSpec, **options: Any) -> None:
@@ -63,14 +60,7 @@ def check_adapter(spec: AdapterSpec, **options: Any) -> None:
     run_checks(adapter_checks(spec, **options))
 
 
-def _look(ports: Ports, look: Callable[[Ports], Fault | None]) -> Fault | None:
-    try:
-        return look(ports)
-    except Exception as error:  # an adapter may raise anything; that is what is looked for
-        return Fault(f"it raised {one_line(error)}", line_of_error(error, None), "raise PortError", error)
-
-
-def _call_looks(ports: Ports) -> dict[str, tuple[str, Callable[[Ports], Fault | None]]]:
+def _call_promises(ports: Ports) -> Promises[Ports]:
     if not ports.served:
         return {"reply": ("A call returns a reply or raises PortError.", replies_or_refuses)}
     faults = {f"fault_{name}": (fault.promise, partial(misnamed, fault=fault)) for name, fault in FAULTS.items()}
@@ -79,14 +69,13 @@ def _call_looks(ports: Ports) -> dict[str, tuple[str, Callable[[Ports], Fault | 
         **(LLM_CALLS if "llm" in callable_kinds else {}),
         **(PARSER_CALLS if "parser" in callable_kinds else {}),
         **(faults if callable_kinds else {}),
-        **(CONDUCT if callable_kinds else {}),
+        **(BEHAVIOUR if callable_kinds else {}),
     }
 
 
-def _spec_fault(ports: Ports) -> Fault | None:
-    for problem, remedy in _spec_problems(ports):
-        return Fault(problem, "", f"AdapterSpec(interface={ports.spec.interface!r}, ...): {remedy}")
-    return None
+def _spec_fault(ports: Ports) -> Iterator[Fault]:
+    remedy = f"AdapterSpec(interface={ports.spec.interface!r}, ...): "
+    return (Fault(problem, "", remedy + change) for problem, change in _spec_problems(ports))
 
 
 def _spec_problems(ports: Ports) -> Iterator[tuple[str, str]]:
@@ -100,7 +89,7 @@ def _spec_problems(ports: Ports) -> Iterator[tuple[str, str]]:
     if dotted := [name for name in spec.requires_modules if "." in name]:
         yield f"requires_modules names {dotted[0]!r}", "name the top-level module"
     if spec.requires_modules and not spec.install_hint:
-        yield "nobody is told how to install what it requires", "say in `install_hint` what to type"
+        yield "it does not say how to install what it requires", "say in `install_hint` what to type"
     for kind in PROTOCOLS:
         if isinstance(factory := ports.factory(kind), str):
             yield from _import_problems(kind, factory)
@@ -124,11 +113,11 @@ def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
         return
     known = fields_dict(ModelConfig)
     odd = ports.plain_config() if ports.served else ports.configured()
+    checker = spec.config_checker
     for config in (ports.configured(), odd):
-        try:
-            complaints: list[Any] = list(spec.config_checker(config))
-        except Exception as error:  # a stranger's function may raise anything; that is what is looked for
-            yield f"config_checker raised {one_line(error)}", "return what is wrong as texts"
+        complaints = attempt(lambda config: list[Any](checker(config)), config)
+        if isinstance(complaints, Raised):
+            yield f"config_checker raised {one_line(complaints.error)}", "return what is wrong as texts"
             return
         for text in complaints:
             if not isinstance(text, str) or text.partition(":")[0].partition(".")[0] not in known:
@@ -137,43 +126,35 @@ def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
             yield f"config_checker refuses a usable model: {complaints[0]}", "accept it, or give the kit another config"
 
 
-def _heavy_entry(ports: Ports) -> Fault | None:
+def _heavy_entry(ports: Ports) -> Iterator[Fault]:
     """A factory that is given as it is, and not by an import string, is imported whenever karenina starts."""
     for kind in ports.kinds:
         factory = ports.factory(kind)
         if isinstance(factory, str) or not file_of(factory):
             continue
         watched = (*HEAVY, *ports.spec.requires_modules)
-        for what, line in heavy_imports(factory.__module__, file_of(factory), watched).items():
+        for what, line in heavy_imports(factory, watched).items():
             remedy = f'name it by an import string: {kind}_factory="{factory.__module__}:{factory.__name__}"'
-            return Fault(f"importing its module {what}", line, remedy)
-    return None
+            yield Fault(f"importing its module {what}", line, remedy)
 
 
-def _busy_construction(ports: Ports) -> Fault | None:
+def _busy_construction(ports: Ports) -> Iterator[Fault]:
     watched = (*HEAVY, *ports.spec.requires_modules)
     for kind in ports.kinds:
-        factory, config = ports.factory(kind), ports.configured()
-        if name := importable(factory):
-            found = dict(construction_events(name, (config,), watched))
-        else:
-            with watching(watched) as seen:
-                ports.make(kind, config)
-            found = {what: line_at(*where) for what, where in seen.items()}
-        for what, line in found.items():
-            return Fault(f"making the {kind} port {what}", line, "do it in aopen, or at the first call")
-    return None
+        config = ports.configured()
+        make = partial(ports.make, kind, config)
+        for what, line in construction_events(ports.factory(kind), (config,), watched, make).items():
+            yield Fault(f"making the {kind} port {what}", line, "do it in aopen, or at the first call")
 
 
-def _port_fault(ports: Ports) -> Fault | None:
+def _port_fault(ports: Ports) -> Iterator[Fault]:
     for kind in ports.kinds:
         try:
             port = ports.make(kind, ports.configured())
         except KareninaError as error:
-            return Fault(f"its {kind} port cannot be made: {error}", line_of_attribute(type(ports.spec), "interface"))
+            yield Fault(f"its {kind} port cannot be made: {error}", line_of_attribute(type(ports.spec), "interface"))
         for problem, remedy in _protocol_problems(kind, port):
-            return Fault(problem, line_of_attribute(type(port), "__init__"), remedy)
-    return None
+            yield Fault(problem, line_of_attribute(type(port), "__init__"), remedy)
 
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {

@@ -52,7 +52,7 @@ class _Watch(NamedTuple):
 
 _state = threading.local()
 _watching: list[dict[str, tuple[str, int]]] = []
-"""Everything that is being filled, by any thread: the canary may sing in another one."""
+"""Everything that is being filled, by any thread: the canary may be raised in another one."""
 _hooked: list[bool] = []
 
 
@@ -62,7 +62,7 @@ def watching(
 ) -> Iterator[dict[str, tuple[str, int]]]:
     """Fill `{what happened: (path, line)}` with what this thread does: imports of `packages`, connections, and more.
 
-    With `files`, opened files are told too, but for those of modules that are imported.
+    With `files`, opened files are reported too, but for those of modules that are imported.
     """
     if not _hooked:
         sys.addaudithook(_hook)

@@ -40,7 +40,7 @@ class ServedBatch:
     answers: tuple[list[bytes], list[bytes]] = field(default=([], []))
     """Lines of its output file and of its error file."""
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         done, failed = self.answers
         over = self.status not in NOT_OVER
         return {
@@ -61,8 +61,8 @@ class ScriptedBatches(ScriptedServer):
     `polls` is how often a batch is not over when it is asked for. `ends` is how batches end: with a status other than
     `completed` their calls are not made, and `errors` is what a failed one says. `output` may change the lines of an
     output file. `fault(method, path, number)` may answer any request of the batch interface in its place; `number`
-    counts equal requests from 1. While `held`, no batch is over. For `late` seconds nobody is told of a batch that was
-    made; each of `instead` is what one who asks for a batch is told in place of it, though it was made.
+    counts equal requests from 1. While `held`, no batch is over. The reply to the request
+    for a batch comes `late` seconds after it was made; each of `instead` replaces one such reply, though it was made.
     """
 
     def __init__(
@@ -115,7 +115,8 @@ class ScriptedBatches(ScriptedServer):
         if (found := BATCHES.search(path)) is None:
             return _refused(path)
         if found["id"] is None:
-            return await self._made(arrived) if arrived.method == "POST" else _object({"data": self._latest_first()})
+            listed = [batch.to_dict() for batch in reversed(self.batches)]
+            return await self._made(arrived) if arrived.method == "POST" else _object({"data": listed})
         batch = next((batch for batch in self.batches if batch.id == found["id"]), None)
         if batch is None:
             return _refused(f"no batch {found['id']}")
@@ -123,10 +124,7 @@ class ScriptedBatches(ScriptedServer):
             batch.status = "cancelled"
         elif batch.status in NOT_OVER and not self.held:
             await self._polled(batch)
-        return _object(batch.told())
-
-    def _latest_first(self) -> list[dict[str, Any]]:
-        return [batch.told() for batch in reversed(self.batches)]
+        return _object(batch.to_dict())
 
     def _uploaded(self, arrived: Arrived) -> Reply:
         if b'name="purpose"\r\n\r\nbatch\r\n' not in arrived.body or (file := FILE.search(arrived.body)) is None:
@@ -145,7 +143,7 @@ class ScriptedBatches(ScriptedServer):
             self.batches.append(batch)
             self._arrival.notify_all()
         await asyncio.sleep(self.late)
-        return self.instead.pop(0) if self.instead else _object(batch.told())
+        return self.instead.pop(0) if self.instead else _object(batch.to_dict())
 
     async def _polled(self, batch: ServedBatch) -> None:
         batch.polls += 1
@@ -176,8 +174,8 @@ class ScriptedBatches(ScriptedServer):
         (done if reply.status < 300 else failed).append(json.dumps(line).encode() + b"\n")
 
 
-def _object(told: dict[str, Any]) -> Reply:
-    return Reply(body=json.dumps(told).encode())
+def _object(data: dict[str, Any]) -> Reply:
+    return Reply(body=json.dumps(data).encode())
 
 
 def _refused(what: str) -> Reply:

@@ -32,7 +32,7 @@ async def watched_loop(work: Awaitable[T]) -> tuple[T, Held | None]:
     """Await something, and see whether the event loop goes on meanwhile."""
     watch = _Watch()
     ticking = asyncio.ensure_future(watch.tick())
-    thread = threading.Thread(target=watch.look, name="karenina-watch", daemon=True)
+    thread = threading.Thread(target=watch.run, name="karenina-watch", daemon=True)
     thread.start()
     try:
         result = await work
@@ -44,8 +44,8 @@ async def watched_loop(work: Awaitable[T]) -> tuple[T, Held | None]:
 
 
 class _Watch:
-    """Only times at which the watching thread itself had its turn are counted: a machine that is busy with something
-    else, or a library that lets no thread run, is nobody's fault here."""
+    """Only times at which the watching thread itself ran are counted: a machine that is busy with something
+    else, or a library that lets no thread run, is no fault here."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -58,7 +58,7 @@ class _Watch:
             self._turns += 1
             await asyncio.sleep(PERIOD / 2)
 
-    def look(self) -> None:
+    def run(self) -> None:
         seen, times = self._turns, 0
         while not self.done.wait(PERIOD):
             times = times + 1 if self._turns == seen else 0

@@ -10,13 +10,32 @@ def test_my_stage_keeps_its_promises(check):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
 from ..errors import did_you_mean, one_line
+from .lines import line_of_error
 
-__all__ = ["BrokenPromise", "Check", "Fault", "expecting", "run_checks"]
+__all__ = [
+    "BrokenPromise",
+    "Check",
+    "Fault",
+    "FindFaults",
+    "Promises",
+    "Raised",
+    "attempt",
+    "attempt_async",
+    "expecting",
+    "first_fault",
+    "promise_checks",
+    "run_checks",
+]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class BrokenPromise(AssertionError):
@@ -29,11 +48,18 @@ class Fault:
 
     problem: str
     line: str = ""
-    """`path:number: source`: where to look, or nothing where no line can be named."""
+    """`path:number: source`: the place, or nothing where no line can be named."""
     remedy: str = ""
     """What to change."""
     cause: BaseException | None = field(default=None, eq=False, repr=False)
     """The exception that showed it; its traceback is shown too."""
+
+    @classmethod
+    def raised(
+        cls, error: BaseException, remedy: str = "", *, by: str = "it", line: str = "", file: Any = None
+    ) -> Fault:
+        """That foreign code raised; `line` is shown where the error came through no line of such code."""
+        return cls(f"{by} raised {one_line(error)}", line_of_error(error, file) or line, remedy, error)
 
     def __str__(self) -> str:
         return "\n".join(part for part in (self.problem, f"  {self.line}" if self.line else "", self.remedy) if part)
@@ -48,7 +74,7 @@ class Check:
     name: str
     promise: str
     """One sentence."""
-    look: Callable[[], Fault | None] = field(eq=False, repr=False)
+    find_fault: Callable[[], Fault | None] = field(eq=False, repr=False)
     expected_failure: str | None = None
     """Why the promise is known to be broken. A check that is expected to fail must fail."""
 
@@ -59,7 +85,7 @@ class Check:
 
     def run(self) -> None:
         """Raises BrokenPromise (an AssertionError), also where an expected failure does not happen."""
-        fault = self.look()
+        fault = self.find_fault()
         if self.expected_failure is None and fault is not None:
             raise BrokenPromise(f"{self.subject} breaks {self.name}: {self.promise}\n{fault}") from fault.cause
         if self.expected_failure is not None and fault is None:
@@ -67,6 +93,61 @@ class Check:
                 f"{self.subject} keeps {self.name}, which was expected to fail ({self.expected_failure}); remove "
                 f"{self.name!r} from expected_failures"
             )
+
+
+FindFaults = Callable[[S], Iterator[Fault]]
+"""Examines something and yields what is wrong. It is closed after the first fault."""
+Promises = Mapping[str, tuple[str, FindFaults[S]]]
+"""Name of a check -> the promise, and how it is examined."""
+
+
+@frozen
+class Raised:
+    """That foreign code raised something."""
+
+    error: Exception | SystemExit
+
+
+def attempt(call: Callable[..., T], *arguments: Any) -> T | Raised:
+    """Call foreign code: what it returns, or what it raised."""
+    try:
+        return call(*arguments)
+    except (Exception, SystemExit) as error:  # a plugin may raise anything: that is what the checks look for
+        return Raised(error)
+
+
+async def attempt_async(work: Awaitable[T]) -> T | Raised:
+    """Await foreign code: what it returns, or what it raised. Cancellation goes through."""
+    try:
+        return await work
+    except (Exception, SystemExit) as error:  # as in `attempt`
+        return Raised(error)
+
+
+def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
+    """The first fault that is found. Raises what examining raises."""
+    faults = find_faults(thing)
+    try:
+        return next(faults, None)
+    finally:
+        if close := getattr(faults, "close", None):
+            close()
+
+
+def promise_checks(
+    subject: str, thing: S, promises: Promises[S], fault_of: Callable[[BaseException], Fault] | None = None
+) -> list[Check]:
+    """One check for every promise. What examining raises is a fault by `fault_of`; without that, it is raised on."""
+
+    def run(find_faults: FindFaults[S]) -> Fault | None:
+        if fault_of is None:
+            return first_fault(find_faults, thing)
+        outcome = attempt(first_fault, find_faults, thing)
+        return fault_of(outcome.error) if isinstance(outcome, Raised) else outcome
+
+    return [
+        Check(subject, name, promise, partial(run, find_faults)) for name, (promise, find_faults) in promises.items()
+    ]
 
 
 def expecting(
@@ -94,7 +175,7 @@ def run_checks(checks: Sequence[Check]) -> None:
             check.run()
         except BrokenPromise as broken:
             failures.append(broken)
-        except Exception as error:  # a stranger's code went wrong where no check looks for it; the others still run
+        except Exception as error:  # foreign code went wrong where no check looks for it; the others still run
             error.add_note(f"{check.subject}: while checking {check.name}: {check.promise}")
             failures.append(error)
     if failures:

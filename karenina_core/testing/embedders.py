@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,16 +13,15 @@ from ..errors import PluginError, PortError
 from ..model.config import EMBEDDING_MODEL
 from ..model.message import UsageMetadata
 from ..ports.embedding import Embeddings
-from .checks import Check, Fault, run_checks
+from .checks import Check, Fault, Promises, expecting, promise_checks, run_checks
 from .loops import in_loop, within
 from .made import (
     CONSTRUCTION,
     LONGEST_CALL,
     STATE,
-    Looks,
     Made,
+    arguments_of,
     cancelled,
-    checks_of,
     in_two_loops,
     problem_now,
     turns,
@@ -52,27 +51,22 @@ def embedder_checks(
 
     `embedder` is a class, which is made with `model`, and with `settings` where it takes a second argument, or an
     instance. Texts are embedded only where `model` is given and `problem()` is None for it: to load a model or to ask
-    a server takes a request. A class is made anew for every check; give an instance where it takes long to load.
+    a server takes a request. A class is made again for every check; give an instance where it takes long to load.
     """
-    made = Made("embedder", embedder, _arguments(embedder, model, settings), "aembed", (PortError, PluginError))
-    looks: Looks = {"protocol": ("It has problem and the coroutine function aembed.", _protocol)}
-    looks |= CONSTRUCTION if isinstance(embedder, type) else {}
-    looks |= STATE
-    looks |= CALLS if model is not None and problem_now(made) is None else {}
-    return checks_of(made, looks, {**CONSTRUCTION, **CALLS}, expected_failures)
+    arguments = arguments_of(embedder, settings, EMBEDDING_MODEL if model is None else model)
+    made = Made("embedder", embedder, arguments, "aembed", (PortError, PluginError))
+    promises: dict[str, Any] = {"protocol": ("It has problem and the coroutine function aembed.", _protocol)}
+    promises |= CONSTRUCTION if isinstance(embedder, type) else {}
+    promises |= STATE
+    promises |= CALLS if model is not None and problem_now(made) is None else {}
+    checks = promise_checks(made.name, made, promises, made.fault_of)
+    return expecting(checks, expected_failures, (*CONSTRUCTION, *CALLS))
 
 
 def check_embedder(embedder: Any, **options: Any) -> None:
     """Run all checks of an embedder; `options` are those of `embedder_checks`. Raises an ExceptionGroup of what
     fails."""
     run_checks(embedder_checks(embedder, **options))
-
-
-def _arguments(embedder: Any, model: str | None, settings: Any) -> tuple[Any, ...]:
-    """As an application makes it."""
-    name = model if model is not None else EMBEDDING_MODEL
-    takes = settings is not None and len(inspect.signature(embedder).parameters) > 1
-    return (name, settings) if takes else (name,)
 
 
 async def _embed(embedder: Any, texts: Sequence[str]) -> Embeddings:
@@ -85,19 +79,19 @@ async def _work(embedder: Any) -> Embeddings:
     return found
 
 
-def _protocol(made: Made) -> Fault | None:
+def _protocol(made: Made) -> Iterator[Fault]:
     embedder = made.fresh()
     if not callable(getattr(embedder, "problem", None)):
-        return Fault("it has no method problem", made.line(), "add it; see karenina_core.ports.embedding.Embedder")
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.embedding.Embedder")
     if not inspect.iscoroutinefunction(getattr(embedder, "aembed", None)):
-        return Fault("it has no `async def aembed`", made.line(), "see karenina_core.ports.embedding.Embedder")
-    return None
+        yield made.fault("it has no `async def aembed`", "see karenina_core.ports.embedding.Embedder")
 
 
-def _vectors(made: Made) -> Fault | None:
+def _vectors(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), TEXTS))
     problem = _what_is_wrong(found, TEXTS)
-    return Fault(problem, made.line(), "return Embeddings with one tuple of floats for each text") if problem else None
+    if problem:
+        yield made.fault(problem, "return Embeddings with one tuple of floats for each text")
 
 
 def _what_is_wrong(found: object, texts: Sequence[str]) -> str | None:
@@ -122,19 +116,18 @@ def _shown(text: str) -> str:
     return repr(text) if len(text) <= 20 else f"{text[:17]!r}..."
 
 
-def _order(made: Made) -> Fault | None:
+def _order(made: Made) -> Iterator[Fault]:
     async def run() -> tuple[Embeddings, Embeddings]:
         embedder = made.fresh()
         return await _embed(embedder, PLAIN), await _embed(embedder, PLAIN[::-1])
 
     forwards, backwards = in_loop(run())
     if problem := _differs(PLAIN, forwards, backwards.vectors[::-1]):
-        said = f"with the texts in another order {problem}"
-        return Fault(said, made.line(), "give the vectors in the order of the texts")
-    return None
+        problem = f"with the texts in another order {problem}"
+        yield made.fault(problem, "give the vectors in the order of the texts")
 
 
-def _equal_texts(made: Made) -> Fault | None:
+def _equal_texts(made: Made) -> Iterator[Fault]:
     async def run() -> str | None:
         embedder = made.fresh()
         for text in PLAIN:
@@ -145,8 +138,7 @@ def _equal_texts(made: Made) -> Fault | None:
         return None
 
     if problem := in_loop(run()):
-        return Fault(f"asked for a text twice, {problem}", made.line(), "compute the vector from the text alone")
-    return None
+        yield made.fault(f"asked for a text twice, {problem}", "compute the vector from the text alone")
 
 
 def _differs(texts: Sequence[str], found: Embeddings, others: Sequence[Sequence[float]]) -> str | None:
@@ -162,26 +154,24 @@ def _differs(texts: Sequence[str], found: Embeddings, others: Sequence[Sequence[
     return None
 
 
-def _no_texts(made: Made) -> Fault | None:
+def _no_texts(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), ()))
     if problem := _what_is_wrong(found, ()):
-        return Fault(problem, made.line(), "return Embeddings(vectors=(), ...) for no texts")
-    return None
+        yield made.fault(problem, "return Embeddings(vectors=(), ...) for no texts")
 
 
-def _model(made: Made) -> Fault | None:
+def _model(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), PLAIN))
     model: object = found.model
     usage: object = found.usage
     if not isinstance(model, str) or not model.strip():
-        return Fault(f"the model of the Embeddings is {model!r}", made.line(), "name the model that was really used")
+        yield made.fault(f"the model of the Embeddings is {model!r}", "name the model that was really used")
     if not isinstance(usage, UsageMetadata):
-        return Fault(f"the usage of the Embeddings is {usage!r}", made.line(), "give a UsageMetadata, or nothing")
-    return None
+        yield made.fault(f"the usage of the Embeddings is {usage!r}", "give a UsageMetadata, or nothing")
 
 
-def _odd_text(made: Made) -> Fault | None:
-    """Any other error than the two is told by whoever looks."""
+def _odd_text(made: Made) -> Iterator[Fault]:
+    """Any other error than the two is reported by the runner."""
     embedder = made.fresh()
     for text in REFUSABLE:
         try:
@@ -189,11 +179,10 @@ def _odd_text(made: Made) -> Fault | None:
         except (PortError, PluginError):
             continue
         if problem := _what_is_wrong(found, (text,)):
-            return Fault(problem, made.line(), "give a vector, or raise PortError with kind 'invalid_request'")
-    return None
+            yield made.fault(problem, "give a vector, or raise PortError with kind 'invalid_request'")
 
 
-def _at_once(made: Made) -> Fault | None:
+def _at_once(made: Made) -> Iterator[Fault]:
     calls = [PLAIN[number:] + PLAIN[:number] for number in range(len(PLAIN))]
 
     async def run() -> tuple[list[Embeddings], list[Embeddings]]:
@@ -205,11 +194,10 @@ def _at_once(made: Made) -> Fault | None:
         problem = _what_is_wrong(together, texts) or _differs(texts, alone, together.vectors)
         if problem:
             remedy = "keep nothing of a call on the embedder; what loads once is loaded under a lock"
-            return Fault(f"called several times at once, {problem}", made.line(), remedy)
-    return None
+            yield made.fault(f"called several times at once, {problem}", remedy)
 
 
-CALLS: Looks = {
+CALLS: Promises[Made] = {
     "vectors": ("It gives one finite vector for each text, all of the same length.", _vectors),
     "order": ("The vectors are in the order of the texts.", _order),
     "equal_texts": ("Equal texts have equal vectors.", _equal_texts),

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define, field
 
 from ..errors import one_line
-from .checks import Check, Fault, expecting
+from .checks import Check, Fault, expecting, promise_checks
 from .loops import StillRunning, in_loop, within
 
 __all__ = ["executor_checks"]
@@ -20,7 +20,7 @@ JOBS, AT_ONCE = 40, 4
 LONG = 10.0
 """Seconds after which an executor is taken to hang."""
 SIGNATURE = "async def execute(self, jobs, work, *, concurrency)"
-Look = Callable[["_Subject"], Coroutine[Any, Any, Fault | None]]
+FindFault = Callable[["_Subject"], Coroutine[Any, Any, Fault | None]]
 
 
 class _Planned(Exception):
@@ -38,7 +38,7 @@ class _Watch:
     running: set[int] = field(factory=set)
     most: int = 0
     ahead: int = 0
-    """How many jobs were taken, at most, that nobody had begun."""
+    """How many jobs were taken, at most, before they were begun."""
 
     def __iter__(self) -> Iterator[int]:
         return self
@@ -77,21 +77,19 @@ class _Subject:
 def executor_checks(factory: Callable[[], Any], *, expected_failures: Mapping[str, str] | None = None) -> list[Check]:
     """One check for every promise of an executor. `factory` makes one; its class will do."""
     name = getattr(factory, "name", None) or getattr(factory, "__name__", "executor")
-    subject = _Subject(factory)
-    checks = [
-        Check(f"executor {name}", check, promise, partial(_looked, look, subject))
-        for check, (promise, look) in LOOKS.items()
-    ]
-    return expecting(checks, expected_failures)
+    promises = {check: (promise, partial(_examined, find_fault)) for check, (promise, find_fault) in PROMISES.items()}
+    return expecting(promise_checks(f"executor {name}", _Subject(factory), promises, _fault_of), expected_failures)
 
 
-def _looked(look: Look, subject: _Subject) -> Fault | None:
-    try:
-        return in_loop(look(subject))
-    except StillRunning as error:
+def _examined(find_fault: FindFault, subject: _Subject) -> Iterator[Fault]:
+    if fault := in_loop(find_fault(subject)):
+        yield fault
+
+
+def _fault_of(error: BaseException) -> Fault:
+    if isinstance(error, StillRunning):
         return Fault(f"it hangs: {error}", remedy="return when every job is done")
-    except Exception as error:  # anybody's code
-        return Fault(f"it raised {one_line(error)}", cause=error)
+    return Fault.raised(error)
 
 
 async def _signature(subject: _Subject) -> Fault | None:
@@ -184,13 +182,11 @@ async def _raises(subject: _Subject) -> Fault | None:
             raise _Planned
         await asyncio.sleep(0.005)
 
-    try:
-        await subject.run(watch, during)
-    except BaseException as error:
-        if not _has(error, _Planned):
-            return Fault(f"a job raised an error, and `execute` another one: {one_line(error)}", cause=error)
-    else:
-        return Fault("a job raised an error, and nobody heard of it", remedy="let it out; what ends a run ends it")
+    [error] = await asyncio.gather(subject.run(watch, during), return_exceptions=True)
+    if error is None:
+        return Fault("a job raised an error, and `execute` none", remedy="let it out; what ends a run ends it")
+    if not _has(error, _Planned):
+        return Fault(f"a job raised an error, and `execute` another one: {one_line(error)}", cause=error)
     if watch.running:
         return Fault(f"{len(watch.running)} jobs went on after it had raised", remedy="cancel them and wait for them")
     if len(watch.begun) == JOBS:
@@ -253,7 +249,7 @@ def _has(error: BaseException, kind: type[BaseException]) -> bool:
     return isinstance(error, kind)
 
 
-LOOKS: Mapping[str, tuple[str, Look]] = {
+PROMISES: Mapping[str, tuple[str, FindFault]] = {
     "signature": ("It is called as the core calls it.", _signature),
     "every-job-once": ("Every job is done once, and all of them when it returns.", _once),
     "nothing-to-do": ("Without jobs it returns at once.", _nothing),

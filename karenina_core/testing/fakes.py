@@ -21,10 +21,10 @@ __all__ = [
     "SCRIPTED",
     "FakeFilled",
     "FakeHandle",
-    "Said",
     "Script",
     "ScriptedCall",
     "ScriptedLLM",
+    "ScriptedReply",
     "example_of",
 ]
 
@@ -52,9 +52,9 @@ class ScriptedCall:
         return "\n\n".join(message.text for message in self.messages)
 
 
-Said = str | Mapping[str, Any] | LLMResponse | BaseException
+ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
 """A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
-Script = Callable[[ScriptedCall], Said | Awaitable[Said]]
+Script = Callable[[ScriptedCall], ScriptedReply | Awaitable[ScriptedReply]]
 
 
 class ScriptedLLM:
@@ -66,7 +66,7 @@ class ScriptedLLM:
 
     def __init__(
         self,
-        *replies: Said | Script,
+        *replies: ScriptedReply | Script,
         channels: Sequence[Channel] = ("text",),
         usage: UsageMetadata | None = None,
         seconds: float = 0.0,
@@ -104,7 +104,7 @@ class ScriptedLLM:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self._seconds)
-            return self._response(await self._said(asked), asked)
+            return self._response(await self._reply(asked), asked)
         finally:
             self.in_flight -= 1
 
@@ -122,7 +122,7 @@ class ScriptedLLM:
     def _for(self, model: ModelConfig) -> ScriptedLLM:
         return self
 
-    async def _said(self, asked: ScriptedCall) -> Said:
+    async def _reply(self, asked: ScriptedCall) -> ScriptedReply:
         if self._script is None:
             if len(self.calls) > len(self._replies):
                 raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
@@ -131,13 +131,13 @@ class ScriptedLLM:
             reply = self._script(asked)
         return await reply if inspect.isawaitable(reply) else reply  # type: ignore[no-any-return]  # Any is awaited
 
-    def _response(self, said: Said, call: ScriptedCall) -> LLMResponse:
-        if isinstance(said, BaseException):
-            raise said
-        if isinstance(said, LLMResponse):
-            return said
-        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-        called = call.output is not None and call.output.channel == "tool_call" and not isinstance(said, str)
+    def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, LLMResponse):
+            return reply
+        text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        called = call.output is not None and call.output.channel == "tool_call" and not isinstance(reply, str)
         return LLMResponse(content=text, structured=text if called else None, usage=self._usage)
 
 

@@ -1,4 +1,4 @@
-"""Naming the line of a stranger's source that has to change: `path:number: source`."""
+"""Naming the line of foreign source that has to change: `path:number: source`."""
 
 from __future__ import annotations
 

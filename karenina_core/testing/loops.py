@@ -1,4 +1,4 @@
-"""Event loops for strangers' coroutines: one for each, and nobody waits for what cannot be stopped."""
+"""Event loops for foreign coroutines: one for each; what cannot be stopped is left behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LONGEST_CANCELLATION", "StillRunning", "in_loop", "within"]
+from .checks import Raised
+
+__all__ = ["LONGEST_CANCELLATION", "StillRunning", "cancel", "in_loop", "within"]
 
 T = TypeVar("T")
 LONGEST_CANCELLATION = 1.0
@@ -25,6 +27,18 @@ async def within(work: Awaitable[T], seconds: float) -> T:
         task.cancel()
         raise StillRunning(f"it was still waiting after {seconds:g} s")
     return await task
+
+
+async def cancel(task: asyncio.Task[Any]) -> str:
+    """Cancel a task; how it ended where it did not end as a cancelled task should."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=LONGEST_CANCELLATION)
+    if not task.done():
+        return f"it went on for more than {LONGEST_CANCELLATION:g} s"
+    if task.cancelled():
+        return ""
+    ended = task.exception() or task.result()
+    return f"it ended with {ended.error if isinstance(ended, Raised) else ended!r} instead of CancelledError"
 
 
 ROUNDS = 5

@@ -1,7 +1,7 @@
-"""Things that a plugin brings as a class or an instance, and that say what keeps them from working.
+"""Things that a plugin brings as a class or an instance, and that report what keeps them from working.
 
 What embedders and search tools have in common: they are made without work, `problem()` is asked before a run, and then
-they are called by many items at once, from any event loop, until somebody cancels them.
+they are called by many items at once, from any event loop, until they are cancelled.
 """
 
 from __future__ import annotations
@@ -9,28 +9,26 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from typing import Any
 
 from attrs import frozen
 
 from ..errors import one_line
-from .audit import HEAVY, watching
+from .audit import HEAVY
 from .blocking import LONGEST_TURN, watched_loop
-from .checks import Check, Fault, expecting
-from .lines import file_of, line_at, line_of_attribute, line_of_error, line_of_function, line_of_waiting
-from .loops import LONGEST_CANCELLATION, StillRunning, in_loop, within
-from .probes import construction_events, importable
+from .checks import Fault, Promises, Raised, attempt
+from .lines import file_of, line_of_attribute, line_of_function, line_of_waiting
+from .loops import StillRunning, cancel, in_loop, within
+from .probes import construction_events
 
 __all__ = [
     "CONSTRUCTION",
     "LONGEST_CALL",
     "STATE",
-    "Looks",
     "Made",
+    "arguments_of",
     "cancelled",
-    "checks_of",
     "in_two_loops",
     "problem_now",
     "turns",
@@ -65,18 +63,13 @@ class Made:
         """A new one of a class; the same one where an instance was given."""
         return self.thing(*self.arguments) if isinstance(self.thing, type) else self.thing
 
-    def look(self, look: Callable[[Made], Fault | None]) -> Fault | None:
-        """The outcome of a look, which is a fault where it ends with an exception."""
-        try:
-            return look(self)
-        except StillRunning as late:
-            return Fault(str(late), self.line(), "end in time")
-        except self.errors as error:
-            line = line_of_error(error, None) or self.line()
-            return Fault(f"it raised {one_line(error)}", line, "make it work here, or say in problem() why not", error)
-        except Exception as error:  # a stranger's code may raise anything; that is what is looked for
-            line = line_of_error(error, None) or self.line()
-            return Fault(f"it raised {one_line(error)}", line, f"raise {self.allowed}", error)
+    def fault_of(self, error: BaseException) -> Fault:
+        """What it means that a check of it ended with this."""
+        if isinstance(error, StillRunning):
+            return Fault(str(error), self.line(), "end in time")
+        known = isinstance(error, self.errors)
+        remedy = "make it work here, or report in problem() why not" if known else f"raise {self.allowed}"
+        return Fault.raised(error, remedy, line=self.line())
 
     @property
     def allowed(self) -> str:
@@ -89,91 +82,84 @@ class Made:
         cls = self.thing if isinstance(self.thing, type) else type(self.thing)
         return line_of_attribute(cls, method or self.method)
 
+    def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
+        """A fault of a method; by default of the one that does its work."""
+        return Fault(problem, self.line(method), remedy)
+
     def events(self, method: str = "", *, files: bool = False) -> Mapping[str, str]:
         """`{what happened: line}` while it was made, or while a method without arguments ran.
 
         In a fresh interpreter where the class can be imported there: here much is imported already.
         """
-        if isinstance(self.thing, type) and (name := importable(self.thing)) and self._can_be_sent():
-            return construction_events(name, self.arguments, WATCHED, method=method, files=files)
-        act = getattr(self.fresh(), method) if method else self.fresh
-        with watching(WATCHED, files=files) as seen:
-            act()
-        return {what: line_at(*where) for what, where in seen.items()}
+        factory = self.thing if isinstance(self.thing, type) else None
+        return construction_events(factory, self.arguments, WATCHED, self.fresh, method=method, files=files)
 
-    def _can_be_sent(self) -> bool:
-        return all(type(argument) in (str, type(None)) or importable(type(argument)) for argument in self.arguments)
+
+def arguments_of(thing: Any, settings: Any, *first: Any) -> tuple[Any, ...]:
+    """What an application makes a class with: settings only where it takes one argument more."""
+    takes = isinstance(thing, type) and settings is not None and len(inspect.signature(thing).parameters) > len(first)
+    return (*first, settings) if takes else first
 
 
 def problem_now(made: Made) -> Any:
-    """What `problem()` says; a text where it or the making of it fails, which checks of their own tell."""
-    try:
-        asked = getattr(made.fresh(), "problem", None)
-        return asked() if callable(asked) else None
-    except Exception as error:  # a stranger's code may raise anything
-        return one_line(error)
+    """What `problem()` returns; a text where it or the making of it fails, which checks of their own report."""
+    outcome = attempt(lambda: getattr(made.fresh(), "problem", lambda: None)())
+    return one_line(outcome.error) if isinstance(outcome, Raised) else outcome
 
 
-def _light_construction(made: Made) -> Fault | None:
+def _light_construction(made: Made) -> Iterator[Fault]:
     for what, line in made.events(files=True).items():
-        return Fault(f"making it {what}", line, f"do it at the first call of {made.method}")
-    return None
+        yield Fault(f"making it {what}", line, f"do it at the first call of {made.method}")
 
 
-def _problem(made: Made) -> Fault | None:
+def _problem(made: Made) -> Iterator[Fault]:
     line = made.line("problem")
     thing = made.fresh()
     started = time.monotonic()
-    said: list[object] = [thing.problem()]
+    answers: list[object] = [thing.problem()]
     seconds = time.monotonic() - started
-    said.append(thing.problem())
-    for answer in said:
+    answers.append(thing.problem())
+    for answer in answers:
         if answer is not None and not (isinstance(answer, str) and answer.strip()):
-            return Fault(f"problem() returned {answer!r}", line, "return None, or what is wrong and what to do")
-    if said[0] != said[1]:
-        return Fault(f"problem() said {said[0]!r} and then {said[1]!r}", line, "let it look, and change nothing")
+            yield Fault(f"problem() returned {answer!r}", line, "return None, or what is wrong and what to do")
+    if answers[0] != answers[1]:
+        yield Fault(
+            f"problem() returned {answers[0]!r} and then {answers[1]!r}", line, "let it look, and change nothing"
+        )
     if seconds > LONGEST_PROBLEM:
-        return Fault(f"problem() took {seconds:.1f} s", line, "look up what is there instead of loading it")
-    return None
+        yield Fault(f"problem() took {seconds:.1f} s", line, "look up what is there instead of loading it")
 
 
-def _light_problem(made: Made) -> Fault | None:
+def _light_problem(made: Made) -> Iterator[Fault]:
     for what, line in made.events("problem").items():
-        return Fault(f"problem() {what}", line, f"look up what is there; load it at the first call of {made.method}")
-    return None
+        yield Fault(f"problem() {what}", line, f"look up what is there; load it at the first call of {made.method}")
 
 
-Looks: TypeAlias = dict[str, tuple[str, Callable[[Made], Fault | None]]]
-CONSTRUCTION: Looks = {"light_construction": ("To make one loads nothing and opens nothing.", _light_construction)}
-STATE: Looks = {
+CONSTRUCTION: Promises[Made] = {
+    "light_construction": ("To make one loads nothing and opens nothing.", _light_construction)
+}
+STATE: Promises[Made] = {
     "problem": ("problem() is None or a text, at once, and the same when asked again.", _problem),
-    "light_problem": ("problem() imports nothing heavy and asks nobody.", _light_problem),
+    "light_problem": ("problem() imports nothing heavy and makes no request.", _light_problem),
 }
 
 
-def checks_of(made: Made, looks: Looks, absent: Looks, expected_failures: Mapping[str, str] | None) -> list[Check]:
-    """The checks, see `expecting`. Raises ValueError."""
-    checks = [Check(made.name, name, promise, partial(made.look, look)) for name, (promise, look) in looks.items()]
-    return expecting(checks, expected_failures, absent)
-
-
-def cancelled(made: Made, call: Callable[[Any], Coroutine[Any, Any, Any]]) -> Fault | None:
+def cancelled(made: Made, call: Callable[[Any], Coroutine[Any, Any, Any]]) -> Iterator[Fault]:
     """Cancel `call(thing)` early and later; afterwards another call must work."""
 
     async def run(seconds: float) -> tuple[str, str]:
         thing = made.fresh()
         work = call(thing)
-        told = await _ended(work, seconds, file_of(thing if inspect.isroutine(thing) else type(thing)))
-        if not told[0]:
+        ended = await _ended(work, seconds, file_of(thing if inspect.isroutine(thing) else type(thing)))
+        if not ended[0]:
             await within(call(thing), LONGEST_CALL)
-        return told
+        return ended
 
     for seconds in BEGINNINGS:
         problem, line = in_loop(run(seconds))
         if problem:
             remedy = "let asyncio.CancelledError through; release what is held in finally"
-            return Fault(f"a call was cancelled, and {problem}", line or made.line(), remedy)
-    return None
+            yield Fault(f"a call was cancelled, and {problem}", line or made.line(), remedy)
 
 
 async def _ended(work: Coroutine[Any, Any, Any], seconds: float, file: str | None) -> tuple[str, str]:
@@ -184,16 +170,10 @@ async def _ended(work: Coroutine[Any, Any, Any], seconds: float, file: str | Non
         task.result()
         return "", ""
     line = line_of_waiting(work, file)
-    task.cancel()
-    await asyncio.wait({task}, timeout=LONGEST_CANCELLATION)
-    if not task.done():
-        return f"it went on for more than {LONGEST_CANCELLATION:g} s", line
-    if not task.cancelled():
-        return f"it ended with {task.exception() or task.result()!r} instead of CancelledError", line
-    return "", ""
+    return await cancel(task), line
 
 
-def in_two_loops(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Fault | None:
+def in_two_loops(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
     """Two calls at once in one event loop, and then, of the same thing, in another one."""
     thing = made.fresh()
 
@@ -201,16 +181,13 @@ def in_two_loops(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Fault | N
         await within(asyncio.gather(call(thing), call(thing)), LONGEST_CALL)
 
     in_loop(both())
-    try:
-        in_loop(both())
-    except Exception as error:  # a stranger's code may raise anything; that is what is looked for
+    outcome = attempt(lambda: in_loop(both()))
+    if isinstance(outcome, Raised):
         remedy = "keep nothing that belongs to an event loop: make locks, sessions and tasks for each call"
-        line = line_of_error(error, None) or made.line()
-        return Fault(f"in a second event loop it raised {one_line(error)}", line, remedy, error)
-    return None
+        yield Fault.raised(outcome.error, remedy, by="in a second event loop it", line=made.line())
 
 
-def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Fault | None:
+def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
     """Look whether the event loop goes on during a first call and the next one."""
 
     async def both() -> None:
@@ -220,6 +197,6 @@ def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Fault | None:
 
     _, held = in_loop(within(watched_loop(both()), LONGEST_CALL))
     if held is None:
-        return None
+        return
     problem = f"nothing else had its turn for {LONGEST_TURN:g} s or longer"
-    return Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")
+    yield Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")

@@ -19,7 +19,7 @@ from ..plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from ..plugin.registry import Registry
 from ..plugin.services import EmbedderRegistry, SearchToolRegistry
 from .adapters import adapter_checks
-from .checks import Check, Fault, expecting
+from .checks import Check, Fault, Promises, expecting, promise_checks
 from .embedders import embedder_checks
 from .lines import file_of, line_of_function
 from .probes import heavy_imports
@@ -53,10 +53,7 @@ def plugin_checks(
     """
     brought = _Plugin(plugin, tuple(kinds))
     given = dict(options or {})
-    checks = [
-        Check(f"plugin {brought.name}", name, promise, partial(look, brought))
-        for name, (promise, look) in LOOKS.items()
-    ]
+    checks = promise_checks(f"plugin {brought.name}", brought, PROMISES)
     for kind, name, thing in brought.things():
         if make := CHECKS.get(kind):
             checks += _checks_of(name, partial(make, thing, **{**brought.arguments(kind), **given.pop(name, {})}))
@@ -147,81 +144,77 @@ class _Plugin:
         return app.registry(kind).make(name) if made else app.registry(kind).load(name)
 
 
-def _loads(plugin: _Plugin) -> Fault | None:
+def _loads(plugin: _Plugin) -> Iterator[Fault]:
     if len(plugin.sources) > 1:
         owners = " and ".join(source.distribution for source in plugin.sources)
-        return Fault(f"{owners} both provide a plugin called {plugin.name!r}", remedy="uninstall or rename one of them")
+        yield Fault(f"{owners} both provide a plugin called {plugin.name!r}", remedy="uninstall or rename one of them")
     try:
         state = plugin.state
     except PluginError as error:
-        return Fault(str(error), remedy="correct the module that the entry point names")
+        yield Fault(str(error), remedy="correct the module that the entry point names")
     if state.state != "active":
-        return Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
+        yield Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
     if state.reason:
-        return Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
-    return None if state.kinds else Fault("it brings nothing", _first_line(plugin), "register something in a hook")
+        yield Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
+    if not (state.kinds):
+        yield Fault("it brings nothing", _first_line(plugin), "register something in a hook")
 
 
-def _marked(plugin: _Plugin) -> Fault | None:
+def _marked(plugin: _Plugin) -> Iterator[Fault]:
     for name in dir(plugin.loaded):
         thing = getattr(plugin.loaded, name)
         if not name.startswith("karenina_") or not callable(thing):
             continue
         if not (hasattr(thing, "karenina_impl") or hasattr(thing, "karenina_spec")):
-            return Fault(
+            yield Fault(
                 f"{name} is not marked and will never be called", line_of_function(thing), "put @hookimpl above"
             )
-    return None
 
 
-def _light(plugin: _Plugin) -> Fault | None:
+def _light(plugin: _Plugin) -> Iterator[Fault]:
     module = plugin.module
     if module is None or file_of(module) is None:
-        return None
-    for what, line in heavy_imports(module.__name__, file_of(module)).items():
-        return Fault(f"importing its entry module {what}", line, "import it inside a function, or use an import string")
-    return None
+        return
+    for what, line in heavy_imports(module).items():
+        yield Fault(f"importing its entry module {what}", line, "import it inside a function, or use an import string")
 
 
-def _again(plugin: _Plugin) -> Fault | None:
+def _again(plugin: _Plugin) -> Iterator[Fault]:
     first = list(plugin.registered(plugin.alone))
     second = list(plugin.registered(Karenina({plugin.name: plugin.loaded}, kinds=plugin.kinds)))
     if first == second:
-        return None
-    said = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
-    return Fault(
-        "in a second application it registers {}, not {}".format(*said),
+        return
+    listed = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
+    yield Fault(
+        "in a second application it registers {}, not {}".format(*listed),
         _first_line(plugin),
         "let the hooks depend on nothing but their arguments",
     )
 
 
-def _beside_others(plugin: _Plugin) -> Fault | None:
+def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
     others, infos = load_all(source for source in discover() if source.name != plugin.name)
     before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
     both, own = {**others, plugin.name: plugin.loaded}, [source.info for source in plugin.sources]
     after = Karenina(both, infos=[*infos.values(), *own], kinds=plugin.kinds)
     for info in after.plugins:
         if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
-            return Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
-    return None
+            yield Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
 
 
-def _registered(plugin: _Plugin) -> Fault | None:
+def _registered(plugin: _Plugin) -> Iterator[Fault]:
     for kind, name in plugin.registered(plugin.alone):
         try:
             plugin.alone.registry(kind).load(name)
         except PluginError as error:
-            return Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
-    return None
+            yield Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
 
 
-def _kinds(plugin: _Plugin) -> Fault | None:
+def _kinds(plugin: _Plugin) -> Iterator[Fault]:
     own = {source.distribution for source in plugin.sources}
     for kind in plugin.alone.kinds if own else ():
         if kind.distribution in own and kind.state != "active":
-            return Fault(kind.reason, remedy="correct the entry point in the group karenina.kinds")
-    return None
+            yield Fault(kind.reason, remedy="correct the entry point in the group karenina.kinds")
 
 
 def _first_line(plugin: _Plugin) -> str:
@@ -243,7 +236,7 @@ CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
 }
 MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
 """Kinds of classes that the checks themselves make, with the plugin's settings."""
-LOOKS: Mapping[str, tuple[str, Callable[[_Plugin], Fault | None]]] = {
+PROMISES: Promises[_Plugin] = {
     "loads": ("It can be imported, and every hook that it implements exists.", _loads),
     "marked": ("Every function that is called like a hook is one.", _marked),
     "light_import": ("Its entry module imports nothing heavy and does nothing.", _light),

@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["running", "still_running"]
 
 LONGEST_END = 3.0
-"""Seconds in which a program that was told to end is gone."""
+"""Seconds in which a program that was asked to end must have ended."""
 
 
 def running(mark: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from attrs import field, frozen
@@ -82,10 +82,6 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _calls(calls: Iterable[ToolUseBlock]) -> tuple[ToolUseBlock, ...]:
-    return tuple(calls)
-
-
 @frozen
 class Reply:
     """One answer of a scripted server: a good one by default, a fault by one of the class methods.
@@ -94,8 +90,8 @@ class Reply:
     """
 
     content: str | Mapping[str, Any] | None = None
-    """What the model says; a mapping is said as JSON. It becomes the arguments where the request forces a tool call."""
-    tool_calls: tuple[ToolUseBlock, ...] = field(default=(), converter=_calls, kw_only=True)
+    """What the model says; a mapping is sent as JSON. It becomes the arguments where the request forces a tool call."""
+    tool_calls: tuple[ToolUseBlock, ...] = field(default=(), converter=tuple[ToolUseBlock, ...], kw_only=True)
     status: int = field(default=200, kw_only=True)
     headers: Mapping[str, str] = field(factory=dict, kw_only=True)
     """Added to the response's own, or instead of them."""
@@ -110,7 +106,7 @@ class Reply:
     reasoning: str | None = field(default=None, kw_only=True)
     """Sent as `reasoning_content`."""
     in_tool: bool = field(default=True, kw_only=True)
-    """False: `content` is said as text even where the request forces a tool call."""
+    """False: `content` is sent as text even where the request forces a tool call."""
     body: bytes | None = field(default=None, kw_only=True)
     """These bytes are the whole body of the response; everything about the model is ignored."""
     delivery: Delivery = field(default="whole", kw_only=True)
@@ -133,8 +129,8 @@ class Reply:
         if retry_after is not None:
             headers["Retry-After"] = str(retry_after)
         page = f"<html><head><title>{status}</title></head><body><h1>{message}</h1></body></html>"
-        said = json.dumps({"error": {"message": message, "type": "scripted_error", "param": None, "code": code}})
-        return cls(status=status, headers=headers, body=(page if html else said).encode())
+        error = json.dumps({"error": {"message": message, "type": "scripted_error", "param": None, "code": code}})
+        return cls(status=status, headers=headers, body=(page if html else error).encode())
 
     @classmethod
     def empty(cls) -> Reply:
@@ -197,7 +193,7 @@ class Reply:
         return cls(content, delivery="stream_cut")
 
 
-class _Said(NamedTuple):
+class _Rendered(NamedTuple):
     """A reply as the model says it: content as text or as the forced tool call."""
 
     text: str | None
@@ -211,46 +207,46 @@ def payload(request: ServedRequest, reply: Reply) -> tuple[str, bytes]:
         return "application/json", reply.body
     if request.stream:
         return "text/event-stream", b"".join(stream_events(request, reply))
-    said = _said(request, reply)
-    message: dict[str, Any] = {"role": "assistant", "content": said.text}
+    rendered = _rendered(request, reply)
+    message: dict[str, Any] = {"role": "assistant", "content": rendered.text}
     if reply.reasoning is not None:
         message["reasoning_content"] = reply.reasoning
-    if said.calls:
-        message["tool_calls"] = said.calls
-    choice = {"index": 0, "message": message, "finish_reason": said.finish_reason}
+    if rendered.calls:
+        message["tool_calls"] = rendered.calls
+    choice = {"index": 0, "message": message, "finish_reason": rendered.finish_reason}
     body = {**_frame(request, reply, "chat.completion"), "choices": [choice]}
-    if (usage := _usage(request, reply, said)) is not None:
+    if (usage := _usage(request, reply, rendered)) is not None:
         body["usage"] = usage
     return "application/json", json.dumps(body).encode()
 
 
 def stream_events(request: ServedRequest, reply: Reply) -> list[bytes]:
     """The events of a streamed reply: one per word, then the finish reason, the usage where asked for, and `[DONE]`."""
-    said = _said(request, reply)
+    rendered = _rendered(request, reply)
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in WORDS.findall(reply.reasoning or "")]
-    deltas += [{"content": piece} for piece in WORDS.findall(said.text or "")]
-    for index, call in enumerate(said.calls):
+    deltas += [{"content": piece} for piece in WORDS.findall(rendered.text or "")]
+    for index, call in enumerate(rendered.calls):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
         pieces = WORDS.findall(arguments)
         deltas += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in pieces]
     choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": said.finish_reason})
+    choices.append({"index": 0, "delta": {}, "finish_reason": rendered.finish_reason})
     frame = _frame(request, reply, "chat.completion.chunk")
     events: list[dict[str, Any]] = [{**frame, "choices": [choice]} for choice in choices]
-    usage = _usage(request, reply, said)
+    usage = _usage(request, reply, rendered)
     if usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
         events.append({**frame, "choices": [], "usage": usage})
     return [*(f"data: {json.dumps(event)}\n\n".encode() for event in events), b"data: [DONE]\n\n"]
 
 
-def _said(request: ServedRequest, reply: Reply) -> _Said:
+def _rendered(request: ServedRequest, reply: Reply) -> _Rendered:
     text = json.dumps(reply.content) if isinstance(reply.content, Mapping) else reply.content
     calls = [_tool_call(call.id, call.name, json.dumps(dict(call.input))) for call in reply.tool_calls]
     if (forced := request.tool_name) and reply.in_tool and text is not None and not calls:
         calls, text = [_tool_call(f"call_{request.number}", forced, text)], None
-    return _Said(text, calls, reply.finish_reason or ("tool_calls" if calls else "stop"))
+    return _Rendered(text, calls, reply.finish_reason or ("tool_calls" if calls else "stop"))
 
 
 def _tool_call(identifier: str, name: str, arguments: str) -> dict[str, Any]:
@@ -262,11 +258,11 @@ def _frame(request: ServedRequest, reply: Reply, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{request.number}", "object": kind, "created": int(time.time()), "model": model}
 
 
-def _usage(request: ServedRequest, reply: Reply, said: _Said) -> dict[str, int] | None:
+def _usage(request: ServedRequest, reply: Reply, rendered: _Rendered) -> dict[str, int] | None:
     if reply.usage is None:
         return None
     if reply.usage == "words":
-        texts = [said.text or "", *(call["function"]["arguments"] for call in said.calls)]
+        texts = [rendered.text or "", *(call["function"]["arguments"] for call in rendered.calls)]
         sent, received = len(request.text.split()), sum(len(text.split()) for text in texts)
     else:
         sent, received = reply.usage

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..errors import TemplateError
 from .audit import CANARY, watching
-from .checks import Fault
+from .checks import Fault, Promises
 from .lines import line_at
 from .loops import in_loop
-from .runtime_looks import Loaded, Looks, told_by
+from .runtime_looks import Loaded, filled_outcome
 from .template_sources import Spec
 
 __all__ = ["INERT"]
@@ -19,7 +19,7 @@ __all__ = ["INERT"]
 PAYLOAD = f"__import__('sys').audit('{CANARY}')"
 
 
-def _inert(loaded: Loaded) -> Fault | None:
+def _inert(loaded: Loaded) -> Iterator[Fault]:
     """Load texts that would raise an audit event if anything in them were executed."""
     texts = [PAYLOAD, f"import sys\nsys.audit({CANARY!r})\nclass Answer(BaseAnswer):\n    x: int = {PAYLOAD}\n"]
     for spec in loaded.specs[:5]:
@@ -27,13 +27,12 @@ def _inert(loaded: Loaded) -> Fault | None:
     for text in texts:
         with watching(threads=False) as seen, contextlib.suppress(TemplateError):
             handle = loaded.load_text(text)
-            in_loop(told_by(handle, dict.fromkeys((field.name for field in handle.fields()), PAYLOAD)))
+            in_loop(filled_outcome(handle, dict.fromkeys((field.name for field in handle.fields()), PAYLOAD)))
         for what, where in seen.items():
             remedy = (
                 "read the text as data; or set executes_code to True, so that it runs only where the user allows it"
             )
-            return Fault(f"loading {text[:60]!r}... {what}", line_at(*where), remedy)
-    return None
+            yield Fault(f"loading {text[:60]!r}... {what}", line_at(*where), remedy)
 
 
 def _hostile(spec: Spec) -> Iterator[dict[str, Any]]:
@@ -46,4 +45,4 @@ def _hostile(spec: Spec) -> Iterator[dict[str, Any]]:
     yield {**spec, "fields": [{**first, "verify_with": {"type": PAYLOAD}}, *others]}
 
 
-INERT: Looks = {"inert": ("Nothing in a template's text is executed.", _inert)}
+INERT: Promises[Loaded] = {"inert": ("Nothing in a template's text is executed.", _inert)}

@@ -8,15 +8,16 @@ from typing import Any
 
 from ..errors import FillError, TemplateError
 from ..templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
-from .checks import Fault
+from .checks import Fault, Promises
 from .compare import difference
 from .loops import in_loop
-from .runtime_looks import Loaded, Looks
+from .runtime_looks import Loaded
 from .template_sources import Spec, right_data, wrong_data
 
 __all__ = ["VERDICTS"]
 
 MARK = "qx-mark"
+FOLLOW = "decide by the strategy, for the verdict and for the partial credit; give every field's result"
 ENOUGH = 8
 """Templates that each promise is looked at on; every one is loaded several times."""
 
@@ -40,33 +41,31 @@ def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
     return {**spec, "fields": [*spec["fields"], field]}
 
 
-def _trace(loaded: Loaded) -> Fault | None:
+def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
             handle = loaded.load(_marked(spec, truth, scope))
-            if fault := _trace_fault(loaded, handle, spec, truth, scope):
-                return fault
-    return None
+            yield from _trace_fault(loaded, handle, spec, truth, scope)
 
 
-def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Fault | None:
+def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Iterator[Fault]:
     asked = [field.name for field in handle.fields()] + list(handle.schema().get("properties", {}))
     if "marked" in asked or [field.name for field in handle.trace_fields()] != ["marked"]:
         remedy = "give fields that are decided on the trace in trace_fields() and nowhere else"
-        return Fault("the judge is asked for a field of the trace", loaded.line("trace_fields", handle), remedy)
+        yield loaded.fault("the judge is asked for a field of the trace", "trace_fields", remedy, handle=handle)
     for trace, said in ((f"--- Tool ---\n{MARK}", "nothing"), (f"it says {MARK}", None), ("nothing", None)):
         text = trace if scope == "trace" or said is None else said
         right = (MARK in text) is truth
         # What a judge claims about it must not count.
         verdict, _ = in_loop(_judged(handle, right_data(spec) | {"marked": not truth}, trace, said=said))
         if verdict.result is not right or verdict.field_results.get("marked") is not right:
-            return Fault(
+            yield loaded.fault(
                 f"with {MARK!r} to be {'found' if truth else 'absent'} in the {scope}, "
-                f"verify({trace!r}, said={said!r}) said {verdict!r}",
-                loaded.line("build", handle),
+                f"verify({trace!r}, said={said!r}) returned {verdict!r}",
+                "build",
                 "run checks of scope `trace` on the trace and those of scope `response` on what the model said",
+                handle=handle,
             )
-    return None
 
 
 def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
@@ -78,7 +77,7 @@ def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
     yield checks[0], "field_check", 1
 
 
-def _strategy(loaded: Loaded) -> Fault | None:
+def _strategy(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         right, wrong = right_data(spec), wrong_data(spec)
         names = list(right)
@@ -88,19 +87,12 @@ def _strategy(loaded: Loaded) -> Fault | None:
                 data = wrong | {found: right[found] for found in names[:correct]}
                 verdict, granular = in_loop(_judged(handle, data))
                 passed = correct >= due
-                whole = granular == 1.0 if passed else True
                 results = {found: found in names[:correct] for found in names}
-                if (verdict.result, verdict.composition_strategy, dict(verdict.field_results), whole) != (
-                    *(passed, name, results),
-                    True,
-                ):
-                    return Fault(
-                        f"with the strategy {tree!r} and the fields {data!r} verify() said {verdict!r} and granular() "
-                        f"{granular!r}",
-                        loaded.line("build", handle),
-                        "decide by the strategy, for the verdict and for the partial credit; give every field's result",
-                    )
-    return None
+                decided = (verdict.result, verdict.composition_strategy, dict(verdict.field_results))
+                if decided != (passed, name, results) or (passed and granular != 1.0):
+                    given = f"with the strategy {tree!r} and the fields {data!r}"
+                    problem = f"{given} verify() returned {verdict!r} and granular() {granular!r}"
+                    yield loaded.fault(problem, "build", FOLLOW, handle=handle)
 
 
 async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -108,8 +100,8 @@ async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[An
     before = await filled.verify("the trace")
     copied = filled.accepting(list(data))
     after = await copied.verify("the trace"), await copied.granular()
-    told = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
-    return before, after, told, await filled.verify("the trace"), _refuses_unknown(filled)
+    unchanged = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
+    return before, after, unchanged, await filled.verify("the trace"), _refuses_unknown(filled)
 
 
 def _refuses_unknown(filled: FilledTemplate) -> bool:
@@ -120,17 +112,17 @@ def _refuses_unknown(filled: FilledTemplate) -> bool:
     return False
 
 
-def _accepting(loaded: Loaded) -> Fault | None:
+def _accepting(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         handle, wrong = loaded.load(spec), wrong_data(spec)
         for data in (wrong, wrong | {next(iter(wrong)): None}):
             if all(value is None for value in data.values()):
                 continue
-            before, (verdict, granular), told, again, refuses = in_loop(_accepted(handle, data))
+            before, (verdict, granular), unchanged, again, refuses = in_loop(_accepted(handle, data))
             every = dict.fromkeys(wrong, True)
             if verdict.result is not True or dict(verdict.field_results) != every or granular != 1.0:
-                what = f"with every field accepted verify() said {verdict!r} and granular() {granular!r}"
-            elif not all(told):
+                what = f"with every field accepted verify() returned {verdict!r} and granular() {granular!r}"
+            elif not all(unchanged):
                 what = "accepting() changes values() or nulls"
             elif difference(before, again):
                 what = "accepting() changes the filled template that it copies"
@@ -139,8 +131,7 @@ def _accepting(loaded: Loaded) -> Fault | None:
             else:
                 continue
             remedy = "make a copy that counts these fields as right, and raise TemplateError for those without a truth"
-            return Fault(what, loaded.line("build", handle), remedy)
-    return None
+            yield loaded.fault(what, "build", remedy, handle=handle)
 
 
 SEMANTIC: Spec = {
@@ -164,10 +155,10 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
         return "TemplateError"
 
 
-def _semantic(loaded: Loaded) -> Fault | None:
+def _semantic(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(SEMANTIC)
     if [field.semantic for field in handle.fields()] != [True]:
-        return Fault("fields() does not say that a field is semantic", loaded.line("fields", handle))
+        yield loaded.fault("fields() does not say that a field is semantic", "fields", handle=handle)
     for value, similarities, wanted in (
         ("have some aspirin", {"meaning": 0.9}, True),
         ("have some aspirin", {"meaning": 0.5}, False),
@@ -176,12 +167,12 @@ def _semantic(loaded: Loaded) -> Fault | None:
     ):
         found = in_loop(_similar(handle, value, similarities))
         if found is not wanted and found != wanted:
-            return Fault(
+            yield loaded.fault(
                 f"for {value!r} with the similarities {similarities!r} the field is {found!r}, not {wanted!r}",
-                loaded.line("build", handle),
+                "build",
                 "compare the similarity with the threshold; without one, there is no verdict",
+                handle=handle,
             )
-    return None
 
 
 CAREFUL: Spec = {
@@ -204,7 +195,7 @@ CAREFUL: Spec = {
 }
 
 
-def _careful(loaded: Loaded) -> Fault | None:
+def _careful(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(CAREFUL)
     for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
         data = {"day": "2016-04-11", "count": 1} | {field: value}
@@ -212,18 +203,18 @@ def _careful(loaded: Loaded) -> Fault | None:
             verdict, _ = in_loop(_judged(handle, data))
         except FillError:
             continue
-        return Fault(
+        yield loaded.fault(
             f"{value!r} for a field of type {'int' if field == 'count' else 'date'} was compared: {verdict!r}",
-            loaded.line("build", handle),
+            "build",
             "raise FillError: a truth value is no number, and a number is no date",
+            handle=handle,
         )
-    return None
 
 
-VERDICTS: Looks = {
+VERDICTS: Promises[Loaded] = {
     "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
     "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
-    "accepting": ("Accepted fields count as right in a copy, and what was extracted is still told.", _accepting),
+    "accepting": ("Accepted fields count as right in a copy, and what was extracted stays the same.", _accepting),
     "careful": ("Truth values are not read as numbers, nor numbers as dates.", _careful),
     "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
 }

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..errors import one_line
-from .checks import Check, Fault, expecting
-from .lines import line_of_error
+from .checks import Check, Fault, expecting, promise_checks
 from .runtime_inert import INERT
-from .runtime_looks import LOOKS, Loaded
+from .runtime_looks import PROMISES, Loaded
 from .runtime_verdicts import VERDICTS
 from .template_sources import SOURCES, Source
 
@@ -35,19 +33,8 @@ def runtime_checks(
     write = sources or next((SOURCES[known] for known in SOURCES if known in getattr(made, "languages", ())), None)
     if write is None:
         raise ValueError(f"runtime {name}: say with sources=function how a spec is written in its language")
-    loaded = Loaded(made, write, max_examples)
-    looks = {**LOOKS, **VERDICTS, **({} if getattr(made, "executes_code", True) else INERT)}
-    checks = [
-        Check(f"runtime {name}", check, promise, partial(_look, loaded, look))
-        for check, (promise, look) in looks.items()
-    ]
-    return expecting(checks, expected_failures)
-
-
-def _look(loaded: Loaded, look: Callable[[Loaded], Fault | None]) -> Fault | None:
-    try:
-        return look(loaded)
-    except Exception as error:  # a runtime may raise anything; that is what is looked for
-        return Fault(
-            f"it raised {one_line(error)}", line_of_error(error, None), "raise TemplateError or FillError", error
-        )
+    promises = {**PROMISES, **VERDICTS, **({} if getattr(made, "executes_code", True) else INERT)}
+    raised = partial(Fault.raised, remedy="raise TemplateError or FillError")
+    return expecting(
+        promise_checks(f"runtime {name}", Loaded(made, write, max_examples), promises, raised), expected_failures
+    )

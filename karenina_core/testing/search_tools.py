@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from ..errors import SearchError, one_line
 from ..ports.search import as_search_tool, read_results
-from .checks import Check, Fault, run_checks
-from .lines import line_of_error
+from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks, run_checks
 from .loops import in_loop, within
 from .made import (
     CONSTRUCTION,
     LONGEST_CALL,
     STATE,
-    Looks,
     Made,
+    arguments_of,
     cancelled,
-    checks_of,
     in_two_loops,
     problem_now,
     turns,
@@ -53,24 +51,19 @@ def search_tool_checks(
     `as_search_tool` takes. Queries are made only with `search=True`, and only where `problem()` is None: they may go
     out to the world, and cost money.
     """
-    made = Made("search tool", tool, _arguments(tool, settings), "asearch", (SearchError,))
-    looks: Looks = {"protocol": ("It can be asked a query.", _protocol)}
-    looks |= CONSTRUCTION if isinstance(tool, type) else {}
-    looks |= STATE if hasattr(tool, "problem") else {}
-    looks |= CALLS if search and problem_now(made) is None else {}
-    return checks_of(made, looks, {**CONSTRUCTION, **STATE, **CALLS}, expected_failures)
+    made = Made("search tool", tool, arguments_of(tool, settings), "asearch", (SearchError,))
+    promises: dict[str, Any] = {"protocol": ("It can be asked a query.", _protocol)}
+    promises |= CONSTRUCTION if isinstance(tool, type) else {}
+    promises |= STATE if hasattr(tool, "problem") else {}
+    promises |= CALLS if search and problem_now(made) is None else {}
+    checks = promise_checks(made.name, made, promises, made.fault_of)
+    return expecting(checks, expected_failures, (*CONSTRUCTION, *STATE, *CALLS))
 
 
 def check_search_tool(tool: Any, **options: Any) -> None:
     """Run all checks of a search tool; `options` are those of `search_tool_checks`. Raises an ExceptionGroup of what
     fails."""
     run_checks(search_tool_checks(tool, **options))
-
-
-def _arguments(tool: Any, settings: Any) -> tuple[Any, ...]:
-    """As an application makes it."""
-    takes = isinstance(tool, type) and settings is not None and inspect.signature(tool).parameters
-    return (settings,) if takes else ()
 
 
 async def _asked(tool: Any, query: str) -> Any:
@@ -84,50 +77,39 @@ async def _search(tool: Any) -> Any:
     return await (tool if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL)).asearch(PLAIN)
 
 
-def _protocol(made: Made) -> Fault | None:
+def _protocol(made: Made) -> Iterator[Fault]:
     tool = made.fresh()
     try:
         as_search_tool(tool)
     except TypeError as error:
-        return Fault(one_line(error), made.line(), "see karenina_core.ports.search.SearchTool")
+        yield made.fault(one_line(error), "see karenina_core.ports.search.SearchTool")
     if hasattr(tool, "asearch") and not inspect.iscoroutinefunction(tool.asearch):
-        return Fault("it has no `async def asearch`", made.line(), "see karenina_core.ports.search.SearchTool")
+        yield made.fault("it has no `async def asearch`", "see karenina_core.ports.search.SearchTool")
     if hasattr(tool, "asearch") and not callable(getattr(tool, "problem", None)):
-        return Fault("it has no method problem", made.line(), "add it; see karenina_core.ports.search.SearchTool")
-    return None
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.search.SearchTool")
 
 
-def _results(made: Made) -> Fault | None:
-    return _unreadable(made, made.fresh(), PLAIN)
-
-
-def _unreadable(made: Made, tool: Any, query: str) -> Fault | None:
+def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:
     found = in_loop(_asked(tool, query))
     try:
         read_results(found)
     except SearchError as error:
-        return Fault(str(error), made.line(), "return SearchResult values, or mappings with content")
-    return None
+        yield made.fault(str(error), "return SearchResult values, or mappings with content")
 
 
-def _odd_query(made: Made) -> Fault | None:
+def _odd_query(made: Made) -> Iterator[Fault]:
     tool = made.fresh()
     for query in ODD:
-        try:
-            fault = _unreadable(made, tool, query)
-        except SearchError:
-            continue
-        except Exception as error:  # a stranger's code may raise anything; that is what is looked for
+        outcome = attempt(lambda query: list(_unreadable(made, tool, query)), query)
+        if not isinstance(outcome, Raised):
+            yield from outcome
+        elif not isinstance(outcome.error, SearchError):
             shown = repr(query) if len(query) <= 40 else f"{query[:20]!r}... of {len(query)} characters"
-            problem = f"for the query {shown} it raised {one_line(error)}"
-            return Fault(problem, line_of_error(error, None) or made.line(), "raise SearchError", error)
-        if fault:
-            return fault
-    return None
+            yield Fault.raised(outcome.error, "raise SearchError", by=f"for the query {shown} it", line=made.line())
 
 
-CALLS: Looks = {
-    "results": ("What it returns can be read as results.", _results),
+CALLS: Promises[Made] = {
+    "results": ("What it returns can be read as results.", lambda made: _unreadable(made, made.fresh(), PLAIN)),
     "odd_query": ("Odd queries have results, or are refused with SearchError.", _odd_query),
     "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
     "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),

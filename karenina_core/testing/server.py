@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks the chat completions protocol and says what a script tells it to.
+"""A real HTTP server on loopback that speaks the chat completions protocol and replies as a script says.
 
     with ScriptedServer(lambda request: "Paris" if request.channel == "text" else {"capital": "Paris"}) as server:
         model = ModelConfig(model_name="any", interface="openai_endpoint", endpoint_base_url=server.url)
@@ -41,7 +41,7 @@ class ScriptedServer:
     - a function or coroutine function of a `ServedRequest` that returns a reply. It runs in the server's event loop: a
       plain function must not block.
 
-    A reply is a `Reply`, a text, or a mapping that is said as JSON. A script that raises is answered with status 500,
+    A reply is a `Reply`, a text, or a mapping that is sent as JSON. A script that raises is answered with status 500,
     and the error is raised again at the end of the `with` block. Any prefix before `/chat/completions` is served; other
     paths are answered with 404 and not counted.
     """
@@ -227,7 +227,7 @@ class ScriptedServer:
             else:
                 answer = script
             return _as_reply(answer)
-        except Exception as error:  # the script is a stranger's code, and its errors belong into its test
+        except Exception as error:  # a script may raise anything; raised again at the end of the `with` block
             self._failures.append(error)
             return Reply.error(500, f"the script failed: {type(error).__name__}: {error}")
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..errors import one_line
 from ..model.result import VerificationResult
 from ..run.sinks import RunInfo
 from .checks import Fault
 from .examples import every
-from .lines import line_of_attribute, line_of_error
+from .lines import line_of_attribute
 from .loops import in_loop
 from .strategies import results
 
@@ -93,18 +92,12 @@ class SinkSubject:
     factory: Factory
     reader: ReadBack | None
 
-    def look(self, look: Callable[[SinkSubject], Fault | None]) -> Fault | None:
-        try:
-            return look(self)
-        except Exception as error:  # a sink may raise anything; that is what is looked for
-            return Fault(f"it raised {one_line(error)}", line_of_error(error, None), cause=error)
-
     @contextmanager
     def target(self, *secrets: str) -> Iterator[Target]:
         with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
             yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
 
-    def line(self, method: str) -> str:
-        """Where a method of the sink begins."""
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the sink."""
         with self.target() as target:
-            return line_of_attribute(type(target.sink()), method)
+            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)

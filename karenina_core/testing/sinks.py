@@ -6,8 +6,7 @@ import asyncio
 import inspect
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -16,7 +15,7 @@ from ..errors import one_line
 from ..model.convert import unstructure
 from ..model.result import VerificationResult
 from ..run.sinks import RunInfo, Sinks
-from .checks import Check, Fault, expecting
+from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
 from .compare import difference
 from .loops import in_loop
 from .sink_targets import MANY, Factory, ReadBack, SinkSubject, Target, examples, id_of
@@ -38,53 +37,43 @@ def sink_checks(
     """
     name = getattr(factory, "name", None) or getattr(factory, "__name__", "sink")
     subject = SinkSubject(factory, read_back)
-    checks = [
-        Check(f"sink {name}", check, promise, partial(subject.look, look)) for check, (promise, look) in LOOKS.items()
-    ]
-    return expecting(checks, expected_failures)
+    return expecting(promise_checks(f"sink {name}", subject, PROMISES, Fault.raised), expected_failures)
 
 
-def _methods(subject: SinkSubject) -> Fault | None:
+def _methods(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         sink = target.sink()
     for method in ("open", "write", "close"):
         if not inspect.iscoroutinefunction(getattr(sink, method, None)):
-            return Fault(
-                f"it has no `async def {method}`", subject.line(method), "add it; see karenina_core.run.sinks.Sink"
-            )
-    return None
+            yield subject.fault(f"it has no `async def {method}`", method, "add it; see karenina_core.run.sinks.Sink")
 
 
-def _keeps(subject: SinkSubject) -> Fault | None:
+def _keeps(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write(examples())
         for result in examples():
             if not target.count(result):
-                return Fault(
-                    f"result {result.metadata.result_id} was written and is not there", subject.line("write"), FLUSH
-                )
-    return None
+                yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
 
 
-def _idempotent(subject: SinkSubject) -> Fault | None:
+def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
     first, *others = examples()
     with subject.target() as once, subject.target() as twice:
         once.write([first, *others])
         twice.write([first, first, *others])
         if (counted := twice.count(first)) != once.count(first):
             problem = f"a result was written twice in a row, and there are {counted} records of it"
-            return Fault(problem, subject.line("write"), REMEMBER)
+            yield subject.fault(problem, "write", REMEMBER)
         twice.write([first])
         if (counted := twice.count(first)) != once.count(first):
             problem = f"a result was written again after a new start, and there are {counted} records of it"
-            return Fault(problem, subject.line("open"), REMEMBER)
+            yield subject.fault(problem, "open", REMEMBER)
         if lost := [other for other in others if not twice.count(other)]:
             problem = f"after a new start result {lost[0].metadata.result_id} was gone"
-            return Fault(problem, subject.line("open"), "append to what is there")
-    return None
+            yield subject.fault(problem, "open", "append to what is there")
 
 
-def _replaces(subject: SinkSubject) -> Fault | None:
+def _replaces(subject: SinkSubject) -> Iterator[Fault]:
     """What had failed in an interrupted run has another result when the run goes on."""
     first, *others = examples()
     again = evolve(first, generation=evolve(first.generation, raw_llm_response="what came of the second attempt"))
@@ -94,35 +83,33 @@ def _replaces(subject: SinkSubject) -> Fault | None:
         evolve(target, resumed=True).write([*others, again, others[0], again])
         if (counted := target.count(first)) != once.count(first):
             problem = f"a resumed run replaced a result, and there are {counted} records of it"
-            return Fault(problem, subject.line("write"), REPLACE)
+            yield subject.fault(problem, "write", REPLACE)
         for record in target.stored():
             replaced = isinstance(record, VerificationResult) and id_of(record) == first.metadata.result_id
             if replaced and (differs := difference(again, record)):
                 problem = f"a resumed run replaced a result, and the one before is there: {differs}"
-                return Fault(problem, subject.line("write"), REPLACE)
+                yield subject.fault(problem, "write", REPLACE)
         if lost := [other for other in others if target.count(other) != once.count(other)]:
             problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
-            return Fault(problem, subject.line("write"), REPLACE)
-    return None
+            yield subject.fault(problem, "write", REPLACE)
 
 
-def _odd_text(subject: SinkSubject) -> Fault | None:
+def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
     broken = evolve(examples()[0], generation=evolve(examples()[0].generation, raw_llm_response="a\ud800b"))
     with subject.target() as target:
         target.write([broken])
         if not target.count(broken):
-            return Fault("a result with a lone surrogate is not there", subject.line("write"), FLUSH)
+            yield subject.fault("a result with a lone surrogate is not there", "write", FLUSH)
     with subject.target() as target:
         target.write(examples())
         stored = {id_of(record): record for record in target.stored()}
     for result in examples():
         record = stored.get(result.metadata.result_id)
         if isinstance(record, VerificationResult) and (differs := difference(result, record)):
-            return Fault(f"a result was read back changed: {differs}", subject.line("write"), "store text as it is")
-    return None
+            yield subject.fault(f"a result was read back changed: {differs}", "write", "store text as it is")
 
 
-def _closes_twice(subject: SinkSubject) -> Fault | None:
+def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
     async def run(sink: Any, info: RunInfo) -> None:
         await sink.open(info)
         await sink.write(examples()[0])
@@ -133,38 +120,37 @@ def _closes_twice(subject: SinkSubject) -> Fault | None:
         once.write(examples()[:1])
         in_loop(run(twice.sink(), twice.info()))
         if twice.count(examples()[0]) != once.count(examples()[0]):
-            return Fault("closing it twice changed what is stored", subject.line("close"), "do nothing the second time")
-    return None
+            yield subject.fault("closing it twice changed what is stored", "close", "do nothing the second time")
 
 
-def _nothing_written(subject: SinkSubject) -> Fault | None:
+def _nothing_written(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write([])
         if records := target.stored():
-            return Fault(f"nothing was written, and {records[0]!r} is there", subject.line("close"))
-    return None
+            yield subject.fault(f"nothing was written, and {records[0]!r} is there", "close")
 
 
-def _secrets(subject: SinkSubject) -> Fault | None:
+def _secrets(subject: SinkSubject) -> Iterator[Fault]:
     first, second = examples()[:2]
-    said = [
+    leaking = [
         evolve(first, generation=evolve(first.generation, raw_llm_response=f"the key is {secret}."))
         for secret in SECRETS
     ]
-    said[1] = evolve(said[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}})
+    leaking[1] = evolve(
+        leaking[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}}
+    )
     with subject.target(*SECRETS) as target:
-        target.write(said)
+        target.write(leaking)
         content = target.everything()
-        told = [text for record in target.stored() for text in _texts(_data(record))]
+        texts = [
+            text
+            for record in target.stored()
+            for text in _texts(record if isinstance(record, str) else unstructure(record))
+        ]
     for secret in SECRETS:
         written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
-        if any(form.encode() in content for form in written) or any(secret in text for text in told):
-            return Fault(f"the secret {secret!r} was written", subject.line("write"), REDACT)
-    return None
-
-
-def _data(record: VerificationResult | str) -> Any:
-    return record if isinstance(record, str) else unstructure(record)
+        if any(form.encode() in content for form in written) or any(secret in text for text in texts):
+            yield subject.fault(f"the secret {secret!r} was written", "write", REDACT)
 
 
 def _texts(data: Any) -> Iterator[str]:
@@ -179,7 +165,7 @@ def _texts(data: Any) -> Iterator[str]:
             yield from _texts(value)
 
 
-def _concurrent(subject: SinkSubject) -> Fault | None:
+def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
     async def run(sink: Any, info: RunInfo) -> None:
         await sink.open(info)
         await asyncio.gather(*(sink.write(result) for result in examples()))
@@ -188,21 +174,20 @@ def _concurrent(subject: SinkSubject) -> Fault | None:
     with subject.target() as alone, subject.target() as together:
         alone.write(examples())
         in_loop(run(together.sink(), together.info()))
-        try:
-            together.stored()
-        except Exception as error:  # a torn record is unreadable in any way
-            problem = f"results written at the same time cannot be read back: {one_line(error)}"
-            return Fault(problem, subject.line("write"), "write a record in one piece, or take an asyncio.Lock")
+        stored = attempt(together.stored)
+        if isinstance(stored, Raised):  # a torn record is unreadable in any way
+            problem = f"results written at the same time cannot be read back: {one_line(stored.error)}"
+            yield subject.fault(problem, "write", WHOLE)
+            return
         for result in examples():
             if together.count(result) != alone.count(result):
                 problem = f"of {MANY} results written at the same time, {result.metadata.result_id} was not stored once"
-                return Fault(problem, subject.line("write"), "write a record in one piece, or take an asyncio.Lock")
-        if len(together.stored()) != len(alone.stored()):
-            return Fault("results written at the same time are not the same records", subject.line("write"))
-    return None
+                yield subject.fault(problem, "write", WHOLE)
+        if len(stored) != len(alone.stored()):
+            yield subject.fault("results written at the same time are not the same records", "write")
 
 
-def _crash(subject: SinkSubject) -> Fault | None:
+def _crash(subject: SinkSubject) -> Iterator[Fault]:
     """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
     first, others = examples()[: MANY // 2], examples()[MANY // 2 :]
 
@@ -214,21 +199,22 @@ def _crash(subject: SinkSubject) -> Fault | None:
     async def end(sink: Any) -> None:
         await sink.close({})
 
+    def again() -> list[VerificationResult]:
+        after.write([*first, *others])
+        return [result for result in examples() if not after.count(result)]
+
     with subject.target() as crashed, subject.target() as after:
         sink = crashed.sink()
         in_loop(begin(sink, crashed.info()))
         shutil.copytree(crashed.path.parent, after.path.parent, dirs_exist_ok=True)
         in_loop(end(sink))
-        try:
-            after.write([*first, *others])
-            lost = [result for result in examples() if not after.count(result)]
-        except Exception as error:
-            problem = f"after a crash in the middle of a run, a new start failed: {one_line(error)}"
-            return Fault(problem, subject.line("open"), MEND)
-        if lost:
+        lost = attempt(again)
+        if isinstance(lost, Raised):
+            problem = f"after a crash in the middle of a run, a new start failed: {one_line(lost.error)}"
+            yield subject.fault(problem, "open", MEND)
+        elif lost:
             problem = f"a run crashed and was started again, and {lost[0].metadata.result_id} is missing"
-            return Fault(problem, subject.line("open"), MEND)
-    return None
+            yield subject.fault(problem, "open", MEND)
 
 
 class _Failing:
@@ -242,7 +228,7 @@ class _Failing:
     async def close(self, summary: Mapping[str, Any]) -> None: ...
 
 
-def _beside_another(subject: SinkSubject) -> Fault | None:
+def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
     async def run(target: Target) -> Sinks:
         sinks = Sinks({"failing": _Failing(), "subject": target.sink()})
         await sinks.open(target.info())
@@ -254,20 +240,18 @@ def _beside_another(subject: SinkSubject) -> Fault | None:
     with subject.target() as target:
         sinks = in_loop(run(target))
         if "subject" in sinks.failures:
-            return Fault(
-                f"another sink failed, and so did this one: {sinks.failures['subject']}", subject.line("write")
-            )
+            yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
         if lost := [result for result in examples() if not target.count(result)]:
-            return Fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", subject.line("write"))
-    return None
+            yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
 
 
+WHOLE = "write a record in one piece, or take an asyncio.Lock"
 FLUSH = "write it to disk in `write`, or at the latest in `close`"
 REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
 REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
 MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
 REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.secrets.redactor"
-LOOKS: Mapping[str, tuple[str, Callable[[SinkSubject], Fault | None]]] = {
+PROMISES: Promises[SinkSubject] = {
     "methods": ("It has open, write and close as coroutine functions.", _methods),
     "keeps": ("What is written is there after close.", _keeps),
     "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),

@@ -1,30 +1,31 @@
-"""What can be said about a stage without running it."""
+"""What can be checked about a stage without running it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import Problem, did_you_mean, one_line
+from attrs import evolve
+
+from ..errors import Problem, did_you_mean
 from ..model.config import VerificationConfig
 from ..pipeline.keys import VERDICT_VIEWS, Key
 from ..pipeline.stage import LISTS, RESULT_FIELDS, Category, PlanRequest, Stage
 from ..plugin.application import Karenina
-from .checks import Fault
+from .checks import Fault, Raised, attempt
 from .compare import difference, snapshot
 from .examples import every
-from .lines import file_of, line_of_attribute, line_of_error
+from .lines import file_of, line_of_attribute
 from .stage_examples import KNOWN_KEYS
 from .strategies import plan_requests
 
-__all__ = ["careless_check", "declaration_fault", "impure_condition"]
+__all__ = ["careless_check", "declaration_faults", "impure_condition"]
 
 
-def declaration_fault(stage: Stage) -> Fault | None:
-    """The first thing that is wrong with a stage's declaration."""
+def declaration_faults(stage: Stage) -> Iterator[Fault]:
+    """What is wrong with a stage's declaration."""
     for attribute, problem, remedy in _problems(stage):
-        return Fault(problem, line_of_attribute(type(stage), attribute), remedy)
-    return None
+        yield Fault(problem, line_of_attribute(type(stage), attribute), remedy)
 
 
 def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
@@ -36,7 +37,8 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     if not isinstance(category, Category):
         yield "category", f"its category is {category!r}", "use a member of karenina_core.Category"
     for attribute in LISTS:
-        listed: Any = getattr(stage, attribute)
+        # an instance may keep the settings of its plugin under the name of the declaration
+        listed: Any = getattr(type(stage) if attribute == "settings" else stage, attribute)
         if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
             yield attribute, f"{attribute} is {listed!r}", "write a tuple of names or keys"
         elif len(set(listed)) < len(listed):
@@ -74,45 +76,42 @@ def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:
         yield attribute, f"{name!r} has no type, so nothing checks what is written", f"write Key({name!r}, type)"
 
 
-def careless_check(stage: Stage, app: Karenina, configs: Iterable[VerificationConfig]) -> Fault | None:
+def careless_check(stage: Stage, app: Karenina, configs: Iterable[VerificationConfig]) -> Iterator[Fault]:
     """What is wrong with check_config: it raises, answers with something else, or not the same twice."""
     line = line_of_attribute(type(stage), "check_config")
     for config in configs:
         before = snapshot(config)
-        try:
-            first, second = list(stage.check_config(config, app)), list(stage.check_config(config, app))
-        except Exception as error:  # whatever a stranger's function raises is what is looked for
-            found = line_of_error(error, file_of(type(stage))) or line
-            return Fault(f"check_config raised {one_line(error)}", found, "report what is wrong as a Problem")
-        if odd := [problem for problem in first if not isinstance(problem, Problem)]:
-            return Fault(f"check_config reported {odd[0]!r}", line, "report Problem('name of a setting', 'what to do')")
-        if first != second:
-            return Fault("asked twice, check_config gave two answers", line, "let it depend on its arguments alone")
+        answers = attempt(lambda config: [list(stage.check_config(config, app)) for _ in range(2)], config)
+        if isinstance(answers, Raised):
+            yield _raised(stage, "check_config", answers.error, "report what is wrong as a Problem", line)
+            return
+        if odd := [problem for problem in answers[0] if not isinstance(problem, Problem)]:
+            yield Fault(f"check_config reported {odd[0]!r}", line, "report Problem('name of a setting', 'what to do')")
+        if answers[0] != answers[1]:
+            yield Fault("asked twice, check_config gave two answers", line, "let it depend on its arguments alone")
         if changed := difference(before, config):
-            return Fault(f"check_config changed the configuration: {changed}", line, "let it only read")
-    return None
+            yield Fault(f"check_config changed the configuration: {changed}", line, "let it only read")
 
 
-def impure_condition(stage: Stage, max_examples: int) -> Fault | None:
+def impure_condition(stage: Stage, max_examples: int) -> Iterator[Fault]:
     """What keeps included_when from being a pure function of the plan request."""
     line = line_of_attribute(type(stage), "included_when")
     for request in (PlanRequest(), *every(plan_requests(stage.features), max_examples)):
         before = snapshot(request)
-        try:
-            first, second = stage.included_when(request), stage.included_when(request)
-        except Exception as error:  # whatever a stranger's function raises is what is looked for
-            found = line_of_error(error, file_of(type(stage))) or line
-            return Fault(
-                f"included_when raised {one_line(error)} for {request}", found, "let it answer for every request"
-            )
+        answers = attempt(lambda request: [stage.included_when(request) for _ in range(2)], request)
+        if isinstance(answers, Raised):
+            fault = _raised(stage, "included_when", answers.error, "let it answer for every request", line)
+            yield evolve(fault, problem=f"{fault.problem} for {request}")
+            return
+        first, second = answers
         if first not in (True, False):
-            return Fault(f"included_when answered {first!r}", line, "return True or False")
+            yield Fault(f"included_when answered {first!r}", line, "return True or False")
         if first is not second:
-            return Fault(
-                f"asked twice about {request}, included_when said {first} and then {second}",
-                line,
-                "let it depend on the mode, the features and the rubric of the request alone",
-            )
+            problem = f"asked twice about {request}, included_when returned {first} and then {second}"
+            yield Fault(problem, line, "let it depend on the mode, the features and the rubric of the request alone")
         if changed := difference(before, request):
-            return Fault(f"included_when changed the request: {changed}", line, "let it only read")
-    return None
+            yield Fault(f"included_when changed the request: {changed}", line, "let it only read")
+
+
+def _raised(stage: Stage, method: str, error: BaseException, remedy: str, line: str) -> Fault:
+    return Fault.raised(error, remedy, by=method, line=line, file=file_of(type(stage)))

@@ -22,6 +22,7 @@ from ..pipeline.context import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys, Key
 from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field, result_field_type
 from . import strategies as values
+from .checks import Raised, attempt
 from .examples import every
 from .fakes import FakeHandle
 from .stage_inputs import Behaviour, StageInput
@@ -73,13 +74,16 @@ def stage_inputs(
     return _inputs(stage, given, config, tuple(_requests(stage, config)))
 
 
-def corners(drawn: Sequence[StageInput], told: Collection[str]) -> list[StageInput]:
+def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[StageInput]:
     """Every odd text in every artifact that is a text, of an otherwise ordinary item: no matter of chance.
 
-    Artifacts that the author described (`told`) stay as they are.
+    Artifacts that the author described (`described`) stay as they are.
     """
     texts = [
-        key for item in drawn for key, value in item.artifacts.items() if isinstance(value, str) and key not in told
+        key
+        for item in drawn
+        for key, value in item.artifacts.items()
+        if isinstance(value, str) and key not in described
     ]
     plain = next((item for item in drawn if texts and set(texts) <= item.artifacts.keys()), None)
     if plain is None:
@@ -97,7 +101,7 @@ def corners(drawn: Sequence[StageInput], told: Collection[str]) -> list[StageInp
 
 @frozen
 class _Pools:
-    """What belongs to every item, made once: to draw it anew for every example would take most of the time."""
+    """What belongs to every item, made once: to draw it again for every example would take most of the time."""
 
     questions: SearchStrategy[Question]
     configs: SearchStrategy[VerificationConfig]
@@ -172,11 +176,9 @@ def _included(stage: Stage, request: Request) -> bool:
     mode, features, kind = request
     if kind is not None and mode == "template_only":
         return False
-    try:
-        rubric = EXAMPLES[kind] if kind else None
-        return bool(stage.included_when(PlanRequest(mode=mode, features=features, rubric=rubric)))
-    except Exception:  # a stranger's code; the check of included_when says so
-        return False
+    plan_request = PlanRequest(mode=mode, features=features, rubric=EXAMPLES[kind] if kind else None)
+    included = attempt(stage.included_when, plan_request)  # what it raises is reported by the check of included_when
+    return not isinstance(included, Raised) and bool(included)
 
 
 def _rubrics(kind: str) -> SearchStrategy[Rubric]:

@@ -23,7 +23,7 @@ from ..plugin.application import Karenina
 from ..ports.client import Model, ModelClient
 from ..ports.model_client import CallRecord
 from .apps import application
-from .fakes import FakeHandle, Said, ScriptedCall, ScriptedLLM, example_of
+from .fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, example_of
 from .lines import line_of_caller
 
 __all__ = ["Behaviour", "Breach", "StageInput", "WatchedContext"]
@@ -79,8 +79,8 @@ class WatchedContext(VerificationContext):
         breach = "declared_writes" if undeclared else "typed_output"
         self._watched(breach, super().extend_result_field, name, entries)
 
-    def record(self, **said: Any) -> None:
-        self._watched("typed_output", partial(super().record, **said))
+    def record(self, **effect: Any) -> None:
+        self._watched("typed_output", partial(super().record, **effect))
 
     def _breach_of_write(self, attribute: str, key: str, store: Mapping[str, Any]) -> str:
         if key in VERDICT_VIEWS:
@@ -179,7 +179,7 @@ class StageInput:
 def scripted(behaviour: Behaviour, role: str) -> Model:
     """A model that answers in one way. Nothing is tried again, so that failures take no time."""
 
-    def answer(call: ScriptedCall) -> Said:
+    def answer(call: ScriptedCall) -> ScriptedReply:
         if behaviour == "failing":
             return PortError("the server is down", kind="server")
         if behaviour == "empty":

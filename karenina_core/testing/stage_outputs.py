@@ -20,8 +20,8 @@ def missing_output(stage: Stage, context: VerificationContext) -> str | None:
     for key in stage.produces:
         if key in VERDICT_VIEWS:
             verdict = context.verdict
-            said = verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else verdict.field
-            if said is None:
+            value = verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else verdict.field
+            if value is None:
                 return str(key)
         elif key not in context._artifacts:
             return str(key)

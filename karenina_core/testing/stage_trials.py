@@ -12,9 +12,10 @@ from attrs import evolve, field, frozen
 
 from ..pipeline.context import VerificationContext
 from ..pipeline.stage import Skip, Stage
+from .checks import Fault, Raised, attempt, attempt_async
 from .compare import difference, snapshot
-from .lines import executing, line_of_waiting
-from .loops import LONGEST_CANCELLATION, in_loop
+from .lines import executing, line_of_attribute, line_of_waiting
+from .loops import cancel, in_loop
 from .stage_inputs import StageInput, WatchedContext
 
 __all__ = ["Cancelled", "MakeContext", "Run", "Trial"]
@@ -33,7 +34,7 @@ class Run:
     context: WatchedContext
     before: dict[str, Any] = field(repr=False)
     answer: object = True
-    """What should_run said."""
+    """What should_run answered."""
     error: BaseException | None = None
     asking: bool = False
     """Whether the error came from should_run."""
@@ -89,21 +90,21 @@ class Trial:
         return in_loop(self._run())
 
     @cached_property
-    def spoiled(self) -> str | None:
+    def changed(self) -> str | None:
         """What the first run changed in the item that it was given."""
         return difference(self.given, self.first.given)
 
     @property
-    def spoiling_line(self) -> str:
+    def changing_line(self) -> str:
         """The first line after which the item was no longer as it was given."""
         given = snapshot(self.given)
         found: list[str] = []
 
-        def look(_: str, line: str) -> None:
+        def executed(_: str, line: str) -> None:
             if not found and difference(self.given, given) is not None:
                 found.append(line)
 
-        with executing(self._file, look):
+        with executing(self._file, executed):
             in_loop(self._run(given))
         return found[0] if found else ""
 
@@ -116,15 +117,19 @@ class Trial:
         return lines[-1] if lines else ""
 
     def asked(self, given: StageInput) -> tuple[Any, str | None, WatchedContext]:
-        """What should_run says to an item, and what it changed by being asked."""
+        """What should_run answers to an item, and what it changed by being asked."""
         context = self._context(given)
         before = snapshot(state(context))
         with context.acting(self.stage):
             answer = self.stage.should_run(context)
             again = self.stage.should_run(context)
         if bool(answer) != bool(again):
-            return answer, f"asked twice, it said {answer!r} and then {again!r}", context
+            return answer, f"asked twice, it answered {answer!r} and then {again!r}", context
         return answer, difference(before, state(context)), context
+
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the stage."""
+        return Fault(problem, line_of_attribute(type(self.stage), method), remedy)
 
     def cancelled(self, steps: int) -> Cancelled | None:
         """Cancel a run after that many turns of the event loop; None where it had ended by then."""
@@ -145,64 +150,47 @@ class Trial:
         given = snapshot(self.given) if given is None else given
         context = self._context(given)
         before = snapshot(state(context))
-        try:
-            with context.acting(self.stage):
-                answer = self.stage.should_run(context)
-        except (Exception, SystemExit) as error:  # whatever a stranger's stage raises is what is looked for
-            return Run(given, context, before, True, error, asking=True)
+        with context.acting(self.stage):
+            answer = attempt(self.stage.should_run, context)
+        if isinstance(answer, Raised):
+            return Run(given, context, before, True, answer.error, asking=True)
         if not answer:
             return Run(given, context, before, answer)
         with context.acting(self.stage):
-            raised = await _ended(asyncio.ensure_future(self._executed(context)), LONGEST_RUN)
+            raised = await _ended(asyncio.ensure_future(attempt_async(self._executed(context))), LONGEST_RUN)
         return Run(given, context, before, answer, raised)
 
-    async def _executed(self, context: WatchedContext) -> BaseException | None:
-        """What execute raised."""
+    async def _executed(self, context: WatchedContext) -> None:
         stage = self.stage
-        try:
-            work = await asyncio.to_thread(stage.execute, context) if stage.blocking else stage.execute(context)
-            if inspect.isawaitable(work):
-                await work
-        except (Exception, SystemExit) as error:
-            return error
-        return None
+        work = await asyncio.to_thread(stage.execute, context) if stage.blocking else stage.execute(context)
+        if inspect.isawaitable(work):
+            await work
 
     async def _cancelled(self, steps: int) -> Cancelled | None:
         context = self._context(snapshot(self.given))
         with context.acting(self.stage):
             if not self.stage.should_run(context):
                 return None
-            work = self._executed(context)
+            work = attempt_async(self._executed(context))
             task = asyncio.ensure_future(work)
             for _ in range(steps):
                 await asyncio.sleep(0)
             if task.done():
                 return None
             line = line_of_waiting(work, self._file)
-            task.cancel()
-            await asyncio.wait({task}, timeout=LONGEST_CANCELLATION)
-        return Cancelled(_how(task), line)
+            how = await cancel(task)
+        return Cancelled(how, line)
 
 
-async def _ended(task: asyncio.Task[BaseException | None], seconds: float) -> BaseException | None:
+async def _ended(task: asyncio.Task[Raised | None], seconds: float) -> BaseException | None:
     await asyncio.wait({task}, timeout=seconds)
     if not task.done():
         task.cancel()
         return TimeoutError(f"execute took more than {seconds:g} s, with models that answer at once")
     if task.cancelled():
-        return RuntimeError("execute raised CancelledError though nobody had cancelled it")
-    return task.exception() or task.result()
-
-
-def _how(task: asyncio.Task[BaseException | None]) -> str:
-    if not task.done():
-        return f"it went on for more than {LONGEST_CANCELLATION:g} s after it was cancelled"
-    if task.cancelled():
-        return ""
-    error = task.exception() or task.result()
-    if error is not None:
-        return f"it turned the cancellation into {type(error).__name__}: {error}"
-    return "it ended as if it had not been cancelled"
+        return RuntimeError("execute raised CancelledError though it was not cancelled")
+    outcome = task.result()
+    return outcome.error if outcome else None
 
 
 def with_error(given: StageInput) -> StageInput:
@@ -215,6 +203,6 @@ def without_artifacts(given: StageInput) -> StageInput:
     return evolve(given, artifacts={}, result_fields={})
 
 
-def said_no(answer: object) -> bool:
+def is_no(answer: object) -> bool:
     """Whether an answer of should_run is a no of the right type."""
     return answer is False or isinstance(answer, Skip)

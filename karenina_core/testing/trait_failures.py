@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model.trait_base import RubricTrait
 from ..pipeline.traits import TraitScore
-from .checks import Fault
+from .checks import Fault, Raised, attempt
 from .fakes import ScriptedCall, ScriptedLLM
 from .loops import in_loop
 from .trait_judges import obedient
-from .trait_spoilers import Reads, Spoiler, marks_of, poisoned, sizes, unusable
-from .trait_trials import REPORT, Trial, as_told, differs, wrong_with
+from .trait_spoilers import FailingJudge, Reads, marks_of, poisoned, sizes, unusable
+from .trait_trials import REPORT, Trial, comparable, differs, wrong_with
 
 __all__ = ["PROMISE", "one_fails"]
 
@@ -22,35 +22,34 @@ PROMISE = (
 )
 ISOLATE = "let what a single trait raises become its own TraitScore: implement score, or use case.each(traits, score)"
 MOST_READS = 8
-Told = Mapping[str, tuple[Any, ...]]
+Scores = Mapping[str, tuple[Any, ...]]
 
 
-def one_fails(trial: Trial) -> Fault | None:
+def one_fails(trial: Trial) -> Iterator[Fault]:
     """A fault where a failure was provoked and did not stay with its trait."""
     crowd = trial.crowded()
-    before = as_told(in_loop(crowd.scores()))
+    before = comparable(in_loop(crowd.scores()))
     if trial.broken:
-        return _broken(crowd, before)
+        yield from _broken(crowd, before)
+        return
     for number in dict.fromkeys((*range(len(trial.traits)), len(crowd.traits) - 1)):
-        provoked, fault = _spoilt(crowd, number, before) if trial.asks_judge else (False, None)
+        provoked, fault = _judge_fails_for(crowd, number, before) if trial.asks_judge else (False, None)
         fault = fault if provoked else _unread(crowd, number, before)
         if fault:
-            return fault
-    return None
+            yield fault
 
 
-def _broken(trial: Trial, before: Told) -> Fault | None:
+def _broken(trial: Trial, before: Scores) -> Iterator[Fault]:
     for bad in trial.broken:
         traits = [bad, *trial.traits]
         found = in_loop(trial.scores(traits=traits))
-        if said := wrong_with(found, traits):
-            return trial.fault(f"with {bad.name!r} among the traits {said}", ISOLATE)
+        if wrong := wrong_with(found, traits):
+            yield trial.fault(f"with {bad.name!r} among the traits {wrong}", ISOLATE)
         if fault := _costs(trial, bad, before, found):
-            return fault
-    return None
+            yield fault
 
 
-def _spoilt(trial: Trial, number: int, before: Told) -> tuple[bool, Fault | None]:
+def _judge_fails_for(trial: Trial, number: int, before: Scores) -> tuple[bool, Fault | None]:
     """Whether the judge could be kept from answering about one trait, and what was wrong then."""
     trait, others = trial.traits[number], [*trial.traits[:number], *trial.traits[number + 1 :]]
     absent, alone = _asked(trial, others), _asked(trial, [trait])
@@ -60,9 +59,9 @@ def _spoilt(trial: Trial, number: int, before: Told) -> tuple[bool, Fault | None
         return False, None
     grows = any(call.output is not None and len(others) in sizes(call.output.schema) for call in absent)
     place = (number, len(trial.traits)) if grows and others else None
-    judge = Spoiler(marks, foreign, place, trial.reply or obedient)
+    judge = FailingJudge(marks, foreign, place, trial.reply or obedient)
     found = in_loop(trial.scores(ScriptedLLM(judge, channels=("json_schema", "text"))))
-    if not judge.spoiled:
+    if not judge.failures:
         return False, None
     if judge.named:
         return True, _costs(trial, trait, before, found)
@@ -81,47 +80,47 @@ def _only_in(marks: Sequence[str], calls: Sequence[ScriptedCall]) -> list[str]:
     return [mark for mark in marks if not any(mark in call.text for call in calls)]
 
 
-def _costs(trial: Trial, bad: RubricTrait, before: Told, found: Mapping[str, TraitScore]) -> Fault | None:
-    after = as_told(found)
+def _costs(trial: Trial, bad: RubricTrait, before: Scores, found: Mapping[str, TraitScore]) -> Fault | None:
+    after = comparable(found)
     failed = after.pop(bad.name, None)
     if failed is None or failed[1] == "ok":
         return trial.fault(f"{bad.name!r} could not be evaluated, and its score is {failed!r}", REPORT)
-    others = {name: told for name, told in before.items() if name != bad.name}
-    if said := differs(others, after):
-        return trial.fault(f"when {bad.name!r} could not be evaluated, {said}", ISOLATE)
+    others = {name: score for name, score in before.items() if name != bad.name}
+    if wrong := differs(others, after):
+        return trial.fault(f"when {bad.name!r} could not be evaluated, {wrong}", ISOLATE)
     return None
 
 
-def _costs_one(trial: Trial, before: Told, found: Mapping[str, TraitScore]) -> Fault | None:
-    """The same where nobody knows which of the traits it was."""
-    after = as_told(found)
+def _costs_one(trial: Trial, before: Scores, found: Mapping[str, TraitScore]) -> Fault | None:
+    """The same where it is not known which of the traits it was."""
+    after = comparable(found)
     lost = [name for name in before if after.get(name) != before[name]]
-    if not lost and any(told[1] != "ok" for told in before.values()):
+    if not lost and any(score[1] != "ok" for score in before.values()):
         return None  # it may be one that had no score before
     if not lost:
         return trial.fault("a reply left one trait out, and every trait has the score that it had before", REPORT)
     if len(lost) > 1:
-        said = differs({lost[1]: before[lost[1]]}, {lost[1]: after.get(lost[1])})
-        return trial.fault(f"when {lost[0]!r} could not be evaluated, {said}", ISOLATE)
+        wrong = differs({lost[1]: before[lost[1]]}, {lost[1]: after.get(lost[1])})
+        return trial.fault(f"when {lost[0]!r} could not be evaluated, {wrong}", ISOLATE)
     if after.get(lost[0], (None, "ok"))[1] == "ok":
         return trial.fault(f"{lost[0]!r} could not be evaluated, and its score is {after.get(lost[0])!r}", REPORT)
     return None
 
 
-def _unread(trial: Trial, number: int, before: Told) -> Fault | None:
+def _unread(trial: Trial, number: int, before: Scores) -> Fault | None:
     """One trait has a field that cannot be read: at first, or the next time, and so on.
 
     An evaluator may read fields to sort traits before it begins to score them: it is enough that some of these
     failures stay with their trait. What gives a score all the same is always wrong.
     """
-    wrong: list[Fault | Exception] = []
+    wrong: list[Fault | Raised] = []
     isolated = False
     for reading in range(1, MOST_READS + 1):
         reads = Reads(reading)
         outcome = _with(trial, number, poisoned(trial.traits[number], reads))
         if not reads.failed:
             break
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, Raised):
             wrong.append(outcome)
             continue
         scored = outcome.get(trial.traits[number].name)
@@ -132,24 +131,21 @@ def _unread(trial: Trial, number: int, before: Told) -> Fault | None:
         wrong += [fault] if fault else []
     if isolated or not wrong or not _unused_costs(trial, number, before):
         return None
-    if isinstance(wrong[0], Exception):
-        raise wrong[0]
+    if isinstance(wrong[0], Raised):
+        raise wrong[0].error
     return wrong[0]
 
 
-def _unused_costs(trial: Trial, number: int, before: Told) -> bool:
+def _unused_costs(trial: Trial, number: int, before: Scores) -> bool:
     """Whether other traits also lose their scores where fields can be read, and only to use them fails."""
     outcome = _with(trial, number, unusable(trial.traits[number]))
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, Raised):
         return True
-    after = as_told(outcome)
-    return any(after.get(name) != told for name, told in before.items() if name != trial.traits[number].name)
+    after = comparable(outcome)
+    return any(after.get(name) != score for name, score in before.items() if name != trial.traits[number].name)
 
 
-def _with(trial: Trial, number: int, bad: Any) -> Mapping[str, TraitScore] | Exception:
+def _with(trial: Trial, number: int, bad: Any) -> Mapping[str, TraitScore] | Raised:
     """The scores where one of the traits is another one, of which only the evaluator knows."""
     traits = [*trial.traits[:number], bad, *trial.traits[number + 1 :]]
-    try:
-        return in_loop(trial.scores(traits=traits, rubric=trial.traits))
-    except Exception as error:  # a stranger's code may raise anything; whether it should is told by who called
-        return error
+    return attempt(lambda: in_loop(trial.scores(traits=traits, rubric=trial.traits)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 
 from ..model.trait_base import RubricTrait
-from .checks import Fault
+from .checks import Fault, Raised, attempt
 from .lines import line_of_attribute
 from .trait_trials import Trial, not_json
 
@@ -31,32 +32,31 @@ RESERVED = ("dynamic_trait_type",)
 """Properties of a rating that are not the evaluator's."""
 
 
-def round_trip(trial: Trial) -> Fault | None:
+def round_trip(trial: Trial) -> Iterator[Fault]:
     """The given traits, and others that their class allows; those with a fixed list in a rubric have a fixed type."""
     others = getattr(trial.cls.trait_class, "list_name", "") == RubricTrait.list_name
-    if others and (fault := _file_type(trial)):
-        return fault
+    if others:
+        yield from _file_type(trial)
     evaluator = trial.made.fresh()
     for trait in trial.traits:
         for one in (trait, *_varied(trait)):
             problem, remedy, method = _written(evaluator, one)
             if problem:
-                return Fault(problem, trial.made.line(method), remedy)
-    return None
+                yield Fault(problem, trial.made.line(method), remedy)
 
 
-def _file_type(trial: Trial) -> Fault | None:
-    told: object = getattr(trial.cls, "file_type", "")
+def _file_type(trial: Trial) -> Iterator[Fault]:
+    file_type: object = getattr(trial.cls, "file_type", "")
     name = trial.cls.trait_class.__name__
-    if not isinstance(told, str) or (told and not told.isidentifier()):
-        problem = f"its file_type is {told!r}, and should be a name"
-    elif not told:
+    if not isinstance(file_type, str) or (file_type and not file_type.isidentifier()):
+        problem = f"its file_type is {file_type!r}, and should be a name"
+    elif not file_type:
         problem = "it has no file_type, so that no benchmark with such a trait in a rubric can be saved"
-    elif told in TAKEN:
-        problem = f"its file_type {told!r} is one of the format's own"
+    elif file_type in TAKEN:
+        problem = f"its file_type {file_type!r} is one of the format's own"
     else:
-        return None
-    return Fault(problem, line_of_attribute(trial.cls, "file_type"), f'set file_type, for example to "{name}"')
+        return
+    yield Fault(problem, line_of_attribute(trial.cls, "file_type"), f'set file_type, for example to "{name}"')
 
 
 def _written(evaluator: Any, trait: RubricTrait) -> tuple[str, str, str]:
@@ -68,8 +68,8 @@ def _written(evaluator: Any, trait: RubricTrait) -> tuple[str, str, str]:
         return f"encode wrote {', '.join(taken)}", "leave them out; they have places of their own", "encode"
     if taken := sorted({*RESERVED} & data.keys()):
         return f"encode wrote {', '.join(taken)}", "use another name; the format means the type of a trait", "encode"
-    if said := not_json(dict(data)):
-        return f"what encode wrote {said}", "write plain data", "encode"
+    if wrong := not_json(dict(data)):
+        return f"what encode wrote {wrong}", "write plain data", "encode"
     fields = {name: value for name, value in data.items() if (name, value) != ("summary", None)}
     stored = json.loads(json.dumps({"name": trait.name, "description": trait.description, **fields}))
     if (again := evaluator.decode(stored)) != trait:
@@ -79,10 +79,8 @@ def _written(evaluator: Any, trait: RubricTrait) -> tuple[str, str, str]:
 
 def _varied(trait: RubricTrait) -> Iterator[RubricTrait]:
     """The trait with other values of simple fields, one at a time, as far as its class accepts them."""
-    try:
-        kinds = typing.get_type_hints(type(trait))
-    except Exception:  # a stranger's annotations may name what cannot be found here
-        kinds = {}
+    hints = attempt(typing.get_type_hints, type(trait))  # annotations may name what cannot be found here
+    kinds = {} if isinstance(hints, Raised) else hints
     changes: dict[str, Any] = {"summary": "a short label", "description": "What it is about."}
     for field in attrs.fields(type(trait)):
         kind, value = kinds.get(field.name), getattr(trait, field.name)
@@ -91,8 +89,6 @@ def _varied(trait: RubricTrait) -> Iterator[RubricTrait]:
         if kind in (bool, int, float, str):
             changes[field.name] = not value if kind is bool else value + (" x" if kind is str else kind(1))
     for name, value in changes.items():
-        try:
-            varied: Any = attrs.evolve(trait, **{name: value})
-        except Exception:  # not allowed by a stranger's class
-            continue
-        yield varied
+        varied = attempt(partial(attrs.evolve, trait, **{name: value}))
+        if not isinstance(varied, Raised):  # else its class does not allow it
+            yield varied

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from ..pipeline.traits import TraitScore
 from .checks import Fault
-from .fakes import Said, ScriptedCall, ScriptedLLM
+from .fakes import ScriptedCall, ScriptedLLM, ScriptedReply
 from .loops import in_loop
 from .trait_judges import obedient
-from .trait_trials import Trial, as_told, differs
+from .trait_trials import Trial, comparable, differs
 
 __all__ = ["at_once", "marked", "marks_in", "marks_within"]
 
@@ -44,7 +44,7 @@ def marks_within(text: str, word: str = WORDS[0]) -> list[str]:
 class _Seen:
     """What became of one item."""
 
-    told: Mapping[str, tuple[Any, ...]]
+    scores: Mapping[str, tuple[Any, ...]]
     details: Mapping[str, Mapping[str, Any]]
     shown: frozenset[str]
     """The words by which texts that the judge was shown are known."""
@@ -52,7 +52,7 @@ class _Seen:
     """Those in the scores themselves."""
 
 
-def at_once(trial: Trial) -> Fault | None:
+def at_once(trial: Trial) -> Iterator[Fault]:
     """Items with different texts, each as when it is alone: at the same time, and one after another."""
     items = _items(trial.text)
     names = _Names(trial)
@@ -61,9 +61,8 @@ def at_once(trial: Trial) -> Fault | None:
     turn = in_loop(_in_turn(trial, items, names.traits()))
     for when, found in (("with several items at once", together), ("with one item after another", turn)):
         for (word, _), (first, again), seen in zip(items, alone, found, strict=True):
-            if said := _mixed(word, first, again, seen):
-                return trial.fault(f"{when} {said}", REMEDY)
-    return None
+            if wrong := _mixed(word, first, again, seen):
+                yield trial.fault(f"{when} {wrong}", REMEDY)
 
 
 def _items(text: str) -> Items:
@@ -90,7 +89,7 @@ class _Names:
         self._runs = 0
         self._stay = False
         plain, first, again = (self._first(traits) for traits in (trial.traits, self.traits(), self.traits()))
-        self._stay = first.told != again.told or _states(plain) != _states(first)
+        self._stay = first.scores != again.scores or _states(plain) != _states(first)
 
     def _first(self, traits: Sequence[Any]) -> _Seen:
         _, text = _items(self._trial.text)[0]
@@ -102,7 +101,7 @@ class _Names:
 
 
 def _states(seen: _Seen) -> dict[str, Any]:
-    return {name: told[1] for name, told in seen.told.items()}
+    return {name: score[1] for name, score in seen.scores.items()}
 
 
 async def _together(trial: Trial, items: Items, traits: Sequence[Any]) -> list[_Seen]:
@@ -121,10 +120,12 @@ async def _seen(trial: Trial, evaluator: Any, text: str, traits: Sequence[Any]) 
     own = {new.name: old.name for new, old in zip(traits, trial.traits, strict=True)}
     found = {own.get(name, name): score for name, score in found.items()}
     texts = [call.text for call in judge.calls]
-    return _Seen(as_told(found), {name: dict(score.details) for name, score in found.items()}, _in(texts), _kept(found))
+    return _Seen(
+        comparable(found), {name: dict(score.details) for name, score in found.items()}, _in(texts), _kept(found)
+    )
 
 
-def _by_text(call: ScriptedCall) -> Said:
+def _by_text(call: ScriptedCall) -> ScriptedReply:
     """Every other text is praised."""
     return obedient(call, most=any(word in call.text for word in WORDS[1::2]))
 
@@ -143,8 +144,8 @@ def _mixed(word: str, first: _Seen, again: _Seen, seen: _Seen) -> str | None:
     if seen.shown != first.shown:
         strange = seen.shown - {word}
         return "the judge was shown the text of another item" if strange else "the judge was not shown an item's text"
-    if said := differs(first.told, seen.told):
-        return said
+    if wrong := differs(first.scores, seen.scores):
+        return wrong
     for name, details in first.details.items():
         steady = {key: value for key, value in details.items() if again.details.get(name, {}).get(key) == value}
         for key, value in steady.items():

@@ -1,4 +1,4 @@
-"""Judges for evaluators whose prompts nobody knows: they obey any JSON Schema that they are shown, or fail."""
+"""Judges for evaluators whose prompts are not known: they obey any JSON Schema that they are shown, or fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args
 from attrs import frozen
 
 from ..errors import ErrorKind, PortError
-from .fakes import Said, Script, ScriptedCall
+from .fakes import Script, ScriptedCall, ScriptedReply
 
 __all__ = [
     "GONE",
@@ -30,6 +30,8 @@ Swap = Callable[[Schema], tuple[Any, ...]]
 """Given the schema of a value: `(value,)` to stand there instead of one that fits, or nothing in a tuple. The schema
 has `nullable` where null fits too."""
 DEEPEST = 8
+CONTENTS = ("properties", "required", "items", "minItems")
+"""What a schema of an object or a list states about the values in it."""
 WORDS = "because it says so"
 OWN_KINDS = ("template", "stage", "cancelled")
 """What no provider is the cause of."""
@@ -89,7 +91,7 @@ def _bound(schema: Schema, most: bool) -> Any:
     return max(low, high) if most else low
 
 
-def obedient(call: ScriptedCall, *, most: bool = False) -> Said:
+def obedient(call: ScriptedCall, *, most: bool = False) -> ScriptedReply:
     """A reply that fits what is asked for; a sentence where no data is asked for."""
     if call.output is None:
         return WORDS
@@ -97,10 +99,10 @@ def obedient(call: ScriptedCall, *, most: bool = False) -> Said:
     return found
 
 
-def swapping(swap: Swap) -> Callable[[ScriptedCall], Said]:
+def swapping(swap: Swap) -> Callable[[ScriptedCall], ScriptedReply]:
     """A judge that is obedient, but for the values that `swap` gives."""
 
-    def judge(call: ScriptedCall) -> Said:
+    def judge(call: ScriptedCall) -> ScriptedReply:
         if call.output is None:
             return WORDS
         found: Mapping[str, Any] = fitting(call.output.schema, swap=swap)
@@ -109,7 +111,7 @@ def swapping(swap: Swap) -> Callable[[ScriptedCall], Said]:
     return judge
 
 
-def down(call: ScriptedCall) -> Said:
+def down(call: ScriptedCall) -> ScriptedReply:
     """A provider that fails."""
     return PortError("the server is down", kind="server")
 
@@ -122,45 +124,40 @@ GONE: Mapping[str, Script] = {kind: _gone(kind) for kind in get_args(ErrorKind) 
 """Providers that fail, in every way that a call can."""
 
 
-def prose(call: ScriptedCall) -> Said:
+def prose(call: ScriptedCall) -> ScriptedReply:
     """A text where data is asked for."""
     return "I would rather talk about {the weather}.\0"
 
 
-def strange(call: ScriptedCall) -> Said:
-    """Data that nobody asked for."""
+def strange(call: ScriptedCall) -> ScriptedReply:
+    """Data that was not asked for."""
     return {"something_else": [1, None]}
 
 
-def silent(call: ScriptedCall) -> Said:
+def silent(call: ScriptedCall) -> ScriptedReply:
     """An empty reply."""
     return ""
 
 
-def off_scale(call: ScriptedCall) -> Said:
+def off_scale(call: ScriptedCall) -> ScriptedReply:
     """Data of the right shape whose values are not allowed: numbers far outside, words that are no class."""
-    if call.output is None:
-        return WORDS
-    found: Mapping[str, Any] = _off_scale(fitting(call.output.schema), call.output.schema)
-    return found
+    return swapping(_off_scale)(call)
 
 
-def above(call: ScriptedCall) -> Said:
+def above(call: ScriptedCall) -> ScriptedReply:
     """Data whose numbers are one more than the greatest that was asked for."""
     return swapping(lambda schema: (schema["maximum"] + 1,) if "maximum" in schema else ())(call)
 
 
-def below(call: ScriptedCall) -> Said:
+def below(call: ScriptedCall) -> ScriptedReply:
     """Data whose numbers are one less than the least that was asked for."""
     return swapping(lambda schema: (schema["minimum"] - 1,) if "minimum" in schema else ())(call)
 
 
-def _off_scale(value: Any, schema: Schema) -> Any:
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        return {key: _off_scale(inner, properties.get(key, {})) for key, inner in value.items()}
-    if isinstance(value, bool):
-        return "perhaps"
-    if isinstance(value, int | float):
-        return value + 100_000
-    return "none of these" if "enum" in schema else value
+def _off_scale(schema: Schema) -> tuple[Any, ...]:
+    fit = fitting({key: value for key, value in schema.items() if key not in CONTENTS})
+    if isinstance(fit, bool):
+        return ("perhaps",)
+    if isinstance(fit, int | float):
+        return (fit + 100_000,)
+    return ("none of these",) if "enum" in schema else ()

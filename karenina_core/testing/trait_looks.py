@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from ..pipeline.traits import TraitEvaluator
-from .checks import Fault
+from .checks import Fault, Promises, attempt_async
 from .lines import line_of_attribute
 from .loops import in_loop
 from .made import cancelled, in_two_loops, turns
 from .trait_failures import PROMISE, one_fails
 from .trait_items import at_once
 from .trait_scales import off_scale
-from .trait_trials import REPORT, Look, Trial, as_told, differs, wrong_with
+from .trait_trials import REPORT, Trial, comparable, differs, wrong_with
 
 __all__ = ["ALWAYS", "NO_JUDGE", "SEVERAL"]
 
@@ -33,59 +33,54 @@ ODD = (
 SLOW = 0.08
 
 
-def _well_formed(trial: Trial) -> Fault | None:
+def _well_formed(trial: Trial) -> Iterator[Fault]:
     for one in (trial, trial.crowded()):
         for most in (False, True):
-            if said := wrong_with(in_loop(one.scores(one.judge(most=most))), one.traits):
+            if wrong := wrong_with(in_loop(one.scores(one.judge(most=most))), one.traits):
                 remedy = "return {trait.name: TraitScore} with plain data, for every trait and no other"
-                return one.fault(f"with {len(one.traits)} traits: {said}", remedy)
-    return None
+                yield one.fault(f"with {len(one.traits)} traits: {wrong}", remedy)
 
 
-def _reached(trial: Trial) -> Fault | None:
+def _reached(trial: Trial) -> Iterator[Fault]:
     found = in_loop(trial.scores())
     if any(score.state == "ok" for score in found.values()):
-        return None
+        return
     why = next(f"{name!r}: {score.state}: {score.reason}" for name, score in found.items())
     remedy = "give reply=function(call) as its judge replies, text= that can be scored, or config= that it needs"
-    return trial.fault(f"no trait was scored ({why}), so that other checks saw nothing", remedy)
+    yield trial.fault(f"no trait was scored ({why}), so that other checks saw nothing", remedy)
 
 
-def _repeatable(trial: Trial) -> Fault | None:
+def _repeatable(trial: Trial) -> Iterator[Fault]:
     async def run() -> list[dict[str, Any]]:
         one, other = trial.made.fresh(), trial.made.fresh()
-        return [as_told(await trial.scores(evaluator=thing)) for thing in (one, one, other)]
+        return [comparable(await trial.scores(evaluator=thing)) for thing in (one, one, other)]
 
     first, *others = in_loop(run())
     for other in others:
-        if said := differs(first, other):
-            return trial.fault(f"asked about one text again, {said}", "score the text alone, and keep nothing of it")
-    return None
+        if wrong := differs(first, other):
+            yield trial.fault(f"asked about one text again, {wrong}", "score the text alone, and keep nothing of it")
 
 
-def _order(trial: Trial) -> Fault | None:
-    first = as_told(in_loop(trial.scores()))
-    backwards = as_told(in_loop(trial.scores(traits=trial.traits[::-1])))
-    if said := differs(first, backwards):
-        return trial.fault(f"with the traits in another order {said}", "keep each score with the name of its trait")
-    return None
+def _order(trial: Trial) -> Iterator[Fault]:
+    first = comparable(in_loop(trial.scores()))
+    backwards = comparable(in_loop(trial.scores(traits=trial.traits[::-1])))
+    if wrong := differs(first, backwards):
+        yield trial.fault(f"with the traits in another order {wrong}", "keep each score with the name of its trait")
 
 
-def _no_calls(trial: Trial) -> Fault | None:
+def _no_calls(trial: Trial) -> Iterator[Fault]:
     judge = trial.judge()
     in_loop(trial.scores(judge))
     if judge.calls:
         problem = f"it called the judge {len(judge.calls)} times, and asks_judge is False"
-        return Fault(problem, line_of_attribute(trial.cls, "asks_judge"), "set asks_judge = True")
-    return None
+        yield Fault(problem, line_of_attribute(trial.cls, "asks_judge"), "set asks_judge = True")
 
 
-def _odd_text(trial: Trial) -> Fault | None:
+def _odd_text(trial: Trial) -> Iterator[Fault]:
     for text in ODD:
-        if said := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
+        if wrong := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
             shown = repr(text) if len(text) <= 40 else f"{text[:20]!r}... of {len(text)} characters"
-            return trial.fault(f"for the answer {shown} {said}", REPORT)
-    return None
+            yield trial.fault(f"for the answer {shown} {wrong}", REPORT)
 
 
 async def _work(trial: Trial, evaluator: Any) -> Any:
@@ -101,30 +96,18 @@ async def _cut_off(trial: Trial, evaluator: Any) -> Any:
     return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
 
 
-def _loops(trial: Trial) -> Fault | None:
-    return in_two_loops(trial.made, partial(_work, trial))
-
-
 async def _one_cut_off(trial: Trial, evaluator: Any) -> Any:
-    """The same of one trait, which may have no score."""
-    try:
-        return await evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW)))
-    except Exception:  # told as the error of this trait
-        return None
+    """The same of one trait, which may have no score: what it raises is the error of this trait."""
+    return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
 
 
-def _cancellation(trial: Trial) -> Fault | None:
-    fault = cancelled(trial.made, partial(_cut_off, trial))
-    if fault or getattr(trial.cls, "score", TraitEvaluator.score) is TraitEvaluator.score:
-        return fault
-    return cancelled(trial.made, partial(_one_cut_off, trial))
+def _cancellation(trial: Trial) -> Iterator[Fault]:
+    yield from cancelled(trial.made, partial(_cut_off, trial))
+    if getattr(trial.cls, "score", TraitEvaluator.score) is not TraitEvaluator.score:
+        yield from cancelled(trial.made, partial(_one_cut_off, trial))
 
 
-def _event_loop(trial: Trial) -> Fault | None:
-    return turns(trial.made, partial(_long, trial))
-
-
-ALWAYS: Mapping[str, tuple[str, Look]] = {
+ALWAYS: Promises[Trial] = {
     "well_formed": (
         "Every trait gets one score under its own name, as plain data, or a state and a reason.",
         _well_formed,
@@ -137,14 +120,20 @@ ALWAYS: Mapping[str, tuple[str, Look]] = {
     ),
     "odd_text": ("Any text has scores, or states and reasons: no text, a very long one, odd characters.", _odd_text),
     "at_once": ("Items get their own scores, at the same time and one after another.", at_once),
-    "loops": ("It can be used from one event loop after another.", _loops),
+    "loops": (
+        "It can be used from one event loop after another.",
+        lambda trial: in_two_loops(trial.made, partial(_work, trial)),
+    ),
     "cancellation": ("A cancelled evaluation ends at once, and the next one works.", _cancellation),
-    "event_loop": ("Others go on while it works, also on a very long text.", _event_loop),
+    "event_loop": (
+        "Others go on while it works, also on a very long text.",
+        lambda trial: turns(trial.made, partial(_long, trial)),
+    ),
 }
-SEVERAL: Mapping[str, tuple[str, Look]] = {
+SEVERAL: Promises[Trial] = {
     "order": ("The order of the traits does not matter.", _order),
     "one_fails": (PROMISE, one_fails),
 }
-NO_JUDGE: Mapping[str, tuple[str, Look]] = {
+NO_JUDGE: Promises[Trial] = {
     "no_calls": ("It makes no call, as asks_judge says.", _no_calls),
 }

@@ -17,15 +17,16 @@ __all__ = ["off_scale"]
 NO_SCALE = "keep to what scale() says, or give the score a state, a reason and no value"
 
 
-def off_scale(trial: Trial, texts: Sequence[str]) -> Fault | None:
+def off_scale(trial: Trial, texts: Sequence[str]) -> Iterator[Fault]:
     """A score that is not on its scale, or that was made of a reply that is not on it."""
     for text, most in ((trial.text, False), (trial.text, True), *((text, False) for text in texts)):
-        found = trial.said(trial.judge(most=most), text)
+        found = trial.scored(trial.judge(most=most), text)
         for trait in trial.traits:
             score = found.get(trait.name)
-            if isinstance(score, TraitScore) and score.state == "ok" and (said := _misfit(score, trait)):
-                return trial.fault(f"{trait.name!r}: {said}", NO_SCALE)
-    return _moved(trial) if trial.asks_judge else None
+            if isinstance(score, TraitScore) and score.state == "ok" and (wrong := _misfit(score, trait)):
+                yield trial.fault(f"{trait.name!r}: {wrong}", NO_SCALE)
+    if trial.asks_judge:
+        yield from _moved(trial)
 
 
 def _misfit(score: TraitScore, trait: RubricTrait) -> str:
@@ -40,17 +41,16 @@ def _misfit(score: TraitScore, trait: RubricTrait) -> str:
     return ""
 
 
-def _moved(trial: Trial) -> Fault | None:
+def _moved(trial: Trial) -> Iterator[Fault]:
     """Replies that a judge may well give, and that are no score."""
     for trait in trial.traits:
         for beside in _beside(trait.scale()):
             swap = _Swap(trait.scale(), beside)
-            found = trial.alone(trait).said(trial.judge(swapping(swap)))
+            found = trial.alone(trait).scored(trial.judge(swapping(swap)))
             score = found.get(trait.name)
             if swap.hits and isinstance(score, TraitScore) and score.state == "ok":
                 problem = f"the judge replied {beside!r}, and {trait.name!r} has the score {score.value!r}"
-                return trial.fault(problem, REPORT)
-    return None
+                yield trial.fault(problem, REPORT)
 
 
 def _beside(scale: Mapping[str, Any]) -> Iterator[Any]:

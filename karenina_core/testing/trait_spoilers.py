@@ -10,9 +10,9 @@ from attrs import asdict, define, field, fields
 
 from ..errors import PortError
 from ..model.trait_base import RubricTrait
-from .fakes import Said, ScriptedCall
+from .fakes import ScriptedCall, ScriptedReply
 
-__all__ = ["Reads", "Spoiler", "marks_of", "poisoned", "sizes", "unusable"]
+__all__ = ["FailingJudge", "Reads", "marks_of", "poisoned", "sizes", "unusable"]
 
 
 def marks_of(trait: RubricTrait, others: Sequence[RubricTrait], text: str) -> list[str]:
@@ -49,11 +49,11 @@ def sizes(schema: Any) -> set[int]:
 
 
 @define(eq=False)
-class Spoiler:
+class FailingJudge:
     """A judge that fails for one trait only.
 
     A call that is about this trait alone ends with an error. From the reply to a call about several, what belongs to
-    the trait is left out: what stands under its name, under a property that is described by it, in an entry that names
+    the trait is left out: what is under its name, under a property that is described by it, in an entry that names
     it, or in its place where there is one entry for each trait.
     """
 
@@ -63,26 +63,26 @@ class Spoiler:
     place: tuple[int, int] | None
     """Which trait it is, counted from 0, and of how many; None where replies have no entry for each trait."""
     replies: Callable[[ScriptedCall], Any]
-    spoiled: int = 0
+    failures: int = 0
     """Calls that failed, or whose reply was cut."""
     named: bool = field(default=True, init=False)
     """Whether it is sure that the trait is the one: its place does not tell where traits are asked in another order."""
 
-    def __call__(self, call: ScriptedCall) -> Said:
+    def __call__(self, call: ScriptedCall) -> ScriptedReply:
         reply: Any = None
         if not any(mark in call.text for mark in self.marks):
             reply = self.replies(call)
         elif not any(mark in call.text for mark in self.foreign):
-            self.spoiled += 1
+            self.failures += 1
             reply = PortError("the server is down", kind="server")
         else:
             reply = self.replies(call)
             if call.output is not None and isinstance(reply, Mapping):
                 cut = self._cut(dict(reply), call.output.schema)
-                self.spoiled += cut != reply
+                self.failures += cut != reply
                 reply = cut
-        said: Said = reply
-        return said
+        result: ScriptedReply = reply
+        return result
 
     def _cut(self, value: Any, schema: Any) -> Any:
         schema = schema if isinstance(schema, Mapping) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -23,14 +23,14 @@ from ..pipeline.trace import EvaluationInput
 from ..pipeline.traits import TraitCase, TraitEvidence, TraitScore, TraitState
 from ..plugin.application import Karenina
 from ..ports.client import Model, ModelClient
-from .checks import Fault
+from .checks import Fault, Raised, attempt
 from .fakes import Script, ScriptedCall, ScriptedLLM
 from .loops import StillRunning, in_loop, within
 from .made import Made
 from .stage_inputs import WatchedContext
 from .trait_judges import obedient
 
-__all__ = ["GOLD", "LONGEST", "QUESTION", "REPORT", "TEXT", "Look", "Trial", "as_told", "differs", "wrong_with"]
+__all__ = ["GOLD", "LONGEST", "QUESTION", "REPORT", "TEXT", "Trial", "comparable", "differs", "wrong_with"]
 
 LONGEST = 30.0
 """Seconds for one answer; the judge replies at once."""
@@ -72,8 +72,8 @@ class Trial:
 
     def judge(self, script: Script | None = None, *, most: bool = False, seconds: float = 0.0) -> ScriptedLLM:
         """By default the caller's, or else an obedient one."""
-        said = script or self.reply or partial(obedient, most=most)
-        return ScriptedLLM(said, channels=("json_schema", "text"), seconds=seconds)
+        replies = script or self.reply or partial(obedient, most=most)
+        return ScriptedLLM(replies, channels=("json_schema", "text"), seconds=seconds)
 
     def case(self, judge: ScriptedLLM, text: str | None = None, traits: Sequence[Any] | None = None) -> TraitCase:
         """A fresh context whose parsing model is this judge; what fails is not tried again."""
@@ -104,7 +104,7 @@ class Trial:
         traits: Sequence[Any] | None = None,
         rubric: Sequence[Any] | None = None,
     ) -> Mapping[str, TraitScore]:
-        """What a fresh evaluator, or this one, says. Raises what it raises, and StillRunning.
+        """What a new evaluator, or this one, returns. Raises what it raises, and StillRunning.
 
         `rubric` are the traits that the context knows; by default those that are scored.
         """
@@ -114,14 +114,14 @@ class Trial:
         found: Mapping[str, TraitScore] = await within(thing.evaluate(list(given), case), LONGEST)
         return found
 
-    def said(self, judge: ScriptedLLM, text: str | None = None) -> Mapping[str, TraitScore]:
-        """The scores; none where it raises, which other looks tell. Raises StillRunning."""
-        try:
-            return in_loop(self.scores(judge, text=text))
-        except StillRunning:
-            raise
-        except Exception:  # a stranger's code may raise anything
-            return {}
+    def scored(self, judge: ScriptedLLM, text: str | None = None) -> Mapping[str, TraitScore]:
+        """The scores; none where it raises, which other checks report. Raises StillRunning."""
+        outcome = attempt(lambda: in_loop(self.scores(judge, text=text)))
+        if not isinstance(outcome, Raised):
+            return outcome
+        if isinstance(outcome.error, StillRunning):
+            raise outcome.error
+        return {}
 
     def crowded(self) -> Trial:
         """The same with five traits or more: where there are fewer, copies that have other names and descriptions."""
@@ -145,36 +145,29 @@ class Trial:
         return Fault(problem, self.made.line(), remedy)
 
 
-Look = Callable[[Trial], Fault | None]
-
-
 def _copied(trait: Any, name: str, description: str | None) -> Any:
     """The trait itself where it cannot be copied: its class may allow some names only."""
-    try:
-        return evolve(trait, name=name, description=None if trait.description is None else description)
-    except Exception:  # a stranger's class may raise anything
-        return trait
+    copy = attempt(partial(evolve, trait, name=name, description=None if trait.description is None else description))
+    return trait if isinstance(copy, Raised) else copy
 
 
 def _tolerant(reply: Script) -> Script:
-    """The caller knows nothing of copies."""
+    """The caller does not know of copies: where its function fails, an obedient judge replies."""
 
-    def said(call: ScriptedCall) -> Any:
-        try:
-            return reply(call)
-        except Exception:  # written for other traits
-            return obedient(call)
+    def replied(call: ScriptedCall) -> Any:
+        outcome = attempt(reply, call)
+        return obedient(call) if isinstance(outcome, Raised) else outcome
 
-    return said
+    return replied
 
 
-def as_told(found: Mapping[str, TraitScore]) -> dict[str, tuple[Any, ...]]:
+def comparable(found: Mapping[str, TraitScore]) -> dict[str, tuple[Any, ...]]:
     """What must be the same when the same is asked again."""
     return {name: (score.value, score.state, score.label) for name, score in sorted(found.items())}
 
 
 def differs(first: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """The first trait, by name, of which something else is told."""
+    """The first trait, by name, whose score is another one."""
     for name in sorted(first.keys() | other.keys()):
         if first.get(name) != other.get(name):
             return f"{name!r} became {other.get(name)!r} instead of {first.get(name)!r} (score, state, label)"
@@ -190,7 +183,7 @@ def wrong_with(found: object, traits: Sequence[RubricTrait]) -> str | None:
         return f"it gave no score for {missing[0]!r}"
     if strange := [name for name in found if name not in names]:
         return f"it gave a score for {strange[0]!r}, which is no trait that it was given"
-    return next((f"{name!r}: {said}" for name in names if (said := _wrong_score(found[name]))), None)
+    return next((f"{name!r}: {wrong}" for name in names if (wrong := _wrong_score(found[name]))), None)
 
 
 def _wrong_score(score: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -23,7 +23,7 @@ LONGEST_CHECK = 2.0
 """Seconds for looking at a configuration."""
 
 
-def _name(trial: Trial) -> Fault | None:
+def _name(trial: Trial) -> Iterator[Fault]:
     name, trait_class = getattr(trial.cls, "name", None), getattr(trial.cls, "trait_class", None)
     if not isinstance(trait_class, type) or not issubclass(trait_class, RubricTrait):
         problem, remedy = f"its trait_class is {trait_class!r}", "name a class that derives from RubricTrait"
@@ -33,25 +33,24 @@ def _name(trial: Trial) -> Fault | None:
         problem = f"its name is {name!r}, and the type_name of {trait_class.__name__} is {trait_class.type_name!r}"
         remedy = "give both the same text, else its traits are never brought to it"
     else:
-        return None
-    return Fault(problem, line_of_attribute(trial.cls, "name"), remedy)
+        return
+    yield Fault(problem, line_of_attribute(trial.cls, "name"), remedy)
 
 
-def _trait_class(trial: Trial) -> Fault | None:
+def _trait_class(trial: Trial) -> Iterator[Fault]:
     cls = trial.cls.trait_class
     for trait in (*trial.traits, *trial.broken):
         if not isinstance(trait, cls):
-            return trial.fault(f"{trait!r} is no {cls.__name__}", "give it traits of its trait_class")
+            yield trial.fault(f"{trait!r} is no {cls.__name__}", "give it traits of its trait_class")
         if not _is_frozen(trait):
-            return _of_class(cls, f"{cls.__name__} can be changed", "make it an attrs class with @frozen(kw_only=True)")
+            yield _of_class(cls, f"{cls.__name__} can be changed", "make it an attrs class with @frozen(kw_only=True)")
         if trait != attrs.evolve(trait):
-            return _of_class(cls, f"{trait.name!r} is not equal to its copy", "let attrs compare its fields")
+            yield _of_class(cls, f"{trait.name!r} is not equal to its copy", "let attrs compare its fields")
     try:
         Rubric.from_traits(trial.traits)
     except (ValueError, KeyError, AttributeError) as error:
         problem = f"no rubric can hold its traits: {one_line(error)}"
-        return _of_class(cls, problem, "leave list_name as RubricTrait has it")
-    return None
+        yield _of_class(cls, problem, "leave list_name as RubricTrait has it")
 
 
 def _of_class(cls: type, problem: str, remedy: str) -> Fault:
@@ -70,42 +69,42 @@ def _is_frozen(trait: Any) -> bool:
     return False
 
 
-def _scale(trial: Trial) -> Fault | None:
+def _scale(trial: Trial) -> Iterator[Fault]:
     cls = trial.cls.trait_class
     for trait in trial.traits:
-        told: object = trait.scale()
-        if not isinstance(told, Mapping) or told.get("type") != cls.type_name:
-            problem, remedy = f"the scale of {trait.name!r} is {told!r}", "build on super().scale()"
-        elif said := not_json(told):
-            problem, remedy = f"the scale of {trait.name!r} {said}", "give plain data"
-        elif told.get("higher_is_better", "nothing") not in (True, False, None):
-            problem = f"higher_is_better of {trait.name!r} is {told.get('higher_is_better', 'missing')!r}"
+        scale: object = trait.scale()
+        if not isinstance(scale, Mapping) or scale.get("type") != cls.type_name:
+            problem, remedy = f"the scale of {trait.name!r} is {scale!r}", "build on super().scale()"
+        elif wrong := not_json(scale):
+            problem, remedy = f"the scale of {trait.name!r} {wrong}", "give plain data"
+        elif scale.get("higher_is_better", "nothing") not in (True, False, None):
+            problem = f"higher_is_better of {trait.name!r} is {scale.get('higher_is_better', 'missing')!r}"
             remedy = "say True, False or None"
         else:
             continue
-        return Fault(problem, line_of_attribute(cls, "scale"), remedy)
-    return None
+        yield Fault(problem, line_of_attribute(cls, "scale"), remedy)
 
 
-def _check_config(trial: Trial) -> Fault | None:
+def _check_config(trial: Trial) -> Iterator[Fault]:
     evaluator, app = trial.made.fresh(), trial.case(trial.judge()).context.app
     traits = [*trial.traits, *trial.broken]
     started = time.monotonic()
     with watching(threads=False) as seen:
-        said = evaluator.check_config(traits, trial.config, app)
-        first = None if said is None else list(said)
+        reported = evaluator.check_config(traits, trial.config, app)
+        first = None if reported is None else list(reported)
     seconds = time.monotonic() - started
     problem, remedy = "", "let it look, and change nothing"
     if seen:
         what, where = next(iter(seen.items()))
-        return Fault(f"check_config {what}", line_at(*where), "look at the values; call nothing")
-    if first is None or not all(isinstance(told, Problem) for told in first):
-        problem, remedy = f"check_config returned {said!r}", "return Problem values, or nothing in a tuple: ()"
+        yield Fault(f"check_config {what}", line_at(*where), "look at the values; call nothing")
+    if first is None or not all(isinstance(one, Problem) for one in first):
+        problem, remedy = f"check_config returned {reported!r}", "return Problem values, or nothing in a tuple: ()"
     elif first != list(evaluator.check_config(traits, trial.config, app)):
-        problem = "check_config said something else when asked again"
+        problem = "check_config reported something else when asked again"
     elif seconds > LONGEST_CHECK:
         problem, remedy = f"check_config took {seconds:.1f} s", "look at the values; do no work"
-    return Fault(problem, trial.made.line("check_config"), remedy) if problem else None
+    if problem:
+        yield Fault(problem, trial.made.line("check_config"), remedy)
 
 
 VALUES = {

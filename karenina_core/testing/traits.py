@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from ..errors import KareninaError, one_line
+from ..errors import KareninaError
 from ..model.config import VerificationConfig
 from ..model.trait_base import RubricTrait
 from ..plugin.application import Karenina
-from .checks import Check, Fault, expecting, run_checks
+from .checks import Check, Fault, FindFaults, Promises, expecting, promise_checks, run_checks
 from .fakes import Script
-from .lines import line_of_error
 from .loops import StillRunning
-from .made import CONSTRUCTION, Made
+from .made import CONSTRUCTION, Made, arguments_of
 from .trait_asking import JUDGED
 from .trait_looks import ALWAYS, NO_JUDGE, SEVERAL
-from .trait_trials import TEXT, Look, Trial
+from .trait_trials import TEXT, Trial
 from .trait_values import VALUES
 
 __all__ = ["check_trait_evaluator", "evaluator_checks", "trait_checks"]
@@ -41,7 +39,7 @@ def trait_checks(
 ) -> list[Check]:
     """One check for every promise of a trait evaluator.
 
-    `evaluator` is a class, which is made anew for every check, with `settings` where it takes an argument, or an
+    `evaluator` is a class, which is made again for every check, with `settings` where it takes an argument, or an
     instance. It scores `traits` for `text`. Its judge obeys whatever JSON Schema it is asked for; where that is not
     enough, `reply(call)` says what it replies. `broken` are traits that cannot be evaluated, such as one whose code
     raises; without them each of `traits` is made to fail, where that is possible. The judge may be asked `most_calls`
@@ -61,10 +59,10 @@ def trait_checks(
         app=app,
         most_calls=most_calls,
     )
-    looks = {**VALUES, **ALWAYS}
-    looks |= {name: SEVERAL[name] for name in SEVERAL if len(traits) > 1 or (broken and name == "one_fails")}
-    looks |= JUDGED if trial.asks_judge else NO_JUDGE
-    checks = [*_checks(trial, looks), *_construction(trial.made)]
+    promises = {**VALUES, **ALWAYS}
+    promises |= {name: SEVERAL[name] for name in SEVERAL if len(traits) > 1 or (broken and name == "one_fails")}
+    promises |= JUDGED if trial.asks_judge else NO_JUDGE
+    checks = [*_checks(trial, promises), *_construction(trial.made)]
     return expecting(checks, expected_failures, (*SEVERAL, *JUDGED, *NO_JUDGE, *CONSTRUCTION))
 
 
@@ -83,23 +81,16 @@ def evaluator_checks(evaluator: Any, *, traits: Sequence[RubricTrait] = (), **op
 
 
 def _made(evaluator: Any, settings: Any) -> Made:
-    return Made("trait evaluator", evaluator, _arguments(evaluator, settings), _method(evaluator), (KareninaError,))
+    return Made("trait evaluator", evaluator, arguments_of(evaluator, settings), _method(evaluator), (KareninaError,))
 
 
-def _checks(trial: Trial, looks: Mapping[str, tuple[str, Look]]) -> list[Check]:
-    subject = trial.made.name
-    return [Check(subject, name, promise, partial(_look, trial, look)) for name, (promise, look) in looks.items()]
+def _checks(trial: Trial, promises: Promises[Trial]) -> list[Check]:
+    quiet = {name: (promise, partial(_quietly, find_faults)) for name, (promise, find_faults) in promises.items()}
+    return promise_checks(trial.made.name, trial, quiet, partial(_fault_of, trial.made))
 
 
 def _construction(made: Made) -> list[Check]:
-    looks = CONSTRUCTION if isinstance(made.thing, type) else {}
-    return [Check(made.name, name, promise, partial(made.look, look)) for name, (promise, look) in looks.items()]
-
-
-def _arguments(evaluator: Any, settings: Any) -> tuple[Any, ...]:
-    """As an application makes it."""
-    takes = isinstance(evaluator, type) and settings is not None and inspect.signature(evaluator).parameters
-    return (settings,) if takes else ()
+    return promise_checks(made.name, made, CONSTRUCTION if isinstance(made.thing, type) else {}, made.fault_of)
 
 
 def _method(evaluator: Any) -> str:
@@ -108,21 +99,21 @@ def _method(evaluator: Any) -> str:
     return next((name for base in cls.__mro__[:-1] for name in ("evaluate", "score") if name in vars(base)), "score")
 
 
-def _look(trial: Trial, look: Look) -> Fault | None:
-    try:
-        with _quiet():
-            return look(trial)
-    except StillRunning as late:
-        return trial.fault(str(late), "end in time; do not call case.in_turn from within itself")
-    except Exception as error:  # a stranger's code may raise anything; that is what is looked for
-        line = line_of_error(error, None) or trial.made.line()
-        remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
-        return Fault(f"it raised {one_line(error)}", line, remedy, error)
+def _fault_of(made: Made, error: BaseException) -> Fault:
+    if isinstance(error, StillRunning):
+        return made.fault(str(error), "end in time; do not call case.in_turn from within itself")
+    remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
+    return Fault.raised(error, remedy, line=made.line())
+
+
+def _quietly(find_faults: FindFaults[Trial], trial: Trial) -> Iterator[Fault]:
+    with _quiet():
+        yield from find_faults(trial)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Failures are provoked here, by the dozen: karenina's own log says nothing of them; other loggers are let be."""
+    """Keep the many failures that are provoked here out of karenina's own log; other loggers stay as they are."""
     logger = logging.getLogger("karenina")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

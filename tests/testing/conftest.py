@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from karenina_core.testing.checks import BrokenPromise, Check, run_checks
 
 PLANTED = Path(__file__).parent / "planted"
 STRANGER = Path(__file__).parents[1] / "packages" / "stranger" / "karenina_stranger_wordcount.py"
@@ -53,6 +55,30 @@ def fault_line() -> Callable[[str], str]:
         return f"{name}.py:{marked[0]}"
 
     return numbered
+
+
+@pytest.fixture(scope="session")
+def failure() -> Callable[[Iterable[Check], str], str]:
+    """`failure(checks, "order")`: the message of the check of this name, which must fail."""
+
+    def message(checks: Iterable[Check], name: str) -> str:
+        with pytest.raises(BrokenPromise) as broken:
+            next(check for check in checks if check.name == name).run()
+        return str(broken.value)
+
+    return message
+
+
+@pytest.fixture(scope="session")
+def only_failure(failure: Callable[[Iterable[Check], str], str]) -> Callable[[Iterable[Check], str], str]:
+    """The same, where every other check must pass."""
+
+    def message(checks: Iterable[Check], name: str) -> str:
+        checks = list(checks)
+        run_checks([check for check in checks if check.name != name])
+        return failure(checks, name)
+
+    return message
 
 
 @pytest.fixture(scope="session")

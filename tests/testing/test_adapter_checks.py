@@ -16,7 +16,6 @@ from karenina_core.ports import UsageMetadata
 from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.testing import ScriptedLLM, ScriptedServer, adapter_checks, check_adapter
-from karenina_core.testing.checks import BrokenPromise, Check
 
 RECORDED = ModelConfig(
     interface="manual", manual_traces={"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
@@ -39,13 +38,6 @@ PLANTED = {
     "wrong_kind": ("fault_rate_limited", "fault_rejected_key", "fault_huge"),
 }
 """Module of a planted fault -> the checks that find it; the first one names the line."""
-
-
-def failure(checks: list[Check], name: str) -> str:
-    """The message of the check of this name, which must fail."""
-    with pytest.raises(BrokenPromise) as broken:
-        next(check for check in checks if check.name == name).run()
-    return str(broken.value)
 
 
 def spec_of(interface: str) -> AdapterSpec:
@@ -86,7 +78,7 @@ def test_a_scripted_model_is_an_adapter_without_a_server() -> None:
 
 @pytest.mark.parametrize("name", sorted(PLANTED))
 def test_a_planted_fault_is_found_by_its_checks(
-    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
+    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str], failure: Any
 ) -> None:
     module = planted(name)
     checks = adapter_checks(module.SPEC)
@@ -100,13 +92,13 @@ def test_a_planted_fault_is_found_by_its_checks(
     assert fault_line(name) in messages[0]
 
 
-def test_a_factory_that_is_listed_must_be_light(planted: Callable[[str], ModuleType]) -> None:
+def test_a_factory_that_is_listed_must_be_light(planted: Callable[[str], ModuleType], failure: Any) -> None:
     message = failure(adapter_checks(planted("retries").SPEC), "light_import")
     assert "imports aiohttp" in message
     assert 'llm_factory="' in message
 
 
-def test_what_is_wrong_with_a_spec_is_said() -> None:
+def test_what_is_wrong_with_a_spec_is_said(failure: Any) -> None:
     spec = AdapterSpec(
         interface="broken",
         description="has a factory that does not exist",
@@ -136,7 +128,7 @@ class Shouted:
         """There is nothing to close."""
 
 
-def test_without_a_server_a_call_must_still_raise_port_errors() -> None:
+def test_without_a_server_a_call_must_still_raise_port_errors(failure: Any) -> None:
     spec = AdapterSpec(interface="scripted", description="has a bug", llm_factory=Shouted)
     checks = adapter_checks(spec, config=ModelConfig(model_name="m", interface="scripted"))
     assert "ZeroDivisionError" in failure(checks, "reply")
@@ -156,7 +148,7 @@ class Guessing(StructuredParser):
             return ParsePortResult(data={"capital": "Rome"})
 
 
-def test_an_adapter_may_be_a_parser_only() -> None:
+def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
     spec = AdapterSpec(interface="parser", description="judges only", parser_factory=parser)
     known = {"light_import": "this file imports its adapter"}
     check_adapter(spec, expected_failures=known)
@@ -201,7 +193,7 @@ def test_a_port_without_tools_need_not_know_them() -> None:
     check_adapter(spec, expected_failures={"light_import": "this file imports its adapter"})
 
 
-def test_a_reply_without_usage_is_not_taken_for_free(planted: Callable[[str], ModuleType]) -> None:
+def test_a_reply_without_usage_is_not_taken_for_free(planted: Callable[[str], ModuleType], failure: Any) -> None:
     message = failure(adapter_checks(planted("careless_reply").SPEC), "unknown_usage")
     assert "usage_unavailable" in message
     assert UsageMetadata().cost_usd is None

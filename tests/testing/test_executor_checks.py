@@ -120,7 +120,7 @@ class Blocking:
 )
 def test_a_broken_executor_fails_its_check(broken: type, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_core.testing.executors.LONG", 1.0)
-    failing = {one.name for one in executor_checks(broken) if one.look() is not None}
+    failing = {one.name for one in executor_checks(broken) if one.find_fault() is not None}
     assert check in failing
 
 

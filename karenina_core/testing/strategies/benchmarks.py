@@ -49,7 +49,7 @@ SCORE: SearchStrategy[dict[str, Any]] = st.builds(
     st.integers(1, 10),
 )
 LITERAL: SearchStrategy[dict[str, Any]] = st.builds(
-    lambda names, said: {"kind": "literal", "classes": dict.fromkeys(names, said)},
+    lambda names, description: {"kind": "literal", "classes": dict.fromkeys(names, description)},
     st.permutations(["poor", "fair", "good"]) | st.lists(NAME, min_size=2, max_size=4, unique_by=str.casefold),
     st.none() | FULL_TEXT,
 )
@@ -113,10 +113,10 @@ AGENTIC = st.builds(
 )
 TRAIT: SearchStrategy[Trait] = st.one_of(LLM, REGEX, CALLABLE, METRIC, AGENTIC)
 RUBRIC = st.lists(TRAIT, max_size=4, unique_by=lambda trait: trait.name).map(Rubric.from_traits)
-TOLD = st.builds(lambda trait, summary: evolve(trait, summary=summary), TRAIT, FULL_TEXT) | TRAIT.filter(
+DESCRIBED = st.builds(lambda trait, summary: evolve(trait, summary=summary), TRAIT, FULL_TEXT) | TRAIT.filter(
     lambda trait: bool((trait.summary or trait.description or "").strip())
 )
-DYNAMIC = st.lists(TOLD, max_size=4, unique_by=lambda trait: trait.name).map(DynamicRubric.from_traits)
+DYNAMIC = st.lists(DESCRIBED, max_size=4, unique_by=lambda trait: trait.name).map(DynamicRubric.from_traits)
 
 
 def llm_traits() -> SearchStrategy[LLMRubricTrait]:

@@ -1,4 +1,4 @@
-"""Strategies for what models are told, what they say, and how a run is configured."""
+"""Strategies for what models are given, what they reply, and how a run is configured."""
 
 from __future__ import annotations
 
