@@ -15,10 +15,9 @@ from attrs import evolve
 from karenina_core import VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError
 from karenina_core.run import stored_sequence
-from karenina_core.run.collecting import OBJECTS, fewer_collections
 from karenina_core.run.runner import Destination, execute
-from karenina_core.run.stored import line_index, read_line
-from karenina_core.run.stored_sequence import StoredSequence
+from karenina_core.run.stalls import OBJECTS, fewer_collections
+from karenina_core.run.stored import StoredSequence, line_index, read_line
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
