@@ -18,8 +18,7 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.application import Karenina
 from ..run.benchmark import Benchmark
-from ..run.plan_checks import settings_problems
-from ..run.prepare import default_mode, why_left_out
+from ..run.prepare import default_mode, settings_problems, why_left_out
 from ..run.rubrics import all_rubrics, check_names, rubric_of
 from .exits import COULD_NOT_RUN, OK
 from .flags import configured

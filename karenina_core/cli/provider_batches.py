@@ -10,10 +10,9 @@ from typing import Any
 from ..errors import plural
 from ..log import configure
 from ..run.config_file import Flags, RunConfig
-from ..run.going_on import line_to_go_on
 from ..run.provider_batches import BatchThere, batches_there
 from ..run.recorded import rebuilt
-from ..run.standing import standing
+from ..run.standing import line_to_go_on, standing
 from .exits import OK, SOME_FAILED
 from .output import Part, Table, note, own_stdout, print_json, print_parts
 

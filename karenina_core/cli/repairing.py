@@ -11,7 +11,7 @@ from ..errors import ConfigError, plural
 from ..log import configure
 from ..run.directory import read_manifest
 from ..run.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
-from ..run.repairs import REPAIR
+from ..run.repairs import REPAIR, Repair
 from ..run.resume import Resumption, Wanted
 from ..run.undoing import undo_repair
 from .exits import OK
@@ -125,8 +125,9 @@ def _counted(plan: RepairPlan) -> str:
 
 
 def _kept(found: Resumption) -> Path:
-    assert found.destination.repair is not None  # it has begun
-    return found.destination.repair.folder
+    repair = found.destination.continuation
+    assert isinstance(repair, Repair)  # it has begun
+    return repair.folder
 
 
 def _told(found: Resumption) -> dict[str, Any]:

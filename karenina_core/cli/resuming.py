@@ -10,11 +10,11 @@ from typing import Any
 from ..errors import ConfigError, TemplateRefused
 from ..log import configure
 from ..run.config_file import Flags, RunConfig
-from ..run.going_on import line_to_fork
+from ..run.directory import read_manifest
 from ..run.owner import owner_of
 from ..run.recorded import rebuilt
 from ..run.resume import Changed, Resumption, Wanted, resumption
-from ..run.standing import standing
+from ..run.standing import line_to_fork, standing
 from .flags import trust_line
 from .output import note, own_stdout
 from .progress import Progress
@@ -49,10 +49,10 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
                 lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
             )
         told_failures(results)
-        warnings, extended = found.prepared.benchmark.warnings, found.destination.extends
-        extends = None if extended is None else extended.folder
+        warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
+        extends = None if extended is None else Path(extended["run_dir"])
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
-    return ended(results, found.items, found.directory, repaired=found.destination.repair is not None)
+    return ended(results, found.items, found.directory, repaired=found.destination.continuation.replaces)
 
 
 def checked(

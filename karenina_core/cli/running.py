@@ -12,9 +12,8 @@ from typing import Any
 
 from ..errors import ConfigError, RunDirectoryError, plural
 from ..run.control import RunControl
-from ..run.going_on import line_to_cancel, line_to_go_on
 from ..run.results import VerificationResultSet
-from ..run.standing import standing
+from ..run.standing import line_to_cancel, line_to_go_on, standing
 from .exits import Interrupted
 from .progress import Progress
 from .signals import answered_signals, default_signals

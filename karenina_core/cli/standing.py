@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import plural
-from ..run.going_on import line_to_go_on
-from ..run.standing import Standing, standing
+from ..run.standing import Standing, line_to_go_on, standing
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .running import told_batch
 from .summary import told_cost
@@ -42,7 +41,7 @@ def _document(found: Standing, folder: Path) -> dict[str, Any]:
         "outcomes": dict(found.outcomes),
         "errors": dict(found.errors),
         "tried_again": found.waiting,
-        "repair": _repair(found),
+        "repair": next((dict(row.facts) for row in found.progress if row.kind == "repair"), None),
         "ledger": dict(found.ledger),
         "written_at": found.written_at.isoformat() if found.written_at else None,
         "batches": [dict(batch) for batch in found.batches],
@@ -62,7 +61,7 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         *([("outcomes", _counts(found.outcomes))] if found.outcomes else []),
         *([("errors", _counts(found.errors))] if found.errors else []),
         *([("tried again on resume", str(found.waiting))] if found.waiting else []),
-        *([("repair", _repaired(found))] if found.repair else []),
+        *((row.kind, row.text) for row in found.progress),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),
         ("cost", told_cost(total)),
@@ -77,17 +76,6 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         parts.append(f"{plural(found.damaged, 'row')} of the journal cannot be read: karenina doctor {where}")
     what = "To stop it, so that it can be gone on with" if found.pid else "Next"
     return [*parts, f"{what}: {_next(found, folder)}"]
-
-
-def _repair(found: Standing) -> dict[str, Any] | None:
-    if found.repair is None:
-        return None
-    return {"mode": found.repair.mode, "rows": len(found.repair.rows), "remaining": found.unrepaired}
-
-
-def _repaired(found: Standing) -> str:
-    assert found.repair is not None
-    return f"{found.unrepaired} of {plural(len(found.repair.rows), 'result')} still to be made anew"
 
 
 def _counts(counts: Mapping[Any, int]) -> str:

@@ -11,15 +11,14 @@ from ..log import configure
 from ..run.benchmark import Benchmark
 from ..run.directory import default_directory
 from ..run.exports import Format, export_results, ready_format
-from ..run.going_on import line_to_go_on, line_to_score_again
 from ..run.items import Prepared
-from ..run.passing import PASSING
+from ..run.keeping import PASSING
 from ..run.prepare import prepare
 from ..run.repair import RepairSelection, planned_repair
 from ..run.results import VerificationResultSet
 from ..run.reuse import followed
 from ..run.runner import Destination, execute
-from ..run.standing import standing
+from ..run.standing import line_to_go_on, line_to_score_again, standing
 from ..run.stored import stored_results
 from .answers import given_answers
 from .exits import OK, SOME_FAILED
@@ -85,7 +84,7 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
 def _tell_of_repair(directory: Path) -> None:
     """Name the line for results without a score that a resume does not make again, where the run has ended."""
     found = standing(directory)
-    if found.state != "completed" or found.repair is not None:
+    if found.state != "completed" or found.progress:
         return
     rows = planned_repair(directory, RepairSelection(unscored=True)).rows
     if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):

@@ -17,10 +17,10 @@ from ..ports.batch import BatchCall, BatchPort, BatchState
 from ..ports.retry import with_retries
 from .gateway import Gateway
 from .journal import Journal
-from .journal_reader import Batch
+from .journal_reader import DONE, Batch
 from .lanes import LaneKey
 
-__all__ = ["DONE", "ENDING", "NOT_SENT", "OPEN", "BatchRun", "Gathered", "Name", "SentBatch", "proper"]
+__all__ = ["NOT_SENT", "BatchRun", "Gathered", "Name", "SentBatch", "proper"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -28,12 +28,6 @@ Name = tuple[str, int]
 NOT_SENT: Final = object()
 """What comes of a call that no provider knows of: it is gathered again."""
 PREFIX = "call-"
-DONE = "fetched"
-"""The status of a batch whose replies are all in the journal."""
-ENDING = "ending"
-"""That of a batch of which nothing more is made: its provider was asked to end it, or does not have it."""
-OPEN = ("sending", "sent", ENDING)
-"""Those of batches whose replies are still to come, as far as they are made."""
 GROWTH = 1.5
 REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
 """Kinds of errors after which it is certain that the provider has not taken a batch."""

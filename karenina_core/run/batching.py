@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from attrs import define, evolve, field
 
-from ..errors import RETRYABLE, PortError, plural
+from ..errors import RETRYABLE, ConfigError, PortError, Problem, plural
 from ..log import get_logger
-from ..model.config import ModelConfig, VerificationConfig
+from ..model.config import ModelConfig
 from ..ports.batch import BatchPort, current_turn
 from ..ports.metered import CallFacts, Lane, Place, StoredCall
-from .batches import DONE, NOT_SENT, OPEN, BatchRun, Gathered, Name, SentBatch
+from .batches import NOT_SENT, BatchRun, Gathered, Name, SentBatch
 from .budget import Estimate, Experience, tokens_of
+from .gateway import Gateway
 from .journal import Journal
-from .journal_reader import Batch
+from .journal_reader import DONE, OPEN, Batch
+from .senders import Sender
 
-__all__ = ["Batching", "items_at_once", "uncrowded"]
+__all__ = ["Batching"]
 
+NO_DIRECTORY = (
+    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
+    "(--run-dir DIR, run_dir=...), or set batch = false"
+)
 SETTLE = 0.2
 """Seconds without anything new after which items that wait are taken to wait for nothing but batches."""
 LOOK_AGAIN = 0.25
@@ -31,22 +37,6 @@ MOST_BYTES = 100_000_000
 SENDING = 30.0
 """Seconds that a run which ends waits for a provider to say which id a batch has."""
 log = get_logger("karenina.run")
-
-
-def _batched(config: VerificationConfig) -> list[ModelConfig]:
-    return [model for model in (*config.answering_models, *config.parsing_models) if model.batch]
-
-
-def items_at_once(config: VerificationConfig) -> int:
-    """Items in flight: those that wait for a batch hold up no others, until a batch is full."""
-    return max([config.concurrency, *(model.batch_max_calls for model in _batched(config))])
-
-
-def uncrowded(config: VerificationConfig) -> VerificationConfig:
-    """With so many items in flight, `concurrency` limits the calls of models that are asked one by one."""
-    if not _batched(config) or config.max_concurrent_requests is not None:
-        return config
-    return evolve(config, max_concurrent_requests=config.concurrency)
 
 
 @define(eq=False)
@@ -61,9 +51,11 @@ _work: ContextVar[_Work | None] = ContextVar("karenina_batch_work", default=None
 
 
 @define(eq=False)
-class Batching(BatchRun):
+class Batching(BatchRun, Sender):
     """All that a run asks in batches. Batches that an earlier process has sent are taken up again."""
 
+    keeps: bool = True
+    """Whether there is a run directory, where what was sent is kept."""
     sent: dict[str, SentBatch] = field(factory=dict, init=False)
     """Batches with calls whose replies nobody has had yet."""
     names: dict[Name, SentBatch] = field(factory=dict, init=False)
@@ -74,8 +66,22 @@ class Batching(BatchRun):
     _parked: int = field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
+    @classmethod
+    def of_run(cls, gateway: Gateway, *, keeps: bool) -> Batching:
+        return cls(gateway, keeps=keeps)
+
+    @classmethod
+    def serves(cls, model: ModelConfig) -> bool:
+        return model.batch
+
+    @classmethod
+    def items_at_once(cls, models: Sequence[ModelConfig]) -> int:
+        """Those that wait for a batch hold up no others, until a batch is full."""
+        return max(model.batch_max_calls for model in models)
+
     def lane(self, model: ModelConfig) -> Lane:
-        """The way to a model that is asked in batches."""
+        if not self.keeps:
+            raise ConfigError([Problem("batch", f"{model.identity}: {NO_DIRECTORY}")])
         lane = _BatchLane(self, model)
         self._lanes.append(lane)
         return lane

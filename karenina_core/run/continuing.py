@@ -8,27 +8,16 @@ from collections.abc import Iterable
 from ..model.result import VerificationResult
 from ..ports.item_calls import current_item
 from .budget import Budget
-from .directory import RunDirectory
 from .gateway import Gateway
-from .items import Item, Prepared
+from .items import Item
 from .keeping import Keeper, read_back
 from .overrides import overrides
-from .repairs import Repair, keep_config
 from .sinks import Sinks
 from .summary import Tally
 
-__all__ = ["UNFINISHED", "count_stale", "going_on", "is_blocked", "is_left", "picked_up"]
+__all__ = ["UNFINISHED", "count_stale", "is_blocked", "is_left", "picked_up"]
 
 UNFINISHED = "left until the run is gone on with: {}"
-
-
-def going_on(directory: RunDirectory, repair: Repair | None, prepared: Prepared) -> None:
-    """Say in the directory that the run goes on, and with which settings; a repair has its own. Raises
-    RunDirectoryError."""
-    told = directory.configured(prepared)
-    if repair is not None:
-        keep_config(repair, told.pop("config"))
-    directory.goes_on(told)
 
 
 async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) -> set[str]:

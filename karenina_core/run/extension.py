@@ -17,11 +17,10 @@ from .answers import ReplayStore
 from .config_file import RunConfig
 from .control import RunControl
 from .directory import answers_of_run, read_manifest
-from .extension_checks import added_traits, changes, check_folders, fingerprints, prior_of
+from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_plans import scoring_of
-from .extension_rows import Extension, Prior
+from .extension_rows import Extension
 from .extension_scan import Found, scan
-from .going_on import line_to_go_on
 from .items import Prepared
 from .journal_reader import journal_of
 from .prepare import prepare
@@ -29,7 +28,7 @@ from .results import VerificationResultSet
 from .resume import Changed, benchmark_of, configured_by, source_of
 from .reuse import followed
 from .runner import Destination, execute
-from .standing import standing
+from .standing import line_to_go_on, standing
 
 __all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
 
@@ -60,6 +59,8 @@ class Extending:
     destination: Destination
     found: Found
     """What is taken over."""
+    traits: Sequence[str]
+    """Names of the traits that results which are taken over get."""
     missing: Sequence[str] = ()
     """What will be paid for once more, for the user to read before anybody is asked."""
 
@@ -67,12 +68,6 @@ class Extending:
     def directory(self) -> Path:
         assert self.destination.run_dir is not None  # every extension has one
         return self.destination.run_dir
-
-    @property
-    def traits(self) -> list[str]:
-        """Names of the traits that results which are taken over get."""
-        assert self.destination.extends is not None  # it was made here
-        return self.destination.extends.scoring.traits
 
     async def carry_out(
         self,
@@ -112,9 +107,10 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
             sinks=wanted.sinks,
             source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
             reuse=reuse.there,
-            extends=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
+            continuation=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
         found=found,
+        traits=scoring.traits,
         missing=reuse.missing,
     )
 

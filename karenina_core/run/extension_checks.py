@@ -6,25 +6,42 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ..errors import ConfigError, Problem
 from ..model.rubric import Rubric
 from ..secrets import redactor
-from .directory import RunDirectory, read_fingerprint, read_manifest, secrets_of_run
-from .extension_plans import scoring_of
-from .extension_rows import Extension, Prior
+from .directory import RunDirectory, read_fingerprint, secrets_of_run
 from .fingerprint import differences
-from .items import Prepared
+from .items import Item, Prepared
 from .workspace_sources import investigated_modes
 
-__all__ = ["added_traits", "changes", "check_folders", "extension_of", "fingerprints", "prior_of"]
+__all__ = ["Prior", "added_traits", "changes", "check_folders", "fingerprints", "prior_of"]
 
 Table = Mapping[str, Any]
 OF_RUBRICS = ("rubric_", "agentic_rubric_", "deep_judgment_rubric_", "use_full_trace_for_rubric")
 """How names of settings begin that say how traits are scored."""
 MODES = ("template_only", "template_and_rubric")
 """They do the same where there is no trait."""
+
+
+@frozen(kw_only=True)
+class Prior:
+    """What a finished run was about: its questions and models as they are named in results, and its replicates."""
+
+    questions: frozenset[str]
+    answering: frozenset[str]
+    parsing: frozenset[str]
+    replicates: int
+
+    def has(self, item: Item) -> bool:
+        """Whether the item is one of that run."""
+        return (
+            item.question.id in self.questions
+            and str(item.answering.identity) in self.answering
+            and str(item.parsing.identity) in self.parsing
+            and item.replicate <= self.replicates
+        )
 
 
 def fingerprints(folder: Path, prepared: Prepared) -> tuple[Table, Table]:
@@ -164,25 +181,3 @@ def _of_traits(before: Table, now: Table, questions: list[str]) -> Iterator[str]
 def _tells_traits(fingerprint: Table, question: str) -> bool:
     rubric = fingerprint["questions"][question].get("rubric")
     return rubric is None or rubric in fingerprint.get("rubrics", {})
-
-
-def extension_of(manifest: Table, prepared: Prepared) -> Extension | None:
-    """What a run that was begun to extend another one has still to take over; None where it extends none.
-
-    Raises ConfigError where the finished run is needed and is not there any more.
-    """
-    told = manifest.get("extends")
-    if told is None:
-        return None
-    folder, run_id = Path(told["run_dir"]), told["run_id"]
-    if told["taken_over"]:
-        return Extension(folder=folder, run_id=run_id)
-    try:
-        extended = read_manifest(folder)
-        before, now = fingerprints(folder, prepared)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; results of the run there are still to be taken over, put it back") from error
-    if extended["run_id"] != run_id:
-        raise ConfigError(f"{folder} holds another run than the one that is extended; put that one back")
-    scoring = scoring_of(prepared.app, added_traits(before, now, prepared))
-    return Extension(folder=folder, run_id=run_id, prior=prior_of(extended, before), scoring=scoring)

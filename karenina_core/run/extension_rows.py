@@ -7,100 +7,114 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field, frozen
 
-from ..errors import RunDirectoryError
-from ..model.result import VerificationResult
-from .extension_plans import Scoring
+from ..errors import ConfigError, RunDirectoryError
+from .answers import answer_of
+from .continuation import CONTINUATIONS, Continuation, Rest
+from .directory import read_manifest
+from .extension_checks import Prior, added_traits, fingerprints, prior_of
+from .extension_merge import merged
+from .extension_plans import Scoring, scoring_of
 from .items import Item, Prepared
 from .journal_reader import Done, JournalReader, StoredResult
 from .keeping import PASSING, Keeper, read_back, stands
 
-__all__ = ["Extension", "Prior", "PriorRows", "is_scorable", "opened_rows", "prior_items"]
+__all__ = ["Extension", "begun", "is_scorable", "prior_items"]
 
 AT_A_TIME = 256
 
 
 @frozen(kw_only=True)
-class Prior:
-    """What a finished run was about: its questions and models as they are named in results, and its replicates."""
-
-    questions: frozenset[str]
-    answering: frozenset[str]
-    parsing: frozenset[str]
-    replicates: int
-
-    def has(self, item: Item) -> bool:
-        """Whether the item is one of that run."""
-        return (
-            item.question.id in self.questions
-            and str(item.answering.identity) in self.answering
-            and str(item.parsing.identity) in self.parsing
-            and item.replicate <= self.replicates
-        )
-
-
-@frozen(kw_only=True)
-class Extension:
+class Extension(Continuation):
     """The finished run that a run extends."""
 
+    kind: ClassVar[str] = "extends"
     folder: Path
     run_id: str
+    taken_over: bool = False
+    """Whether the finished run is not needed any more."""
     prior: Prior | None = None
-    """None: everything has been taken over, and the finished run is not needed any more."""
+    """None: nothing is to be taken over."""
     scoring: Scoring = field(factory=Scoring)
+    shares_answers: bool = True
 
-    def told(self, *, taken_over: bool = False) -> dict[str, Any]:
-        """As a manifest has it."""
-        return {"run_dir": str(self.folder.absolute()), "run_id": self.run_id, "taken_over": taken_over}
+    @property
+    def has_results(self) -> bool:
+        return True
 
+    def resumed(self, prepared: Prepared, before: Continuation) -> Extension:
+        """Raises ConfigError where the finished run is needed and is not there any more."""
+        found = evolve(self, reopens=True, again=before.again)
+        if self.taken_over:
+            return found
+        try:
+            extended = read_manifest(self.folder)
+            fingerprint, now = fingerprints(self.folder, prepared)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; results of the run there are still to be taken over, put it back") from error
+        if extended["run_id"] != self.run_id:
+            raise ConfigError(f"{self.folder} holds another run than the one that is extended; put that one back")
+        scoring = scoring_of(prepared.app, added_traits(fingerprint, now, prepared))
+        return evolve(found, prior=prior_of(extended, fingerprint), scoring=scoring)
 
-@define(eq=False)
-class PriorRows:
-    """The results of the finished run, while they are taken over."""
-
-    extension: Extension
-    prior: Prior
-    reader: JournalReader
+    def facts(self, *, done: bool = False) -> dict[str, Any]:
+        extends = {"run_dir": str(self.folder.absolute()), "run_id": self.run_id, "taken_over": done}
+        return {"extends": extends} if done else {CONTINUATIONS: [self.kind], "extends": extends}
 
     async def take_over(self, keeper: Keeper, prepared: Prepared) -> None:
-        """Keep every result that gets no more scores, as it is. Raises RunDirectoryError."""
+        """Keep every result that gets no more scores, as it is."""
         rows = self._missing(keeper, prepared)
         while waiting := [self._kept(keeper, item, row) for item, row in islice(rows, AT_A_TIME)]:
             await asyncio.gather(*waiting)
 
-    def to_score(self, keeper: Keeper, prepared: Prepared) -> Iterator[tuple[Item, VerificationResult]]:
-        """Items as they are scored, with their traits and plan, and what is there of them; when all else is taken
-        over. Raises RunDirectoryError."""
-        rubrics = self.extension.scoring.rubrics
+    def rest(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest] | None:
+        """Items that get the scores of more traits, with these traits and their plan; when all else is taken over."""
+        return None if self.prior is None else self._to_score(keeper, prepared)
+
+    def _to_score(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest]:
+        rubrics, stages = self.scoring.rubrics, self.scoring.stages
         for item, stored in self._missing(keeper, prepared, scored=True) if rubrics else ():
-            rubric = rubrics[item.question.id]
-            yield evolve(item, rubric=rubric, orchestrator=self.extension.scoring.plan(rubric)), read_back(stored)
+            rubric, row = rubrics[item.question.id], read_back(stored)
+            completed = partial(merged, row, traits=rubric.names(), stages=stages, mode=prepared.mode)
+            part = evolve(item, rubric=rubric, orchestrator=self.scoring.plan(rubric))
+            yield Rest(part, answer_of(row), completed)
 
     def _missing(
         self, keeper: Keeper, prepared: Prepared, *, scored: bool = False
     ) -> Iterator[tuple[Item, StoredResult]]:
-        for item in prior_items(prepared, self.prior):
-            task = keeper.task(item)
-            if keeper.journal.done(task) is not None:
-                continue
-            if (stored := self.reader.result(task)) is None:
-                raise RunDirectoryError(
-                    f"{self.extension.folder} had a result of question {item.question.id} that cannot be read any more"
-                    f"; look: karenina doctor {shlex.quote(str(self.extension.folder))}"
-                )
-            if scored == (item.question.id in self.extension.scoring.rubrics and is_scorable(stored)):
-                yield item, stored
+        if self.prior is None:
+            return
+        with JournalReader.open(self.folder) as reader:
+            if reader.run_id != self.run_id:
+                raise RunDirectoryError(f"{self.folder} holds another run than the one that is extended; put it back")
+            for item in prior_items(prepared, self.prior):
+                task = keeper.task(item)
+                if keeper.journal.done(task) is not None:
+                    continue
+                if (stored := reader.result(task)) is None:
+                    raise RunDirectoryError(
+                        f"{self.folder} had a result of question {item.question.id} that cannot be read any more"
+                        f"; look: karenina doctor {shlex.quote(str(self.folder))}"
+                    )
+                if scored == (item.question.id in self.scoring.rubrics and is_scorable(stored)):
+                    yield item, stored
 
     async def _kept(self, keeper: Keeper, item: Item, row: StoredResult) -> None:
         done = Done(keeper.task(item), item.position, row.result_id, row.outcome, row.detail, row.final)
         await keeper.journal.put_result(done, row.line)
+
+
+def begun(folder: Path, manifest: Mapping[str, Any]) -> Extension:
+    """The extension that the run in `folder` was begun as."""
+    extends = manifest["extends"]
+    return Extension(folder=Path(extends["run_dir"]), run_id=extends["run_id"], taken_over=extends["taken_over"])
 
 
 def is_scorable(stored: StoredResult) -> bool:
@@ -123,18 +137,3 @@ def prior_items(prepared: Prepared, prior: Prior) -> Iterator[Item]:
         for question in questions:
             for replicate in range(1, prior.replicates + 1):
                 yield from filter(prior.has, prepared.generation(model, question, replicate).items)
-
-
-@contextmanager
-def opened_rows(extension: Extension | None) -> Iterator[PriorRows | None]:
-    """The results that are to be taken over, while the block runs; None where there are none.
-
-    Raises RunDirectoryError.
-    """
-    if extension is None or extension.prior is None:
-        yield None
-        return
-    with JournalReader.open(extension.folder) as reader:
-        if reader.run_id != extension.run_id:
-            raise RunDirectoryError(f"{extension.folder} holds another run than the one that is extended; put it back")
-        yield PriorRows(extension, extension.prior, reader)

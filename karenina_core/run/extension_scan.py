@@ -12,7 +12,8 @@ from attrs import define, field
 from ..errors import ConfigError, Problem, plural
 from ..model.rubric import Rubric
 from ..model.rubric_part import read_traits
-from .extension_rows import Prior, is_scorable, prior_items
+from .extension_checks import Prior
+from .extension_rows import is_scorable, prior_items
 from .items import Item, Prepared
 from .journal_reader import Done, JournalReader
 from .keeping import PASSING, read_back, stands

@@ -22,12 +22,30 @@ from .journal_ledger import Ledger
 from .journal_places import Places, prefix
 from .journal_rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
 
-__all__ = ["JOURNAL", "Batch", "Done", "JournalReader", "StoredResult", "done_of", "journal_of", "run_number"]
+__all__ = [
+    "DONE",
+    "ENDING",
+    "JOURNAL",
+    "OPEN",
+    "Batch",
+    "Done",
+    "JournalReader",
+    "StoredResult",
+    "done_of",
+    "journal_of",
+    "run_number",
+]
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
 ID = re.compile(r"karenina-\d+-(\d+)-")
 """Of a batch; see `Batch.id_of`."""
+DONE = "fetched"
+"""The status of a batch whose replies are all in the journal."""
+ENDING = "ending"
+"""That of a batch of which nothing more is made: its provider was asked to end it, or does not have it."""
+OPEN = ("sending", "sent", ENDING)
+"""Those of batches whose replies are still to come, as far as they are made."""
 
 
 FINAL = " of its own"

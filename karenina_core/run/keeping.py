@@ -10,26 +10,30 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from attrs import define, evolve, field
+from attrs import define, field
 
-from ..errors import RunDirectoryError, one_line, plural
+from ..errors import RunDirectoryError, one_line
 from ..model.convert import structure
 from ..model.result import VerificationResult
-from ..pipeline.cached_answer import CachedAnswer
 from ..ports.item_calls import current_item
-from .answers import answer_of
 from .directory import RESULTS, replacing
 from .items import Generation, Item
 from .journal import Journal
 from .journal_reader import Done, JournalReader, StoredResult, journal_of
 from .owner import RunLock
-from .passing import PASSING, stands
 from .records import portable_record
-from .repairs import Mode, Repair, remaining, undo_line
 
 __all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "unreadable", "write_missing_results", "write_results"]
 
+PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
+"""Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
+would do so again."""
 UNREADABLE = "judge"
+
+
+def stands(done: Done, again: Collection[str]) -> bool:
+    """Whether a result is not one of those that are tried again: errors of these kinds."""
+    return done.outcome != "error" or (done.column or "") not in again
 
 
 @define(eq=False)
@@ -42,9 +46,8 @@ class Keeper:
     secrets: Collection[str] = field(default=(), repr=False)
     again: frozenset[str] = PASSING
     """Kinds of errors with which an item is not done."""
-    repair: Repair | None = None
-    unrepaired: set[str] = field(factory=set)
-    """Tasks of the repair that have their results of before, or errors that may be gone when they are tried again."""
+    replaced: set[str] = field(factory=set)
+    """Tasks whose results are made again whatever they are, and have not been, or with errors that may be gone."""
     _closes: bool = field(default=False, init=False)
 
     @classmethod
@@ -57,25 +60,16 @@ class Keeper:
         secrets: Collection[str] = (),
         sources: Sequence[JournalReader] = (),
         again: frozenset[str] = PASSING,
-        repair: Repair | None = None,
+        replaced: Callable[[Journal], set[str]] = lambda journal: set(),
         lock: RunLock | None = None,
     ) -> Keeper:
-        """Nobody else can write to the folder from now on; `lock` is the caller's. Raises RunDirectoryError."""
+        """Nobody else can write to the folder from now on; `lock` is the caller's. `replaced` has the journal ask again
+        for what is made again, and gives the tasks. Raises RunDirectoryError."""
         journal = Journal.open(folder, run_id=run_id, secrets=secrets, sources=sources, lock=lock)
-        unrepaired = set() if repair is None else remaining(repair, journal.reader)
+        tasks = replaced(journal)
         if UNREADABLE in again:
-            journal.ask_again(unread(journal.reader) - unrepaired)
-        if repair is not None:
-            journal.ask_afresh(lambda call: call.result_id in repair.tasks, repair.calls_before)
-        return cls(folder, journal, run_name, secrets, again, repair, unrepaired)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is left of the repair, and how to go on with it."""
-        if not self.unrepaired:
-            return ()
-        left, line = plural(len(self.unrepaired), "result"), f"karenina resume {shlex.quote(str(self.folder))}"
-        return (f"the repair has not ended: {left} still to be made anew; {line} goes on with it",)
+            journal.ask_again(unread(journal.reader) - tasks)
+        return cls(folder, journal, run_name, secrets, again, tasks)
 
     async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
         """Returns when the result is on the disk; see `Journal.put_result`. Raises RunDirectoryError."""
@@ -85,7 +79,7 @@ class Keeper:
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
         await self.journal.put_result(done, portable_record(result, self.secrets), kept)
         if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
-            self.unrepaired.discard(done.task)
+            self.replaced.discard(done.task)
 
     def is_done(self, generation: Generation) -> bool:
         """Whether all its items have results that stand. Raises RunDirectoryError."""
@@ -97,35 +91,16 @@ class Keeper:
         return done is not None and self.stands(done)
 
     def stands(self, done: Done) -> bool:
-        """Whether a result is neither tried again nor still to be repaired."""
-        return stands(done, self.again) and done.task not in self.unrepaired
+        """Whether a result is neither tried again nor still to be replaced."""
+        return stands(done, self.again) and done.task not in self.replaced
 
-    def is_repaired_by(self, mode: Mode, item: Item) -> bool:
-        """Whether an item is still to be made anew, in this way."""
-        return self.repair is not None and self.repair.mode == mode and self.task(item) in self.unrepaired
-
-    def own_answer(self, item: Item) -> CachedAnswer:
-        """The answer of an item that is judged again, with what it took. Raises RunDirectoryError where it is gone."""
-        stored = self.stored(item) or self._before(item)
-        if stored is None or (answer := answer_of(stored)) is None:
-            raise RunDirectoryError(
-                f"the answer of {self.task(item)} is gone from {self.journal.reader.path}, so it cannot be judged "
-                f"again; take the repair back, type: {undo_line(self.folder)}"
-            )
-        calls = {task: {**row, "cached": bool(row.get("cached"))} for task, row in answer.usage_metadata.items()}
-        return evolve(answer, usage_metadata=calls)
+    def is_replaced(self, item: Item) -> bool:
+        """Whether the result of an item is still to be replaced."""
+        return bool(self.replaced) and self.task(item) in self.replaced
 
     def stored(self, item: Item) -> VerificationResult | None:
         """The result that is there. Raises RunDirectoryError."""
         found = self.journal.reader.result(self.task(item))
-        return None if found is None else read_back(found)
-
-    def _before(self, item: Item) -> VerificationResult | None:
-        """The result that the repair has kept: that of the run may not have been saved from a damaged journal."""
-        if self.repair is None:
-            return None
-        with JournalReader.open(self.repair.folder) as reader:
-            found = reader.result(self.task(item))
         return None if found is None else read_back(found)
 
     async def aclose(self) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from attrs import define, field
 
-from ..errors import ConfigError, Problem
 from ..model.config import ModelConfig
 from ..plugin.application import Karenina
 from ..plugin.code import code_behind
@@ -23,10 +22,6 @@ __all__ = ["Lanes", "Metering"]
 EMBEDDER = "embedder {}"
 """What lanes and budgets know an embedder as, in place of a model's interface."""
 SEARCH = "search"
-NO_DIRECTORY = (
-    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
-    "(--run-dir DIR, run_dir=...), or set batch = false"
-)
 WRITTEN = 1
 """Tokens that an embedder's reply is expected to take: it writes none, and this is the least of a model."""
 
@@ -43,8 +38,6 @@ class Metering:
 
     lanes: Lanes | None = None
     store: CallStore | None = None
-    batches: Lanes | None = None
-    """Of models that are asked in batches; None where there is no place to keep what was sent."""
     app: Karenina | None = None
     """Whose plugins serve the calls; their code is part of what the replies are found by."""
     secrets: Secrets = field(factory=Secrets)
@@ -83,11 +76,7 @@ class Metering:
 
     def _lane(self, model: ModelConfig) -> Lane | None:
         """Raises ConfigError."""
-        if not model.batch:
-            return None if self.lanes is None else self.lanes.lane(model)
-        if self.batches is None:
-            raise ConfigError([Problem("batch", f"{model.identity}: {NO_DIRECTORY}")])
-        return self.batches.lane(model)
+        return None if self.lanes is None else self.lanes.lane(model)
 
     def keep_in(self, store: CallStore) -> None:
         """From now on replies are kept there. A run directory is made only when every model is open."""

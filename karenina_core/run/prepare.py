@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from attrs import evolve
 
-from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean
+from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
 from ..model.config import EvaluationMode, VerificationConfig
+from ..model.fields import changed
 from ..model.question import Question
 from ..model.rubric import Rubric
 from ..pipeline.orchestrator import StageOrchestrator
@@ -25,18 +27,13 @@ from .items import LeftOut, Prepared, trait_types
 from .kinds import ExecutorRegistry
 from .models import check_models, has_tools
 from .overrides import check_overrides, overrides, settled
-from .plan_checks import check_stages
 from .replaying import NO_ANSWER, check_answers, unanswered
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 from .workspace_sources import check_blind_judging, check_workspaces, idle_workspaces
 
-__all__ = [
-    "check_policy",
-    "default_mode",
-    "prepare",
-    "why_left_out",
-]
+__all__ = ["check_policy", "check_stages", "default_mode", "prepare", "settings_problems", "why_left_out"]
+UNABLE = "could not check the configuration"
 
 
 def prepare(
@@ -201,3 +198,60 @@ def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> No
     if refused:
         first, reason = refused[0]
         raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")
+
+
+def check_stages(
+    plans: Sequence[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    mode: EvaluationMode,
+    rubrics: Iterable[Rubric | None] = (),
+) -> list[str]:
+    """Ask the stages of these plans whether they can work with the configuration and the rubrics of a run, and all
+    other installed ones whether something is configured for nothing. Returns notes.
+
+    Raises ConfigError with all problems that are fatal.
+    """
+    known = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
+    found = dict.fromkeys(_problems(plans, evolve(config, evaluation_mode=mode), app, known))
+    if fatal := [problem for problem in found if problem.fatal]:
+        raise ConfigError(fatal)
+    return list(map(str, found))
+
+
+def settings_problems(
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
+) -> list[Problem]:
+    """What a run would be refused for whatever its models, keys and files are.
+
+    Stages are asked with a configuration without models. What they cannot check without them is left to the run.
+    """
+    bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
+    found = dict.fromkeys(_problems(plans, bare, app, ()))
+    return [problem for problem in found if problem.fatal and UNABLE not in problem.message]
+
+
+def _problems(
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+) -> Iterator[Problem]:
+    used = {stage.name: stage for plan in plans for stage in plan.stages}
+    others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
+    left_out = [found for name, found in others.items() if name not in used]
+    for stage in used.values():
+        yield from _asked(stage, "check_config", config, app)
+        if rubrics:
+            yield from _asked(stage, "check_rubrics", rubrics, config, app)
+    for stage, _ in left_out:
+        yield from _asked(stage, "check_left_out", config, app)
+    read = {name for stage in used.values() for name in getattr(stage, "settings", ())}
+    idle = {name: why for stage, why in left_out for name in getattr(stage, "settings", ()) if name not in read}
+    for name in changed(config, idle):
+        yield Problem("", f"{name} has no effect: {idle[name]}", fatal=False)
+
+
+def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:
+    check = getattr(stage, method, None)
+    try:
+        return () if check is None else tuple(check(*arguments))
+    except Exception as error:  # anybody's code
+        return (Problem("", f"{stage.name} {UNABLE}: {one_line(error)}"),)

@@ -15,11 +15,11 @@ from ..model.config import ModelConfig, RetryPolicy
 from ..plugin.known_secrets import secrets_of
 from ..ports.batch import BatchPort, BatchState
 from ..ports.retry import with_retries
-from .batches import ENDING, OPEN, proper
+from .batches import proper
 from .config_file import RunConfig
 from .directory import read_manifest
 from .journal import Journal
-from .journal_reader import Batch, JournalReader, journal_of
+from .journal_reader import ENDING, OPEN, Batch, JournalReader, journal_of
 from .owner import owner_of
 
 __all__ = ["BatchThere", "batches_there"]

@@ -64,9 +64,10 @@ def begun_repair(
         _check_ended(folder, read_manifest(folder))  # nobody else has begun meanwhile
         config = RunDirectory(folder, redactor(secrets_of_run(found.prepared))).configured(found.prepared)["config"]
         repair = begin_repair(folder, plan.rows, plan.mode, config, {"selected": plan.selected})
-    destination = evolve(found.destination, again=frozenset(), reuse=(), repair=repair)
+    repair = evolve(repair.resumed(found.prepared, found.destination.continuation), again=frozenset(), begins=True)
+    destination = evolve(found.destination, reuse=(), continuation=repair)
     done = found.items - len(plan.rows)
-    return evolve(found, destination=destination, done=done, errors=0, completed=False, begins=True)
+    return evolve(found, destination=destination, done=done, errors=0, completed=False)
 
 
 def _check_ended(folder: Path, manifest: Mapping[str, Any]) -> None:

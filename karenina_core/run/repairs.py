@@ -17,18 +17,23 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
-from ..errors import RunDirectoryError
+from ..errors import ConfigError, RunDirectoryError, plural
+from ..pipeline.cached_answer import CachedAnswer
+from .answers import answer_of
+from .continuation import CONTINUATIONS, Continuation, Progress
 from .directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest
 from .fingerprint import digest_of
+from .items import Item, Prepared
+from .journal import Journal
 from .journal_connection import opened
 from .journal_reader import JOURNAL, JournalReader
+from .keeping import PASSING, Keeper, read_back, stands
 from .owner import LOCK, RunLock
-from .passing import PASSING, stands
-from .whole_files import write_json
+from .whole_files import write_atomically, write_json
 
 __all__ = [
     "REPAIR",
@@ -37,12 +42,11 @@ __all__ = [
     "Repair",
     "Row",
     "begin_repair",
+    "continued",
     "end_repair",
-    "keep_config",
+    "forget_repair",
     "named",
     "pending",
-    "remaining",
-    "settings_of",
     "tell",
     "undo_line",
 ]
@@ -73,14 +77,12 @@ class Row:
         return self.question_id, self.answering_model, self.replicate
 
 
-def _ids(rows: Sequence[Row]) -> frozenset[str]:
-    return frozenset(row.result_id for row in rows)
-
-
 @frozen(kw_only=True)
-class Repair:
+class Repair(Continuation):
     """A repair that has begun."""
 
+    kind: ClassVar[str] = "repair"
+    replaces: ClassVar[bool] = True
     folder: Path
     """Of its own, with what was there before."""
     mode: Mode
@@ -92,10 +94,70 @@ class Repair:
     """The journal's last result from before the repair."""
     config: Mapping[str, Any] = field(factory=dict, repr=False)
     """Its settings, such as what may be spent: those of the run stay as they are."""
+    begins: bool = False
+    """Whether it has begun just now: when nothing of it can be made, there is none."""
     tasks: frozenset[str] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "tasks", _ids(self.rows))
+        object.__setattr__(self, "tasks", frozenset(row.result_id for row in self.rows))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.config
+
+    def resumed(self, prepared: Prepared, before: Continuation) -> Repair:
+        return evolve(self, reopens=True, again=before.again, shares_answers=before.shares_answers)
+
+    def remaining(self, reader: JournalReader) -> set[str]:
+        """The results that are still those of before, or have met with errors that may be gone when they are tried
+        again. Raises RunDirectoryError."""
+        done = {end.task for end in reader.ends(self.results_before) if stands(end, PASSING)}
+        return {task for task in self.tasks if task not in done}
+
+    def progress(self, remaining: int) -> Progress:
+        facts = {"mode": self.mode, "rows": len(self.rows), "remaining": remaining}
+        return Progress(self.kind, facts, f"{remaining} of {plural(len(self.rows), 'result')} still to be made anew")
+
+    def configured(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Its settings are written into `repair.json`: those of the run stay."""
+        config = facts.pop("config")
+        _note(self, lambda: {"config": config})
+        return facts
+
+    def replaced(self, journal: Journal) -> set[str]:
+        journal.ask_afresh(lambda call: call.result_id in self.tasks, self.calls_before)
+        return self.remaining(journal.reader)
+
+    def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:
+        """Where answers stay, the item's own, with what it took."""
+        if self.mode != "replay":
+            return None
+        stored, task = keeper.stored(item), keeper.task(item)
+        if stored is None:  # it may not have been saved from a damaged journal
+            with JournalReader.open(self.folder) as reader:
+                found = reader.result(task)
+            stored = None if found is None else read_back(found)
+        if stored is None or (answer := answer_of(stored)) is None:
+            raise RunDirectoryError(
+                f"the answer of {task} is gone from {keeper.journal.reader.path}, so it cannot be judged again; take "
+                f"the repair back, type: {undo_line(keeper.folder)}"
+            )
+        calls = {name: {**row, "cached": bool(row.get("cached"))} for name, row in answer.usage_metadata.items()}
+        return evolve(answer, usage_metadata=calls)
+
+    def notes(self, keeper: Keeper) -> tuple[str, ...]:
+        if not keeper.replaced:
+            return ()
+        left, line = plural(len(keeper.replaced), "result"), f"karenina resume {shlex.quote(str(keeper.folder))}"
+        return (f"the repair has not ended: {left} still to be made anew; {line} goes on with it",)
+
+    def ended(self, folder: Path) -> None:
+        end_repair(folder, self)
+
+    def failed(self, folder: Path) -> None:
+        if self.begins:
+            with suppress(ConfigError, OSError):  # what was first says what to do
+                forget_repair(folder, self)
 
 
 def begin_repair(
@@ -112,7 +174,7 @@ def begin_repair(
     own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
     with JournalReader.open(folder) as reader:
         last = {name: _last(reader, name) for name in ("calls", "results")}
-    before = {"calls_before": last["calls"], "results_before": last["results"]}
+    before: dict[str, Any] = {"calls_before": last["calls"], "results_before": last["results"]}
     repair = Repair(folder=own, mode=mode, rows=tuple(rows), config=config, **before)
     document = {
         "schema_version": SCHEMA_VERSION,
@@ -137,7 +199,7 @@ def begin_repair(
             "again"
         ) from error
     begun = {"repair": named(repair), "status": "running"}
-    tell(folder, lambda manifest: {**begun, **_asked_anew(folder, manifest, repair)})
+    tell(folder, lambda manifest: {**begun, **continued(manifest, True), **_asked_anew(folder, manifest, repair)})
     return repair
 
 
@@ -147,6 +209,12 @@ def _asked_anew(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> di
         return {}
     before = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
     return {ASKED_ANEW: sorted({*before, *(row.answer for row in repair.rows)})}
+
+
+def continued(manifest: Mapping[str, Any], repaired: bool) -> dict[str, list[str]]:
+    """What has begun in a run, with its repair or without."""
+    others = [name for name in manifest.get(CONTINUATIONS, ()) if name != Repair.kind]
+    return {CONTINUATIONS: [*others, Repair.kind] if repaired else others}
 
 
 def named(repair: Repair) -> str:
@@ -189,27 +257,6 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
         ) from error
 
 
-def settings_of(manifest: Mapping[str, Any], repair: Repair | None) -> Mapping[str, Any]:
-    """The manifest with the settings with which the run goes on: those of the repair that has not ended, else its
-    own."""
-    return manifest if repair is None else {**manifest, "config": {**manifest["config"], **repair.config}}
-
-
-def keep_config(repair: Repair, config: Mapping[str, Any]) -> None:
-    """Write down with which settings a repair is gone on with. The caller holds the run's lock. Raises
-    RunDirectoryError."""
-    _note(repair, lambda: {"config": config})
-
-
-def remaining(repair: Repair, reader: JournalReader) -> set[str]:
-    """The results that are still those of before, or have met with errors that may be gone when they are tried again.
-
-    Raises RunDirectoryError.
-    """
-    done = {end.task for end in reader.ends(repair.results_before) if stands(end, PASSING)}
-    return {task for task in repair.tasks if task not in done}
-
-
 def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
     """Write down what became of a repair, and give `repair.json`; None where some results remain, or somebody else has
     ended it or taken it back.
@@ -220,9 +267,24 @@ def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
         return _ended(folder, repair) if read_manifest(folder).get("repair") == named(repair) else None
 
 
+def forget_repair(folder: Path, repair: Repair) -> bool:
+    """Have a repair that could not start be none, where nothing was asked or made in it. Says whether it is.
+
+    Raises ConfigError, RunDirectoryError and OSError.
+    """
+    with RunLock(folder):
+        if read_manifest(folder).get("repair") != named(repair) or _size(folder) != _size(repair.folder):
+            return False
+        write_atomically(folder / MANIFEST, (repair.folder / MANIFEST).read_bytes())
+        shutil.rmtree(repair.folder, ignore_errors=True)
+        with suppress(OSError):  # others are kept there
+            repair.folder.parent.rmdir()
+    return True
+
+
 def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
     with JournalReader.open(folder) as reader:
-        if remaining(repair, reader):
+        if repair.remaining(reader):
             return None
         ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
     before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
@@ -237,7 +299,10 @@ def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
         },
     )
     name = named(repair)
-    tell(folder, lambda manifest: {"repair": None, "repairs": [*_listed(manifest, name), name]})
+    tell(
+        folder,
+        lambda now: {"repair": None, "repairs": [*_listed(now, name), name], **continued(now, False)},
+    )
     return document
 
 
@@ -307,3 +372,11 @@ def _outcomes(names: Any) -> dict[str, int]:
 def _last(reader: JournalReader, table: str) -> int:
     ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")
     return int(last)
+
+
+def _size(folder: Path) -> tuple[Any, ...]:
+    """How much its journal holds. Raises RunDirectoryError."""
+    with JournalReader.open(folder) as reader:
+        tables = ("calls", "failures", "results")
+        rows = [reader.query(f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables]
+        return *rows, reader.batches()

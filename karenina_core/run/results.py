@@ -17,8 +17,7 @@ from .directory import RESULTS
 from .items import LeftOut
 from .kinds import ViewRegistry
 from .rates import Planned
-from .stored import stored_results
-from .stored_sequence import StoredSequence
+from .stored import StoredSequence, stored_results
 from .summary import Tally
 
 __all__ = ["VerificationResultSet"]

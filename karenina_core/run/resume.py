@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,19 @@ from ..plugin.application import Karenina, current
 from ..secrets import redactor
 from .benchmark import Benchmark
 from .config_file import Flags, RunConfig
+from .continuation import Continuation, begun, resumed, settings_of
 from .control import RunControl
 from .directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
-from .extension_checks import extension_of
 from .fingerprint import Changed, differences
-from .going_on import line_to_fork
 from .items import Prepared
 from .journal_reader import JournalReader, journal_of
 from .keeping import PASSING, stands, write_missing_results
 from .prepare import prepare
 from .recorded import rebuilt
-from .repairs import Repair, end_repair, pending, remaining, settings_of
 from .results import VerificationResultSet
 from .reuse import followed, reused_by, without
 from .runner import Destination, execute
-from .standing import standing
-from .undoing import forget_repair
+from .standing import line_to_fork, standing
 
 __all__ = [
     "Changed",
@@ -75,9 +71,6 @@ class Resumption:
     missing: Sequence[str] = ()
     """What will be paid for once more, for the user to read before anybody is asked."""
 
-    begins: bool = False
-    """Whether it is the beginning of a repair: when nothing of it can be made, there is none."""
-
     @property
     def directory(self) -> Path:
         assert self.destination.run_dir is not None  # every resumption has one
@@ -93,16 +86,12 @@ class Resumption:
         if self.completed:
             await asyncio.to_thread(write_missing_results, self.directory)
             return VerificationResultSet.load(self.directory, self.prepared.app)
-        repair = self.destination.repair
         try:
             results = await execute(self.prepared, self.destination, on_result=on_result, control=control)
         except Exception:
-            if repair is not None and self.begins:
-                with suppress(ConfigError, OSError):  # what was first says what to do
-                    forget_repair(self.directory, repair)
+            self.destination.continuation.failed(self.directory)
             raise
-        if repair is not None:
-            end_repair(self.directory, repair)
+        self.destination.continuation.ended(self.directory)
         return results
 
 
@@ -147,8 +136,8 @@ def resumption(
     """
     wanted = wanted or Wanted()
     manifest = read_manifest(folder)
-    repair = pending(folder, manifest) if wanted.fork is None else None
-    made = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, repair))
+    there = begun(folder, manifest) if wanted.fork is None else []
+    made = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, there))
     again = EVERY if wanted.retry_failed else PASSING
     prepared = _prepared(manifest, made, wanted, folder)
     sinks = _sinks(manifest, wanted)
@@ -169,9 +158,10 @@ def resumption(
         return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=found.missing)
     if lines := changes(folder, manifest, prepared):
         raise Changed([Problem("", line) for line in lines])
-    progress = _progress(folder, again, repair)
-    completed = manifest.get("status") == "completed" and progress.done == len(prepared) and repair is None
-    needs_others = wanted.reuses and not completed and repair is None
+    progress = _progress(folder, again, there)
+    replaces = any(continuation.replaces for continuation in there)
+    completed = manifest.get("status") == "completed" and progress.done == len(prepared) and not replaces
+    needs_others = wanted.reuses and not completed and not replaces
     reuse, missing = _reused(manifest, folder, progress) if needs_others else ((), ())
     return Resumption(
         prepared=evolve(prepared, notes=(*prepared.notes, *missing)),
@@ -179,11 +169,9 @@ def resumption(
             run_dir=folder,
             sinks=sinks,
             source=source,
-            again=again,
             reuse=reuse,
             judged_again=wanted.retry_failed or bool((manifest.get("forked_from") or {}).get("retry_failed")),
-            extends=extension_of(manifest, prepared),
-            repair=repair,
+            continuation=resumed(there, prepared, again),
         ),
         items=len(prepared),
         done=progress.done,
@@ -288,15 +276,15 @@ def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> Sequence[str]:
     return tuple(manifest.get("sinks", ()))
 
 
-def _progress(folder: Path, again: frozenset[str], repair: Repair | None) -> _Progress:
+def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]) -> _Progress:
     if not journal_of(folder).is_file():
         return _Progress()
     done = errors = 0
     waiting: dict[str, int] = {}
     with JournalReader.open(folder) as reader:
-        unrepaired = remaining(repair, reader) if repair is not None else set()
+        replaced = set().union(*(continuation.remaining(reader) for continuation in there))
         for end in reader.ends():
-            if end.task in unrepaired:
+            if end.task in replaced:
                 continue
             if stands(end, again):
                 done += 1

@@ -11,12 +11,10 @@ from typing import Any
 from attrs import field, frozen
 
 from ..errors import ConfigError, Problem, RunDirectoryError, plural
-from .batches import ENDING, OPEN
 from .directory import read_manifest
-from .going_on import line_to_cancel, line_to_go_on
-from .journal_reader import JournalReader, journal_of
+from .journal_reader import ENDING, OPEN, JournalReader, journal_of
 from .owner import owner_of
-from .standing import standing
+from .standing import line_to_cancel, line_to_go_on, standing
 
 __all__ = ["Followed", "Sources", "followed", "opened_sources", "reused_by", "without"]
 

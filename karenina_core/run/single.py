@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -12,13 +12,14 @@ from attrs import define, evolve
 
 from ..errors import ConfigError, Problem
 from ..model.config import EvaluationMode, ModelConfig, VerificationConfig
+from ..model.identity import ModelIdentity
 from ..model.question import Question
 from ..model.result import VerificationResult
 from ..model.rubric import DynamicRubric, Rubric
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.keys import Key
 from ..pipeline.orchestrator import StageOrchestrator
-from ..pipeline.services import KEEP_FILE, LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES, WORKSPACE_COPY
+from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 from ..pipeline.similarity import similarities
 from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
@@ -28,77 +29,72 @@ from ..ports.item_calls import ItemCalls, current_item
 from ..ports.model_client import CallRecord
 from ..secrets import Secrets
 from .budget import check_limits
-from .gateway import Gateway
 from .identities import check_identities
 from .idle_stages import IdleStages, watched_stages
 from .items import Item
 from .metering import Metering
-from .models import check_models, has_tools, open_models
+from .models import check_models, open_models
 from .overrides import ModelPool, check_overrides, model_pool, overrides, settled
-from .plan_checks import check_stages
-from .prepare import check_policy
+from .prepare import check_policy, check_stages
 from .rubrics import check_names
+from .senders import Senders
+from .surroundings import Place, Surroundings, surroundings_of_item
 from .templates import TemplateLoader
-from .workspace_sources import UNTOUCHED, check_blind_judging, check_workspaces, judged_by_folder
-from .workspaces import Workspace, Workspaces, keep_file
 
-__all__ = ["arun_single_model_verification", "run_item", "run_single_model_verification"]
+__all__ = ["Verifier", "arun_single_model_verification", "run_single_model_verification"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def run_item(
-    item: Item,
-    *,
-    app: Karenina,
-    config: VerificationConfig,
-    mode: EvaluationMode,
-    answering: Model,
-    parsing: Model,
-    templates: TemplateLoader,
-    run_name: str | None,
-    pool: ModelPool,
-    stages: IdleStages,
-    cached: CachedAnswer | None = None,
-    workspace: Workspace | None = None,
-    kept_files: dict[str, str] | None = None,
-) -> VerificationResult:
-    """Run the pipeline for one item with open models. Without the workspace that it needs, no model is called.
+@define(eq=False)
+class Verifier:
+    """Runs the pipeline for items with open models: what the items of a run have in common."""
 
-    Other models that its stages ask for come from the `pool`; `stages` ends those that hang. Files that they keep are
-    put into `kept_files`.
-    """
-    task = item.task
-    asked = ItemCalls(item.question.id, task.result_id(run_name), meter=pool.metering)
-    current_item.set(asked)
-    if cached is not None:
-        asked.removed |= sources_of(cached.text_flags)
-        if pool.metering is not None:
-            cached = Cleaner(pool.metering.secrets, asked.removed).reply(cached)
-    calls: list[CallRecord] = []
-    about = (calls, item.question.id, item.question.question, item.replicate, asked)
-    context = VerificationContext(
-        question=item.question,
-        task=task,
-        config=config,
-        mode=mode,
-        rubric=item.rubric,
-        answering=ModelClient(answering, *about),
-        parsing=ModelClient(parsing, *about),
-        app=app,
-        run_name=run_name,
-        cached_answer_data=cached,
-        calls=calls,
-        workspace=workspace.path if workspace else None,
-        services=_Services(pool, about, templates, kept_files, workspace, app, config),
-    )
-    if workspace is not None and workspace.failure is not None:
-        context.mark_error(workspace.failure)
-    elif workspace is not None and (cached is None or cached.workspace is None):  # else others have worked in it
-        _tell_of_untouched(context)
-    result = await stages.run(asked, context, item.orchestrator)
-    return _flagged(result, asked.removed) if asked.removed else result
+    app: Karenina
+    config: VerificationConfig
+    mode: EvaluationMode
+    run_name: str | None
+    templates: TemplateLoader
+    answerers: Mapping[ModelIdentity, Model]
+    judges: Mapping[ModelIdentity, Model]
+    pool: ModelPool
+    """Other models that stages ask for."""
+    stages: IdleStages
+    """Ends those that hang."""
+    surroundings: Surroundings
+
+    async def verify(
+        self, item: Item, cached: CachedAnswer | None, place: Place | None, files: dict[str, str] | None = None
+    ) -> VerificationResult:
+        """Without the place that the item needs, no model is called. What its stages keep is put into `files`."""
+        task = item.task
+        asked = ItemCalls(item.question.id, task.result_id(self.run_name), meter=self.pool.metering)
+        current_item.set(asked)
+        if cached is not None:
+            asked.removed |= sources_of(cached.text_flags)
+            if self.pool.metering is not None:
+                cached = Cleaner(self.pool.metering.secrets, asked.removed).reply(cached)
+        calls: list[CallRecord] = []
+        about = (calls, item.question.id, item.question.question, item.replicate, asked)
+        context = VerificationContext(
+            question=item.question,
+            task=task,
+            config=self.config,
+            mode=self.mode,
+            rubric=item.rubric,
+            answering=ModelClient(self.answerers[item.answering.identity], *about),
+            parsing=ModelClient(self.judges[item.parsing.identity], *about),
+            app=self.app,
+            run_name=self.run_name,
+            cached_answer_data=cached,
+            calls=calls,
+            workspace=place.path if place else None,
+            services=_Services(self, about, place, files),
+        )
+        self.surroundings.begin(context, place, cached)
+        result = await self.stages.run(asked, context, item.orchestrator)
+        return _flagged(result, asked.removed) if asked.removed else result
 
 
 def _flagged(result: VerificationResult, removed: set[str]) -> VerificationResult:
@@ -113,39 +109,29 @@ class _Services:
     """What a run offers to the stages of one item. Each is made when it is asked for: thousands of items may be under
     way, and few ask."""
 
-    pool: ModelPool
+    verifier: Verifier
     about: tuple[Any, ...]
-    templates: TemplateLoader
-    kept_files: dict[str, str] | None
-    workspace: Workspace | None
-    app: Karenina
-    config: VerificationConfig
+    place: Place | None
+    files: dict[str, str] | None
 
     def get(self, kind: Key[Any], default: Any, /) -> Any:
+        run = self.verifier
         if kind == LOAD_TEMPLATE:
-            return self.templates.load
+            return run.templates.load
         if kind == OTHER_MODEL:
             return self._client
         if kind == SIMILARITIES:
-            return partial(similarities, self.app, self.config, self.about[0])
-        if kind == KEEP_FILE:
-            return partial(keep_file, self.kept_files, self.workspace)
-        if kind == WORKSPACE_COPY and self.workspace is not None:
-            return self.workspace.investigation_copy
-        return default
+            return partial(similarities, run.app, run.config, self.about[0])
+        service = run.surroundings.service(kind, self.place, self.files)
+        return default if service is None else service
 
     async def _client(self, model: ModelConfig) -> ModelClient:
         asked: ItemCalls = self.about[-1]
         asked.begun += 1
         try:
-            return ModelClient(await self.pool.model(model), *self.about)
+            return ModelClient(await self.verifier.pool.model(model), *self.about)
         finally:
             asked.ended += 1
-
-
-def _tell_of_untouched(context: VerificationContext) -> None:
-    if judged_by_folder(context.question, context.config, context.rubric) and not context.answering.can_use_tools:
-        context.warn(UNTOUCHED.format(context.answering.config.identity))
 
 
 async def arun_single_model_verification(
@@ -182,32 +168,22 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     plan = _plan(app, evaluation_mode, config, rubric)
-    metering = Metering(Gateway(config), secrets=_secrets(app, config, question, rubric, run_name))
+    senders = Senders.of_run(config, keeps=False)
+    metering = Metering(senders, secrets=_secrets(app, config, question, rubric, run_name))
     templates = TemplateLoader(app, config.code_policy)
     check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
-    workspaces = _workspaces(app, item, config, workspace_root, cached_answer_data)
+    is_answered = cached_answer_data is not None
+    surroundings = surroundings_of_item(app, item, config, workspace_root, is_answered=is_answered)
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
         open_models(app, config, [answering_model], "answering", metering) as answerers,
         open_models(app, config, [parsing_model], metering=metering) as judges,
         model_pool(app, config, judges.values(), metering) as pool,
-        _workspace(workspaces, item, cached_answer_data) as workspace,
+        _place(surroundings, item, cached_answer_data) as place,
         watched_stages(config, app) as stages,
     ):
-        return await run_item(
-            item,
-            app=app,
-            config=config,
-            mode=evaluation_mode,
-            answering=answerers[answering_model.identity],
-            parsing=judges[parsing_model.identity],
-            templates=templates,
-            run_name=run_name,
-            cached=cached_answer_data,
-            workspace=workspace,
-            pool=pool,
-            stages=stages,
-        )
+        what = (app, config, evaluation_mode, run_name, templates, answerers, judges, pool, stages, surroundings)
+        return await Verifier(*what).verify(item, cached_answer_data, place)
 
 
 def _secrets(
@@ -232,36 +208,17 @@ def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubri
     return orchestrator
 
 
-def _workspaces(
-    app: Karenina, item: Item, config: VerificationConfig, root: str | Path | None, cached: CachedAnswer | None
-) -> Workspaces:
-    """Where the workspace of one item comes from. Raises ConfigError."""
-    if config.workspace_output_mode != "none":
-        what = "workspaces are kept in the run directory of a run, and a single verification has none; set it to none"
-        raise ConfigError([Problem("workspace_output_mode", what)])
-    folder = None if root is None else Path(root)
-    if cached is not None:  # copies of its workspace never get between the folders of whoever lends it
-        return Workspaces(folder if folder is not None and folder.is_dir() else None, config)
-    tools = has_tools(item.answering, app.adapters.resolve_interface(item.answering.interface))
-    rubrics = {item.question.id: item.rubric}
-    check_workspaces(folder, config, [item.question], rubrics, tools=tools)
-    check_blind_judging(app, config, [item.question], rubrics)
-    return Workspaces(folder, config, has_tools=lambda item: tools)
-
-
 @asynccontextmanager
-async def _workspace(
-    workspaces: Workspaces, item: Item, cached: CachedAnswer | None
-) -> AsyncIterator[Workspace | None]:
+async def _place(surroundings: Surroundings, item: Item, cached: CachedAnswer | None) -> AsyncIterator[Place | None]:
     """The item's own; that of an answer from before where there is one, for a new one would not hold what it left."""
     try:
         if cached is None:
-            async with workspaces.opened(item) as workspace:
-                yield workspace
+            async with surroundings.opened(item) as place:
+                yield place
         else:
-            yield workspaces.lent(cached.workspace) if cached.workspace else None
+            yield surroundings.lent(cached.workspace) if cached.workspace else None
     finally:
-        workspaces.close()
+        surroundings.close()
 
 
 def _chosen(question: Question, rubric: Any, dynamic_rubric: Any, config: VerificationConfig) -> Rubric | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,16 +14,15 @@ from attrs import field, frozen
 
 from ..errors import RunDirectoryError
 from ..model.outcome import OutcomeName
-from .batches import OPEN
+from .continuation import Continuation, Progress, begun, settings_of
 from .directory import MANIFEST, read_manifest
 from .journal_ledger import Ledger, Sums
-from .journal_reader import Batch, JournalReader, journal_of
+from .journal_reader import OPEN, Batch, JournalReader, journal_of
 from .keeping import PASSING, stands
 from .owner import owner_of
-from .repairs import Repair, pending, remaining, settings_of
 from .timeouts import TIMED_OUT
 
-__all__ = ["Standing", "standing", "state_of"]
+__all__ = ["Standing", "line_to_cancel", "line_to_fork", "line_to_go_on", "line_to_score_again", "standing", "state_of"]
 
 
 @frozen(kw_only=True)
@@ -57,10 +57,10 @@ class Standing:
     """What ended a run that failed."""
     used_up: str = ""
     """The setting of the budget that allows no call any more; empty: none does not."""
-    repair: Repair | None = None
-    """That which has begun and not ended."""
+    progress: Sequence[Progress] = ()
+    """Of what has begun and not ended, such as a repair."""
     unrepaired: int = 0
-    """Results that are still to be made anew in it."""
+    """Results that are still to be made again in it."""
 
     @property
     def done(self) -> int:
@@ -70,7 +70,7 @@ class Standing:
     @property
     def is_resumable(self) -> bool:
         """Whether there is something left to do, and nobody who does it."""
-        left = self.done < self.items or self.waiting > 0 or self.repair is not None
+        left = self.done < self.items or self.waiting > 0 or bool(self.progress)
         return self.pid is None and (self.state != "completed" or left)
 
 
@@ -81,7 +81,8 @@ def standing(folder: Path) -> Standing:
     outcomes: Counter[Any] = Counter()
     errors: Counter[str] = Counter()
     waiting, damaged, unrepaired, ledger = 0, 0, 0, Ledger()
-    repair, unclear = _repair(folder, manifest)
+    there, unclear = _begun(folder, manifest)
+    progress: list[Progress] = []
     batches: list[Mapping[str, Any]] = []
     if journal_of(folder).is_file():
         with JournalReader.open(folder) as reader:
@@ -90,9 +91,12 @@ def standing(folder: Path) -> Standing:
                 errors[end.detail or "unknown"] += end.outcome == "error"
                 waiting += not stands(end, PASSING)
             batches += map(_told, (batch for batch in reader.batches() if batch.status in OPEN))
-            unrepaired = len(remaining(repair, reader)) if repair is not None else 0
+            for continuation in there:
+                left = len(continuation.remaining(reader))
+                unrepaired += left
+                progress += filter(None, [continuation.progress(left)])
             ledger, damaged = reader.ledger(), sum(reader.damaged.values())
-    config = settings_of(manifest, repair)["config"]
+    config = settings_of(manifest, there)["config"]
     return Standing(
         run_name=manifest["run_name"],
         state=state_of(manifest, pid),
@@ -109,7 +113,7 @@ def standing(folder: Path) -> Standing:
         notes=(*_notes(manifest), *unclear) if pid is None else (),
         failure=_failure(manifest) if pid is None else "",
         used_up=_used_up(config, ledger.total),
-        repair=repair,
+        progress=progress,
         unrepaired=unrepaired,
     )
 
@@ -121,12 +125,12 @@ def state_of(manifest: Mapping[str, Any], pid: int | None) -> str:
     return "killed" if manifest["status"] == "running" else str(manifest["status"])
 
 
-def _repair(folder: Path, manifest: Mapping[str, Any]) -> tuple[Repair | None, Sequence[str]]:
-    """That which has not ended, or what nobody knows about it and what to type."""
+def _begun(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[Continuation], Sequence[str]]:
+    """What has begun, or why it cannot be read and what to type."""
     try:
-        return pending(folder, manifest), ()
+        return begun(folder, manifest), ()
     except RunDirectoryError as error:
-        return None, (str(error),)
+        return [], (str(error),)
 
 
 def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
@@ -165,3 +169,40 @@ def _written_at(folder: Path) -> datetime | None:
         with suppress(OSError):
             times.append(path.stat().st_mtime)
     return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+def line_to_go_on(found: Standing, folder: Path) -> str:
+    """The line with every option without which it would be refused: the budget that is used up, what was given to the
+    run and is not in its directory, and that its code is trusted. Raises ConfigError."""
+    more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
+    return _line("resume", found, folder, more)
+
+
+def line_to_score_again(found: Standing, folder: Path) -> str:
+    """The line that has the judges of results without a score asked again. Raises ConfigError."""
+    return _line("repair", found, folder, ["--unscored"])
+
+
+def line_to_fork(found: Standing, folder: Path) -> str:
+    """The line that begins another run with what this one has. Raises ConfigError."""
+    return _line("resume", found, folder, ["--fork NEWDIR"])
+
+
+def _line(command: str, found: Standing, folder: Path, options: Sequence[str]) -> str:
+    trust = ["--trust"] if found.trusted else []
+    source = read_manifest(folder)["benchmark"].get("path")
+    moved = ["--benchmark FILE"] if source and not Path(source).exists() else []
+    given = [*options, *moved, *_given_again(folder), *trust]
+    return " ".join([f"karenina {command}", shlex.quote(str(folder)), *given])
+
+
+def line_to_cancel(folder: Path) -> str:
+    """The line that has the batches of a run cancelled. Raises ConfigError."""
+    options = (option for option in _given_again(folder) if not option.startswith("--sink"))
+    return " ".join(["karenina batches", shlex.quote(str(folder)), "--cancel", *options])
+
+
+def _given_again(folder: Path) -> list[str]:
+    """Options for what was not written, as the manifest has them: at the end of each hint that names one."""
+    hints = (row["hint"].partition(": --") for row in read_manifest(folder).get("not_written", ()))
+    return list(dict.fromkeys(f"--{option}" for _, is_named, option in hints if is_named))

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, RunDirectoryError, plural
-from .batches import ENDING, OPEN
 from .directory import MANIFEST, RESULTS, read_manifest
 from .journal_log import log_of
-from .journal_reader import JOURNAL, JournalReader
+from .journal_reader import ENDING, JOURNAL, OPEN, JournalReader
 from .owner import RunLock, marked
-from .repairs import REPAIR, UNDONE, Repair, named, tell, undo_line
-from .whole_files import replacing, write_atomically, write_json
+from .repairs import REPAIR, UNDONE, continued, tell, undo_line
+from .whole_files import replacing, write_json
 
-__all__ = ["forget_repair", "undo_repair"]
+__all__ = ["undo_repair"]
 
 
 def undo_repair(run_dir: str | Path) -> Path:
@@ -50,21 +49,6 @@ def undo_repair(run_dir: str | Path) -> Path:
                 f"{folder / name} cannot be put back into {folder}: {error}; see to that and type: {undo_line(folder)}"
             ) from error
     return folder / name
-
-
-def forget_repair(folder: Path, repair: Repair) -> bool:
-    """Have a repair that could not start be none, where nothing was asked or made in it. Says whether it is.
-
-    Raises ConfigError, RunDirectoryError and OSError.
-    """
-    with RunLock(folder):
-        if read_manifest(folder).get("repair") != named(repair) or _size(folder) != _size(repair.folder):
-            return False
-        write_atomically(folder / MANIFEST, (repair.folder / MANIFEST).read_bytes())
-        shutil.rmtree(repair.folder, ignore_errors=True)
-        with suppress(OSError):  # others are kept there
-            repair.folder.parent.rmdir()
-    return True
 
 
 def _latest(folder: Path, manifest: Mapping[str, Any]) -> str:
@@ -128,7 +112,7 @@ def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) 
     own, now = folder / name, datetime.now(UTC).isoformat()
     listed = [other for other in read_manifest(folder).get("repairs", ()) if other != name]
     write_json(own / REPAIR, {**_record(own), "status": UNDONE, "undone_at": now})
-    tell(folder, lambda manifest: {"repair": name, "status": "interrupted"})
+    tell(folder, lambda manifest: {"repair": name, "status": "interrupted", **continued(manifest, True)})
     lock.mark(marked(own))  # the journal is to hold less than it did
     _end_log(folder / JOURNAL)
     for file in (JOURNAL, RESULTS):
@@ -145,11 +129,3 @@ def _end_log(journal: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     for path in (log_of(journal), journal.with_name(f"{journal.name}-shm")):
         path.unlink(missing_ok=True)
-
-
-def _size(folder: Path) -> tuple[Any, ...]:
-    """How much its journal holds. Raises RunDirectoryError."""
-    with JournalReader.open(folder) as reader:
-        tables = ("calls", "failures", "results")
-        rows = [reader.query(f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables]
-        return *rows, reader.batches()

@@ -9,22 +9,30 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attrs import define, evolve, field
 
-from ..errors import ContractError, WorkspaceError, one_line
+from ..errors import ConfigError, ContractError, Problem, WorkspaceError, one_line
 from ..log import get_logger
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
+from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.folder_copy import Limits, copy_tree, is_shared
 from ..pipeline.folder_removal import remove_tree
 from ..pipeline.investigation import is_own
-from .items import Item
+from ..pipeline.keys import Key
+from ..pipeline.services import KEEP_FILE, WORKSPACE_COPY
+from ..plugin.application import Karenina
+from ..secrets import redactor
+from .directory import secrets_of_run
+from .items import Item, Prepared
 from .models import has_tools
+from .surroundings import Place, Surroundings
 from .workspace_capture import (
     WORKSPACES,
     CaptureRow,
@@ -35,7 +43,15 @@ from .workspace_capture import (
     snapshot,
     with_files,
 )
-from .workspace_sources import source_folder, wants_workspace
+from .workspace_sources import (
+    UNTOUCHED,
+    check_blind_judging,
+    check_workspaces,
+    judged_by_folder,
+    source_folder,
+    unkept_traces,
+    wants_workspace,
+)
 
 __all__ = ["Workspace", "Workspaces"]
 
@@ -43,6 +59,8 @@ T = TypeVar("T")
 Stopped = Callable[[], bool]
 LEFT = "the workspace after the answer"
 """What a folder that holds too much is called: it is gone when people read of it."""
+NO_DIRECTORY = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
+NO_RUN = "workspaces are kept in the run directory of a run, and a single verification has none; set it to none"
 log = get_logger("karenina.run")
 
 
@@ -94,7 +112,7 @@ def keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: s
 
 
 @define(eq=False)
-class Workspaces:
+class Workspaces(Surroundings):
     """The workspaces of one run. What is left of them when the run ends is taken away by `close`."""
 
     root: Path | None = field(converter=_real)
@@ -106,9 +124,54 @@ class Workspaces:
     """Whether the answering model of an item can use a workspace."""
     redact: Callable[[str], str] = str
     """Takes secrets out of files that stages have kept."""
+    notes: Sequence[str] = ()
     _temporary: set[Path] = field(factory=set)
     _alone: dict[Path, asyncio.Lock] = field(factory=dict)
     _writing: threading.Lock = field(factory=threading.Lock)
+
+    @classmethod
+    def of_run(cls, prepared: Prepared, run_dir: Path | None) -> Workspaces:
+        root, config = prepared.workspace_root, prepared.config
+        notes: Sequence[str] = ()
+        if run_dir is None:
+            if config.workspace_output_mode != "none":
+                raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
+            notes = unkept_traces(root, config, prepared.questions, prepared.rubrics, tools=prepared.uses_tools)
+        redact = redactor(secrets_of_run(prepared))
+        return cls(root, config, prepared.run_name, run_dir, prepared.has_tools, redact, notes)
+
+    @classmethod
+    def of_item(
+        cls, app: Karenina, item: Item, config: VerificationConfig, root: str | Path | None, *, is_answered: bool
+    ) -> Workspaces:
+        if config.workspace_output_mode != "none":
+            raise ConfigError([Problem("workspace_output_mode", NO_RUN)])
+        folder = None if root is None else Path(root)
+        if is_answered:  # copies of its workspace never get between the folders of whoever lends it
+            return cls(folder if folder is not None and folder.is_dir() else None, config)
+        tools = has_tools(item.answering, app.adapters.resolve_interface(item.answering.interface))
+        rubrics = {item.question.id: item.rubric}
+        check_workspaces(folder, config, [item.question], rubrics, tools=tools)
+        check_blind_judging(app, config, [item.question], rubrics)
+        return cls(folder, config, has_tools=lambda item: tools)
+
+    def begin(self, context: VerificationContext, place: Place | None, cached: CachedAnswer | None) -> None:
+        if not isinstance(place, Workspace):
+            return
+        if place.failure is not None:
+            context.mark_error(place.failure)
+        elif cached is None or cached.workspace is None:  # else others have worked in it
+            judged = judged_by_folder(context.question, context.config, context.rubric)
+            if judged and not context.answering.can_use_tools:
+                context.warn(UNTOUCHED.format(context.answering.config.identity))
+
+    def service(self, kind: Key[Any], place: Place | None, files: dict[str, str] | None) -> Any:
+        workspace = place if isinstance(place, Workspace) else None
+        if kind == KEEP_FILE:
+            return partial(keep_file, files, workspace)
+        if kind == WORKSPACE_COPY and workspace is not None:
+            return workspace.investigation_copy
+        return None
 
     @property
     def limits(self) -> Limits:
@@ -223,7 +286,7 @@ class Workspaces:
 
     async def keep(
         self,
-        workspace: Workspace | None,
+        place: Place | None,
         item: Item,
         result: VerificationResult,
         files: Mapping[str, str] | None = None,
@@ -245,6 +308,7 @@ class Workspaces:
             capture_mode=mode,
         )
         folder = self.run_dir / WORKSPACES
+        workspace = place if isinstance(place, Workspace) else None
         try:
             await _wholly(lambda stopped: self._kept(workspace, folder, row, files or {}))
         except OSError as error:

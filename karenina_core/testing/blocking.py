@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from ..run.collecting import frame_of
+from ..run.stalls import frame_of
 from .lines import line_of_frame
 
 __all__ = ["LONGEST_TURN", "Held", "watched_loop"]

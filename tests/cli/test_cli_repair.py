@@ -297,8 +297,7 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         held.set()
         found = standing(Path("out"))
         assert (found.state, found.done) == ("killed", 6)
-        assert found.repair is not None
-        assert len(found.repair.rows) == 6
+        assert [(row.kind, row.facts["rows"]) for row in found.progress] == [("repair", 6)]
         left = str(found.unrepaired)
         assert int(left) > 0
         assert f"{left} of 6 results still to be made anew" in run("status", "out").stdout

@@ -506,7 +506,9 @@ def test_a_repair_that_ended_before_that_was_written_down_is_only_written_down(w
     repaired(here, run)
     told, asked = manifest(run), len(here.judge.calls)
     (name,) = told["repairs"]
-    (run / "manifest.json").write_text(json.dumps({**told, "repair": name, "repairs": []}), "utf-8")
+    (run / "manifest.json").write_text(
+        json.dumps({**told, "repair": name, "repairs": [], "continuations": ["repair"]}), "utf-8"
+    )
     found = standing(run)
     assert (found.state, found.unrepaired, found.is_resumable) == ("completed", 0, True)
     assert len(resumed(here, run)) == 3
@@ -782,8 +784,8 @@ def test_the_end_of_a_repair_is_written_by_one_who_has_the_run(world: Make, tmp_
     here, run = world(), tmp_path / "run"
     finished(here, run)
     begun = begun_repair(run, planned_repair(run, ALL), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
-    repair = begun.destination.repair
-    assert repair is not None
+    repair = begun.destination.continuation
+    assert isinstance(repair, repairs.Repair)
     with RunLock(run), pytest.raises(RunDirectoryError, match="is being written by process"):
         repairs.end_repair(run, repair)
     asyncio.run(begun.carry_out())

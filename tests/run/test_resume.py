@@ -522,7 +522,7 @@ def test_a_damaged_fingerprint_is_named_with_what_to_do(world: Make, tmp_path: P
 # What goes wrong before the first call
 
 
-@pytest.mark.parametrize("step", ["workspaces_of", "schedule_of", "notes_of"])
+@pytest.mark.parametrize("step", ["schedule_of", "Verifier"])
 def test_a_run_that_cannot_begin_lets_go_of_its_folder(
     world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -14,11 +14,10 @@ from attrs import evolve
 
 from karenina_core import VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError
-from karenina_core.run import stored_sequence
-from karenina_core.run.collecting import OBJECTS, fewer_collections
+from karenina_core.run import stored
 from karenina_core.run.runner import Destination, execute
-from karenina_core.run.stored import line_index, read_line
-from karenina_core.run.stored_sequence import StoredSequence
+from karenina_core.run.stalls import OBJECTS, fewer_collections
+from karenina_core.run.stored import StoredSequence, line_index, read_line
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]
@@ -39,7 +38,7 @@ def ran(world: Make, tmp_path: Path, questions: int = 6) -> VerificationResultSe
 def results(request: Any, world: Make, tmp_path: Path, monkeypatch: Any) -> VerificationResultSet:
     """Of few results that are read once, and of so many that each is read whenever it is asked for."""
     if request.param == "many":
-        monkeypatch.setattr(stored_sequence, "MOST_KEPT", 0)
+        monkeypatch.setattr(stored, "MOST_KEPT", 0)
     return ran(world, tmp_path)
 
 
@@ -95,7 +94,7 @@ def test_a_result_is_read_only_when_it_is_asked_for(world: Make, tmp_path: Path,
         read.append(number)
         return read_line(file, number, line)
 
-    monkeypatch.setattr(stored_sequence, "read_line", counting)
+    monkeypatch.setattr(stored, "read_line", counting)
     results = ran(world, tmp_path)
     assert results.get_summary()["num_results"] == len(results) == 12
     assert read == []
@@ -105,7 +104,7 @@ def test_a_result_is_read_only_when_it_is_asked_for(world: Make, tmp_path: Path,
 
 
 def test_a_directory_that_is_gone_or_changed_is_told(world: Make, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(stored_sequence, "MOST_KEPT", 0)
+    monkeypatch.setattr(stored, "MOST_KEPT", 0)
     results = ran(world, tmp_path)
     file = tmp_path / "run" / "results.jsonl"
     assert len(list(results)) == 12

@@ -145,7 +145,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
 COLLECTED = """\
 import gc, sys, threading, time
-from karenina_core.run.collecting import frame_of
+from karenina_core.run.stalls import frame_of
 
 class Slow:
     def __init__(self):
