@@ -33,7 +33,8 @@ def command(as_json: bool) -> None:
         for warning in app.warnings:
             note(f"Warning: {warning}")
         if as_json:
-            print_json([asdict(info) for info in (*app.plugins, *app.kinds, *app.sections)], out)
+            every = {"plugins": app.plugins, "kinds": app.kinds, "run_settings": app.sections}
+            print_json({title: [asdict(info) for info in infos] for title, infos in every.items()}, out)
             return
         print_parts(
             [_table("", app.plugins), _table("Kinds of things", app.kinds), _table("Settings of runs", app.sections)],
