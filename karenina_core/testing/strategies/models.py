@@ -159,21 +159,21 @@ FEW_SHOT = st.builds(
 PROMPTS = st.builds(PromptConfig, generation=MAYBE_TEXT, parsing=MAYBE_TEXT, rubric_evaluation=MAYBE_TEXT)
 SETTINGS = {
     "deep_judgment_reasoning_only": SWITCH,
-    "use_full_trace_for_template": SWITCH,
-    "include_extraction_hints": SWITCH,
-    "few_shot_config": st.none() | FEW_SHOT,
-    "prompt_config": st.just(PromptConfig()) | PROMPTS,
     "deep_judgment_max_excerpts_per_attribute": st.integers(1, 5),
     "deep_judgment_fuzzy_match_threshold": st.floats(0, 1),
     "deep_judgment_excerpt_retry_attempts": st.integers(0, 3),
     "embedding_check_threshold": st.floats(0, 1),
+    "features": st.frozensets(st.sampled_from(FEATURES)),
+    "use_full_trace_for_template": SWITCH,
+    "include_extraction_hints": SWITCH,
+    "few_shot_config": st.none() | FEW_SHOT,
+    "prompt_config": st.just(PromptConfig()) | PROMPTS,
 }
 """Of sections, as far as they are installed."""
 CONFIG = st.builds(
     VerificationConfig,
     **{name: values for name, values in SETTINGS.items() if name in facts()},
     evaluation_mode=st.none() | MODE,
-    features=st.frozensets(st.sampled_from(FEATURES)),
     replicate_count=st.integers(1, 5),
     request_timeout=SECONDS,
     retry_max_elapsed_seconds=st.none() | SECONDS,
