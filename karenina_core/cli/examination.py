@@ -18,7 +18,8 @@ from attrs import asdict
 
 from .. import __version__
 from ..errors import ConfigError, PluginError, one_line
-from ..model.config import EMBEDDING_MODEL, VerificationConfig
+from ..model.config import VerificationConfig
+from ..model.embedder_settings import EMBEDDING_MODEL
 from ..pipeline.kinds import TemplateRuntimeRegistry
 from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
@@ -54,6 +55,7 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     plugins = [asdict(plugin) for plugin in app.plugins]
     adapters = [_adapter(app, name, deep=deep) for name in app.adapters.get_interfaces()]
     failed = [f"plugin {p.name} failed: {p.reason}" for p in (*app.plugins, *app.kinds) if p.state == "failed"]
+    failed += [f"settings {s.name} of {s.distribution} failed: {s.reason}" for s in app.sections if s.state == "failed"]
     noted = [f"plugin {p.name}: {p.reason}" for p in app.plugins if p.state == "active" and p.reason]
     reachable = any(adapter["state"] == "available" for adapter in adapters)
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
@@ -66,6 +68,7 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
+        "run_settings": [asdict(section) for section in app.sections],
         "adapters": adapters,
         "template_runtimes": [_runtime(app, name) for name in app.registry(TemplateRuntimeRegistry)],
         "embedders": [{**row, "model": model} for row in _made(app, EmbedderRegistry, embedder_of, model)],

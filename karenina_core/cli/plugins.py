@@ -21,7 +21,8 @@ __all__ = ["command"]
 def command(as_json: bool) -> None:
     """List the installed plugins: what they provide, who owns them, and why one is not active or has no effect.
 
-    Below, the kinds of things that installed packages let plugins register, by the hook that does it.
+    Below, the kinds of things that installed packages let plugins register, by the hook that does it, and the sections
+    of settings of runs that they declare.
     """
     from attrs import asdict
 
@@ -32,9 +33,13 @@ def command(as_json: bool) -> None:
         for warning in app.warnings:
             note(f"Warning: {warning}")
         if as_json:
-            print_json([asdict(info) for info in (*app.plugins, *app.kinds)], out)
+            every = {"plugins": app.plugins, "kinds": app.kinds, "run_settings": app.sections}
+            print_json({title: [asdict(info) for info in infos] for title, infos in every.items()}, out)
             return
-        print_parts([_table("", app.plugins), _table("Kinds of things", app.kinds)], out)
+        print_parts(
+            [_table("", app.plugins), _table("Kinds of things", app.kinds), _table("Settings of runs", app.sections)],
+            out,
+        )
 
 
 def _table(title: str, infos: Iterable[PluginInfo]) -> Table:

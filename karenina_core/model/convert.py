@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -19,19 +19,13 @@ from cattrs.errors import AttributeValidationNote, IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from ..errors import ConfigError, Problem, did_you_mean
-from .config import EMBEDDING_MODEL, EMBEDDING_THRESHOLD, FEATURE_FIELDS, ManualAnswer, Secret, VerificationConfig
+from .config import ManualAnswer, Secret, VerificationConfig, facts, switches
+from .sections import KEY, Facts
 from .trait_base import RubricTrait
 
 __all__ = ["converter", "structure", "unstructure"]
 
 T = TypeVar("T")
-NOT_ASKED = {
-    "_embedding_check_enabled": None,
-    "embedding_check_model": EMBEDDING_MODEL,
-    "embedding_check_threshold": EMBEDDING_THRESHOLD,
-}
-"""What is read from data is complete: for what is not in it, the environment is not asked."""
-SWITCHES = (*FEATURE_FIELDS, "deep_judgment_mode")
 ATOMS = frozenset({str, int, float, bool, NoneType})
 TEXTS = frozenset({str})
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
@@ -75,7 +69,7 @@ def converter() -> cattrs.Converter:
     conv.register_structure_hook_func(lambda t: hasattr(t, "from_plain"), lambda value, t: t.from_plain(value))
     conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
     conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
-    conv.register_structure_hook(VerificationConfig, _structure_run(conv))
+    conv.register_structure_hook_factory(lambda t: t is VerificationConfig, lambda t: _structure_run(conv))
     return conv
 
 
@@ -97,9 +91,9 @@ def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
         if a.name.startswith("_") or a.name in NEVER_WRITTEN or not a.metadata.get("saved", True)
     ]
     hidden: dict[str, Any] = {name: override(omit=True) for name in left_out}
-    if cls is VerificationConfig:
-        hidden["deep_judgment_search_tool"] = override(unstruct_hook=_tool_name)
-        hidden["deep_judgment_rubric_search_tool"] = override(unstruct_hook=_tool_name)
+    for a in attrs.fields(cls):
+        if (write := a.metadata.get(KEY, Facts()).write) is not None:
+            hidden[a.name] = override(unstruct_hook=write)
     return make_dict_unstructure_fn(cls, conv, **hidden)
 
 
@@ -120,45 +114,42 @@ def _of_anything(conv: cattrs.Converter, value: Any) -> Any:
     return conv.unstructure(value)
 
 
-def _tool_name(tool: Any) -> str:
-    """A tool that is a function or an object is written as where it comes from, for people to read."""
-    return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"
-
-
 def _structure_run(conv: cattrs.Converter) -> Any:
-    """`abstention_enabled = true` and its like are accepted beside `features`."""
-    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in SWITCHES if f"_{name}" not in NOT_ASKED}
+    """Switches such as `NAME_enabled = true`, and other views, are accepted beside what they stand for."""
+    known, switched = facts(), switches()
+    views = [name for name, about in known.items() if about.feature or about.stands_for]
+    # What is read from data is complete: for what is not in it, the environment is not asked.
+    usual = {f"_{name}" if name in switched else name: about.usual for name, about in known.items() if about.variable}
+    hidden: dict[str, Any] = {f"_{name}": override(omit=True) for name in views if f"_{name}" not in usual}
     inner = make_dict_structure_fn(VerificationConfig, conv, _cattrs_forbid_extra_keys=True, **hidden)
 
     def hook(value: Any, cls: type) -> VerificationConfig:
         if not isinstance(value, Mapping):
             raise TypeError(f"expected a table of settings, got {value!r}")
-        switches, problems = _switches(value)
+        given, problems = _exact(value, views)
         try:
-            given = {k: v for k, v in value.items() if k not in SWITCHES}
-            if private := sorted(str(k) for k in given if str(k).startswith("_")):
+            plain = {k: v for k, v in value.items() if k not in views}
+            if private := sorted(str(k) for k in plain if str(k).startswith("_")):
                 raise ConfigError(Problem(name, "unknown setting") for name in private)
-            config: VerificationConfig = inner({**NOT_ASKED, **given}, cls)
+            config: VerificationConfig = inner({**usual, **plain}, cls)
         except Exception as error:
             problems += _problems(error, "")
         if problems:
             raise ConfigError(problems)
-        return attrs.evolve(config, **switches) if switches else config
+        return attrs.evolve(config, **given) if given else config
 
     return hook
 
 
-def _switches(value: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    switches: dict[str, Any] = {}
+def _exact(value: Mapping[str, Any], views: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+    given: dict[str, Any] = {}
     problems: list[Problem] = []
-    for name in FEATURE_FIELDS:
+    for name in (name for name in views if name in value):
         try:
-            switches |= {name: _exactly(value[name], bool)} if name in value else {}
+            given[name] = _exactly(value[name], bool) if name in switches() else value[name]
         except TypeError as error:
             problems.append(Problem(name, str(error)))
-    if "deep_judgment_mode" in value:
-        switches["deep_judgment_mode"] = value["deep_judgment_mode"]
-    return switches, problems
+    return given, problems
 
 
 def _exactly(value: Any, type_: type, *others: type) -> Any:

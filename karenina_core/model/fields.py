@@ -25,6 +25,7 @@ __all__ = [
     "text",
     "text_table",
     "texts",
+    "tool_name",
     "true_or_false",
     "whole_number",
 ]
@@ -171,3 +172,8 @@ def search_tool(_: object, attribute: Any, value: Any) -> None:
         methods = ("ainvoke", "arun", "asearch", "invoke", "run")
         if isinstance(value, str) or not any(callable(getattr(value, name, None)) for name in methods):
             raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
+
+
+def tool_name(tool: Any) -> str:
+    """A tool that is a function or an object is written as where it comes from, for people to read."""
+    return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from attrs import field, fields_dict, frozen, validators
 
-__all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig"]
+from .fields import instance_of
+from .sections import Section
+
+__all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig", "PromptSettings"]
 
 
 FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
@@ -77,3 +80,10 @@ class FewShotConfig:
     question_configs: Mapping[str, FewShotQuestion] = field(factory=dict)
     global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_examples)
     """Each `{"question": ..., "answer": ...}`; added after those of the question's pool."""
+
+
+@frozen(kw_only=True, slots=False)
+class PromptSettings(Section):
+    """The user's part of prompts."""
+
+    prompt_config: PromptConfig = field(factory=PromptConfig, validator=instance_of(PromptConfig))

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from attrs import field, fields_dict, frozen, validators
 
-from ..errors import did_you_mean
-from .fields import number, true_or_false, whole_number
+from ..errors import Problem, did_you_mean
+from .fields import number, search_tool, tool_name, true_or_false, whole_number
+from .sections import Section, flag, fraction, setting, whole, word
 from .traits import LLMRubricTrait
-
-if TYPE_CHECKING:
-    from .config import VerificationConfig
 
 __all__ = [
     "DeepJudgmentRubricConfig",
     "DeepJudgmentRubricMode",
-    "RubricStrategy",
+    "DeepJudgmentRubricSettings",
     "TraitDeepJudgment",
     "TraitEvidenceRules",
     "evidence_rules",
 ]
 
-RubricStrategy = Literal["batch", "sequential"]
 DeepJudgmentRubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
@@ -112,6 +109,40 @@ class DeepJudgmentRubricConfig:
         return {"global": self.global_traits, "question_specific": self.question_specific}
 
 
+def _rubric_config(value: Any) -> DeepJudgmentRubricConfig | None:
+    return DeepJudgmentRubricConfig.of(value)
+
+
+@frozen(kw_only=True, slots=False)
+class DeepJudgmentRubricSettings(Section):
+    """Deep judgment of traits."""
+
+    deep_judgment_rubric_mode: DeepJudgmentRubricMode = word("use_checkpoint", DeepJudgmentRubricMode)
+    """Which boolean and score traits are judged from quotations and reasoning: those whose own `deep_judgment_enabled`
+    says so (`use_checkpoint`), none, all (`enable_all`), or those of `deep_judgment_rubric_config` (`custom`).
+    """
+    deep_judgment_rubric_standard_scores: bool = flag(False, environment=False)
+    """Whether the judge also scores these traits in the standard way, in the calls that a run without deep judgment
+    makes; the scores are kept for comparison, in `standard_rubric_scores`.
+    """
+    deep_judgment_rubric_global_excerpts: bool = flag(True)
+    """With `enable_all`: whether quotations are looked for, or the judge reasons from the text itself."""
+    deep_judgment_rubric_config: DeepJudgmentRubricConfig | None = setting(
+        None, converter=_rubric_config, environment=False
+    )
+    """For mode `custom`, settings by trait: `{"global": {trait: {...}}, "question_specific": {id: {trait: {}}}}`."""
+    deep_judgment_rubric_max_excerpts_default: int = whole(7, least=1)
+    deep_judgment_rubric_fuzzy_match_threshold_default: float = fraction(0.80)
+    deep_judgment_rubric_excerpt_retry_attempts_default: int = whole(2, least=0)
+    deep_judgment_rubric_search_tool: Any = setting("tavily", search_tool, write=tool_name)
+    """The search tool of traits whose own settings switch the search on."""
+
+    def check_settings(self) -> Iterable[Problem]:
+        if self.deep_judgment_rubric_mode == "custom" and self.deep_judgment_rubric_config is None:
+            what = "custom needs deep_judgment_rubric_config, which says which traits are judged deeply"
+            yield Problem("deep_judgment_rubric_mode", what)
+
+
 @frozen(kw_only=True)
 class TraitEvidenceRules:
     """How one trait is judged deeply; every value is decided."""
@@ -123,7 +154,9 @@ class TraitEvidenceRules:
     search: bool = False
 
 
-def evidence_rules(config: VerificationConfig, trait: LLMRubricTrait, question_id: str) -> TraitEvidenceRules | None:
+def evidence_rules(
+    config: DeepJudgmentRubricSettings, trait: LLMRubricTrait, question_id: str
+) -> TraitEvidenceRules | None:
     """How a trait is judged deeply for a question; None where it is judged as usual.
 
     Literal traits and template kinds never are: deep judgment scores booleans and numbers.

@@ -9,7 +9,8 @@ from typing import Any
 from attrs import field, frozen
 
 from ..errors import PlanError, PluginError, did_you_mean, one_line
-from ..model.config import FEATURE_FIELDS, EvaluationMode
+from ..model.config import EvaluationMode
+from ..model.config import switches as known_switches
 from ..model.fields import names
 from ..model.result import VerificationResult
 from ..model.rubric import Rubric
@@ -61,24 +62,21 @@ class StageOrchestrator:
         cls,
         evaluation_mode: EvaluationMode = "template_only",
         rubric: Rubric | None = None,
-        abstention_enabled: bool = False,
-        sufficiency_enabled: bool = False,
-        deep_judgment_enabled: bool = False,
         *,
         features: Iterable[str] = (),
         app: Karenina | None = None,
+        **switches: bool,
     ) -> StageOrchestrator:
-        """Choose and order the stages. `features` names more of them than the three switches do.
+        """Choose and order the stages. `switches` are those of a configuration; `features` names more of them.
 
         Raises PlanError (a ValueError) for a feature that no installed stage serves, an unknown mode, two stages that
         produce the same artifact, and stages that wait for each other.
         """
-        switches = {
-            "abstention_enabled": abstention_enabled,
-            "sufficiency_enabled": sufficiency_enabled,
-            "deep_judgment_enabled": deep_judgment_enabled,
-        }
-        wanted = {*names(features), *(FEATURE_FIELDS[name] for name, on in switches.items() if on)}
+        known = known_switches()
+        for name in switches:
+            if name not in known:
+                raise TypeError(f"there is no switch {name!r}{did_you_mean(name, known)}")
+        wanted = {*names(features), *(known[name] for name, on in switches.items() if on)}
         return cls.for_request(PlanRequest(mode=evaluation_mode, features=frozenset(wanted), rubric=rubric), app=app)
 
     @classmethod

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..model.config import AgenticRubricStrategy, EvaluationMode, VerificationConfig
+from typing import TYPE_CHECKING, Any
+
+from ..model.config import EvaluationMode, VerificationConfig, facts
 from ..model.identity import TaskIdentity
 from ..model.question import Question
 from ..model.result import TrailEntry
@@ -44,30 +46,14 @@ class ReadThrough:
         return self.mode != "rubric_only"
 
     @property
-    def abstention_enabled(self) -> bool:
-        return self.config.abstention_enabled
-
-    @property
-    def sufficiency_enabled(self) -> bool:
-        return self.config.sufficiency_enabled
-
-    @property
-    def deep_judgment_enabled(self) -> bool:
-        return self.config.deep_judgment_enabled
-
-    @property
-    def embedding_check_enabled(self) -> bool:
-        return self.config.embedding_check_enabled
-
-    @property
-    def agentic_parsing(self) -> bool:
-        return self.config.agentic_parsing
-
-    @property
-    def agentic_rubric_strategy(self) -> AgenticRubricStrategy:
-        return self.config.agentic_rubric_strategy
-
-    @property
     def execution_time(self) -> float:
         """Seconds that the stages have taken so far, in sum."""
         return sum(entry.seconds for entry in self.trail)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A setting of the run, such as a switch of a feature."""
+            if name in facts():
+                return getattr(self.config, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

@@ -12,6 +12,7 @@ from typing import (
     Any,
     ClassVar,
     Protocol,
+    Self,
     get_args,
     get_origin,
     get_type_hints,
@@ -21,7 +22,7 @@ from typing import (
 from attrs import field, fields, fields_dict, frozen
 
 from ..errors import ContractError, Problem, did_you_mean
-from ..model.config import EvaluationMode, VerificationConfig
+from ..model.config import EvaluationMode, VerificationConfig, facts
 from ..model.fields import names
 from ..model.result import PARTS, MetadataPart, VerificationResult
 from ..model.rubric import Rubric
@@ -252,6 +253,13 @@ class Stage:
         cls.features = Keys(sorted({*cls.features, *cls.included_when.features}))
         _check_declaration(cls)
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        known = facts()  # not when the class is made: a module may declare settings and a stage
+        for name in set(cls.settings) - set(known):
+            hint = did_you_mean(name, known)
+            raise ContractError(f"{cls.name}.settings holds {str(name)!r}, which is no setting of a run{hint}")
+        return super().__new__(cls)
+
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         """What this stage cannot work with, each as the path of a setting and what to do; asked once, before a run.
 
@@ -305,9 +313,6 @@ def _check_declaration(cls: type[Stage]) -> None:
         for key in getattr(cls, attribute):
             if not isinstance(key, str) or not key or key.startswith(".") or key.endswith("."):
                 raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is no name")
-    for name in set(cls.settings) - set(fields_dict(VerificationConfig)):
-        hint = did_you_mean(name, fields_dict(VerificationConfig))
-        raise ContractError(f"{cls.name}.settings holds {str(name)!r}, which is no setting of a run{hint}")
     for key in set(cls.produces) & ({*cls.requires, *cls.reads} - VERDICT_VIEWS):
         raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
     for name in set(cls.result_fields) & set(cls.revises):

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
+from ..model.config import sections
 from ..ports.background import BackgroundLoop
 from . import hookspecs
 from .adapters import AdapterRegistry
@@ -116,6 +117,7 @@ class Karenina:
         wanted: list[Source] = []
         others: list[PluginInfo] = []
         sources = discover()
+        unusable = {section.info.distribution: section.info.reason for section in sections() if section.cls is None}
         rank = Rank({f"{source.name}@{source.distribution}": source.distribution for source in sources})
         for source in sorted(sources, key=lambda s: rank(f"{s.name}@{s.distribution}")):
             name, owner = source.name, source.distribution
@@ -126,6 +128,8 @@ class Karenina:
             elif name in blocked or (allowed and name not in allowed):
                 where = "KARENINA_DISABLE or disable" if name in blocked else "not in KARENINA_PLUGINS or only"
                 others.append(evolve(source.info, state="blocked", reason=f"blocked by configuration ({where})"))
+            elif owner in unusable:
+                others.append(evolve(source.info, state="failed", reason=unusable[owner]))
             else:
                 wanted.append(source)
         plugins, infos = load_all(wanted)
@@ -194,6 +198,11 @@ class Karenina:
     def kinds(self) -> tuple[PluginInfo, ...]:
         """The kinds of things that installed distributions declare, by hook; those too that cannot be used."""
         return self._kinds.infos()
+
+    @property
+    def sections(self) -> tuple[PluginInfo, ...]:
+        """The sections of settings of a run that installed distributions declare; those too that cannot be used."""
+        return tuple(section.info for section in sections())
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made at the first use of a key and shared from then on."""

@@ -9,9 +9,10 @@ from typing import Any, cast
 from attrs import define, evolve, field, frozen
 
 from ..errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
-from ..model.config import ModelConfig, PromptConfig, RetryPolicy
+from ..model.config import ModelConfig, RetryPolicy
 from ..model.identity import ModelIdentity
 from ..model.message import Message, UsageMetadata
+from ..model.prompt_config import PromptConfig
 from ..prompts.assembler import PromptAssembler
 from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets

@@ -24,22 +24,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, PluginError, Problem, one_line
-from ..model.config import (
-    FEATURE_FIELDS,
-    DeepJudgmentMode,
-    ManualAnswer,
-    VerificationConfig,
-)
+from ..model.config import ManualAnswer, VerificationConfig, facts, switches
 from ..model.fields import texts
 from ..plugin.application import Karenina
 from .config_layers import (
     LISTS,
-    SWITCHES,
     Layer,
     environment_layer,
     is_texts,
@@ -127,16 +121,14 @@ def configure(
     `resolve_model` gives the interface of a model `provider/name`. Raises ConfigError with every problem.
     """
     problems: list[Problem] = [*misshapen(layers), *_trust_problems(layers, flags)]
+    layers = [_without_views(layer, problems) for layer in layers]
     features = _features(layers, flags, problems)
     said = Layer("the command line", {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
     every = [*layers, said]
     document = merged(layer.table for layer in every)
     run = dict(_table(document.get("run")))
     named = {role: run.pop(f"{role}_models", ()) for role in ("answering", "parsing")}
-    run = {name: value for name, value in run.items() if name not in (*SWITCHES, "deep_judgment_mode")}
-    run |= {"features": sorted(features)}
-    if (mode := _deep_judgment_mode(layers, problems)) is not None:
-        run["deep_judgment_reasoning_only"] = mode == "reasoning_only"
+    run = {name: value for name, value in run.items() if name not in switches()} | {"features": sorted(features)}
     config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)
     made: Mapping[str, Any] = {}
     if models:
@@ -190,32 +182,30 @@ def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) ->
             problems.append(Problem("run.features", f"expected a list of names, got {listed!r} (from {layer.label})"))
         elif listed is not None:
             features = set(listed)
-        mode = layer.run().get("deep_judgment_mode")
-        if mode is not None:
-            (features.discard if mode == "disabled" else features.add)("deep_judgment")
-        for name in SWITCHES:
+        for name, feature in switches().items():
             value = layer.run().get(name)
             if value is not None and not isinstance(value, bool):
                 problems.append(Problem(f"run.{name}", f"expected true or false, got {value!r} (from {layer.label})"))
             elif value is not None:
-                (features.add if value else features.discard)(FEATURE_FIELDS[name])
+                (features.add if value else features.discard)(feature)
     both = sorted(set(flags.features_on) & set(flags.features_off))
     problems += [Problem("", f"--with {name} and --without {name} contradict each other") for name in both]
     return (features | set(flags.features_on)) - set(flags.features_off)
 
 
-def _deep_judgment_mode(layers: Sequence[Layer], problems: list[Problem]) -> str | None:
-    """The mode that the last layer says; the feature that it means is switched among the features."""
-    mode = None
-    for layer in layers:
-        said = layer.run().get("deep_judgment_mode")
-        if said is not None and said not in get_args(DeepJudgmentMode):
-            allowed = ", ".join(get_args(DeepJudgmentMode))
-            what = f"must be one of {allowed}, not {said!r} (from {layer.label})"
-            problems.append(Problem("run.deep_judgment_mode", what))
-        elif said is not None:
-            mode = str(said)
-    return mode
+def _without_views(layer: Layer, problems: list[Problem]) -> Layer:
+    """The layer with the settings that its views stand for. Its own switches win over those of a view."""
+    run = dict(layer.run())
+    for name, about in facts().items():
+        if about.stands_for is None or (value := run.pop(name, None)) is None:
+            continue
+        try:
+            meant = about.stands_for(value)
+        except ValueError as error:
+            problems.append(Problem(f"run.{name}", f"{error} (from {layer.label})"))
+            continue
+        run |= {setting: value for setting, value in meant.items() if setting not in switches() or setting not in run}
+    return evolve(layer, table={**layer.table, "run": run}) if layer.run() else layer
 
 
 def _trust_problems(layers: Sequence[Layer], flags: Flags) -> list[Problem]:

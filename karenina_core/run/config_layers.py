@@ -7,18 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import fields_dict, frozen
+from attrs import frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
-from ..model.config import FEATURE_FIELDS, VerificationConfig
-from ..model.environment import read_switch
+from ..model.config import facts
+from ..model.sections import toml_or_text
 
 __all__ = [
-    "ENVIRONMENT",
     "LISTS",
-    "SWITCHES",
     "Layer",
     "environment_layer",
+    "environment_names",
     "is_texts",
     "merged",
     "misshapen",
@@ -29,65 +28,6 @@ __all__ = [
 
 TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
-SWITCHES = tuple(FEATURE_FIELDS)
-NUMBERS = (
-    *("retry_max_elapsed_seconds", "max_concurrent_requests", "answerer_concurrency_limits"),
-    *("budget_usd", "budget_tokens"),
-)
-"""Fields whose default says nothing about how their values are written."""
-ENVIRONMENT = {
-    "EMBEDDING_CHECK": "embedding_check_enabled",
-    "EMBEDDING_CHECK_MODEL": "embedding_check_model",
-    "EMBEDDING_CHECK_THRESHOLD": "embedding_check_threshold",
-} | {
-    f"KARENINA_{name.upper()}": name
-    for name in (
-        "replicate_count",
-        "evaluation_mode",
-        "use_full_trace_for_template",
-        "use_full_trace_for_rubric",
-        "rubric_evaluation_strategy",
-        "rubric_concurrency",
-        "agentic_rubric_strategy",
-        "agentic_rubric_parallel",
-        "agentic_rubric_by_context",
-        "agentic_judge_context",
-        "agentic_parsing_trigger",
-        "agentic_parsing_max_turns",
-        "agentic_parsing_timeout",
-        "agentic_parsing_materialize_trace",
-        "agentic_parsing_persist_trace",
-        "deep_judgment_rubric_mode",
-        "deep_judgment_rubric_global_excerpts",
-        "deep_judgment_rubric_max_excerpts_default",
-        "deep_judgment_rubric_fuzzy_match_threshold_default",
-        "deep_judgment_rubric_excerpt_retry_attempts_default",
-        "deep_judgment_rubric_search_tool",
-        "include_extraction_hints",
-        "deep_judgment_mode",
-        "deep_judgment_max_excerpts_per_attribute",
-        "deep_judgment_fuzzy_match_threshold",
-        "deep_judgment_excerpt_retry_attempts",
-        "deep_judgment_search_enabled",
-        "deep_judgment_search_tool",
-        "embedding_check_embedder",
-        "embedding_check_model",
-        "embedding_check_threshold",
-        "request_timeout",
-        "stage_idle_timeout",
-        "concurrency",
-        *NUMBERS,
-        "task_ordering",
-        "executor",
-        "workspace_copy",
-        "workspace_cleanup",
-        "workspace_output_mode",
-        "workspace_max_bytes",
-        "workspace_max_files",
-        *SWITCHES,
-    )
-}
-"""Environment variables and the fields of `[run]` that they set. What may run code is not among them."""
 
 
 @frozen
@@ -116,17 +56,25 @@ def read_layer(path: Path) -> Layer:
         raise ConfigError(f"{path} is not a TOML file: {error}") from error
 
 
+def environment_names() -> dict[str, str]:
+    """Environment variables and the fields of `[run]` that they set. What may run code is not among them."""
+    known = facts()
+    return {about.variable: name for name, about in known.items() if about.variable} | {
+        f"KARENINA_{name.upper()}": name for name, about in known.items() if about.environment
+    }
+
+
 def environment_layer(environment: Mapping[str, str]) -> Layer:
-    """The layer of the environment: the variables in `ENVIRONMENT`. Empty ones count as not set.
+    """The layer of the environment: the variables of `environment_names`. Empty ones count as not set.
 
     Raises ConfigError where a value cannot be read.
     """
     run: dict[str, Any] = {}
     problems: list[Problem] = []
-    for variable, name in ENVIRONMENT.items():
+    for variable, name in environment_names().items():
         if text := environment.get(variable, "").strip():
             try:
-                run[name] = _environment_value(name, text)
+                run[name] = facts()[name].read(text)
             except ValueError as error:
                 problems.append(Problem(variable, str(error)))
     if problems:
@@ -166,7 +114,7 @@ def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
         hint = did_you_mean(keys[0], TABLES) if keys else ""
         what = f"a path begins with run., models.NAME. or plugins.NAME.{hint}"
         raise ConfigError([Problem(f"--set {path}", what)])
-    return keys, _toml_or_text(value)
+    return keys, toml_or_text(value)
 
 
 def _keys(path: str) -> tuple[str, ...]:
@@ -181,25 +129,6 @@ def _keys(path: str) -> tuple[str, ...]:
     if node != 0 or "\n" in path:
         raise ConfigError([Problem(f"--set {path}", 'is no path; quote unusual names: models."gpt-4.1".temperature')])
     return tuple(keys)
-
-
-def _toml_or_text(text: str) -> Any:
-    try:
-        found = tomllib.loads(f"value = {text}")
-    except ValueError:
-        return text
-    return found["value"] if set(found) == {"value"} else text
-
-
-def _environment_value(name: str, text: str) -> Any:
-    if name == "deep_judgment_mode":
-        return text
-    default = False if name in SWITCHES else fields_dict(VerificationConfig)[name].default
-    if isinstance(default, bool):
-        return read_switch(text)
-    if isinstance(default, int | float) or name in (*NUMBERS, "embedding_check_threshold"):
-        return _toml_or_text(text)
-    return text
 
 
 def misshapen(layers: Sequence[Layer]) -> list[Problem]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..model.config import ModelConfig, VerificationConfig
+from ..model.config import ModelConfig, VerificationConfig, facts
 from ..model.convert import unstructure
 from ..model.question import Question
 from ..model.rubric import Rubric
@@ -25,17 +25,6 @@ from .workspace_sources import source_folder
 
 __all__ = ["Changed", "differences", "digest_of", "fingerprint", "other_tools"]
 
-NEUTRAL = frozenset(
-    {
-        *("answering_models", "parsing_models", "replicate_count", "executor", "concurrency", "task_ordering"),
-        *("request_timeout", "retry_policy", "retry_max_elapsed_seconds", "rubric_concurrency"),
-        "stage_idle_timeout",
-        *("agentic_rubric_parallel", "max_concurrent_requests", "answerer_concurrency_limits"),
-        *("budget_usd", "budget_tokens", "code_policy"),
-        *("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"),
-    }
-)
-"""Settings that change how fast, how long or where a run works, and none of its numbers. Models stand by themselves."""
 PRICES = frozenset({"input_cost_per_token", "output_cost_per_token"})
 """Of models whose work with tools may cost so much and no more, they decide where it ends."""
 NEUTRAL_OF_MODELS = frozenset(
@@ -66,7 +55,7 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
     plain sight, without secrets, so that a difference can be named. Raises WorkspaceError and OSError where a workspace
     cannot be read.
     """
-    config, folders = prepared.config, _workspaces(prepared)
+    config, folders, known = prepared.config, _workspaces(prepared), facts()
     return {
         "questions": {
             question.id: _question(question, prepared.rubrics.get(question.id), folders.get(question.workspace_path))
@@ -74,7 +63,11 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
         },
         "settings": {
             "evaluation_mode": prepared.mode,
-            **{name: value for name, value in _plain(config).items() if name not in NEUTRAL | {"evaluation_mode"}},
+            **{
+                name: value
+                for name, value in _plain(config).items()
+                if name != "evaluation_mode" and not known[name].neutral
+            },
         },
         "models": {
             role: {str(model.identity): _model(config, model) for model in models}

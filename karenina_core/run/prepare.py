@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from attrs import evolve
+from attrs import evolve, fields_dict
 
 from ..errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from ..model.benchmark import BenchmarkData
-from ..model.config import EvaluationMode, VerificationConfig
+from ..model.config import EvaluationMode, VerificationConfig, sections
 from ..model.fields import changed
 from ..model.question import Question
 from ..model.rubric import Rubric
@@ -243,10 +243,23 @@ def _problems(
             yield from _asked(stage, "check_rubrics", rubrics, config, app)
     for stage, _ in left_out:
         yield from _asked(stage, "check_left_out", config, app)
-    read = {name for stage in used.values() for name in getattr(stage, "settings", ())}
-    idle = {name: why for stage, why in left_out for name in getattr(stage, "settings", ()) if name not in read}
+    read = {name for stage in used.values() for name in getattr(type(stage), "settings", ())}
+    idle = {name: why for stage, why in left_out for name in getattr(type(stage), "settings", ()) if name not in read}
+    idle |= {name: why for name, why in _of_inactive(app).items() if name not in read}
     for name in changed(config, idle):
         yield Problem("", f"{name} has no effect: {idle[name]}", fatal=False)
+
+
+def _of_inactive(app: Karenina) -> dict[str, str]:
+    """The settings that distributions declare of which no plugin is active, and why they have no effect."""
+    active = {info.distribution for info in app.plugins if info.state == "active"}
+    owners = {info.distribution for info in app.plugins} - active
+    return {
+        name: f"no plugin of {section.info.distribution} is active"
+        for section in sections()
+        if section.cls is not None and section.info.distribution in owners
+        for name in fields_dict(section.cls)
+    }
 
 
 def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:

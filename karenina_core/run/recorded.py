@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, Problem
-from ..model.config import ModelConfig, VerificationConfig
+from ..model.config import ModelConfig, VerificationConfig, facts
 from ..model.convert import unstructure
 from ..model.foreign import replaced_models
 from ..ports.tool_servers import shown_address
@@ -20,7 +20,6 @@ from .sinks import without_password
 __all__ = ["rebuilt", "recorded", "rubric_definition"]
 
 ROLES = ("answering", "parsing")
-TOOLS = ("deep_judgment_search_tool", "deep_judgment_rubric_search_tool")
 HINTS = {
     "endpoint_api_key": "keys are not written; name the variable that holds it: --set {owner}.api_key_env=VARIABLE",
     "manual_traces": "recorded answers are not written; give them again: --manual-traces FILE",
@@ -44,7 +43,11 @@ def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], s
     plain = json.loads(json.dumps(settings, default=str))
     missing = [
         *_of_models(config, tables, redact),
-        *(f"run.{name}" for name in TOOLS if not isinstance(getattr(config, name), str)),
+        *(
+            f"run.{name}"
+            for name, about in facts().items()
+            if about.write and not isinstance(getattr(config, name), str)
+        ),
         *_masked(plain, redact, "plugins"),
         *(["sinks"] if any(redact(without_password(uri)) != uri for uri in sinks) else []),
     ]

@@ -62,7 +62,7 @@ def investigated_modes(config: VerificationConfig, rubric: Rubric | None) -> set
     """The modes of the investigations that look at a workspace."""
     modes = {trait.context_mode for trait in rubric or () if isinstance(trait, AgenticRubricTrait)}
     found: set[str] = set(modes)
-    if config.agentic_parsing and config.evaluation_mode != "rubric_only":
+    if "agentic_parsing" in config.features and config.evaluation_mode != "rubric_only":
         found.add(config.agentic_judge_context)
     return found - {"trace_only"}
 
@@ -259,6 +259,7 @@ def _asking_for_traces(config: VerificationConfig, rubric: Rubric | None) -> lis
     asking = [f"persist_trace of the trait {trait.name!r}" for trait in agentic if trait.persist_trace]
     if not any(trait.materialize_trace for trait in agentic):
         asking = []
-    if config.agentic_parsing and config.agentic_parsing_materialize_trace and config.agentic_parsing_persist_trace:
+    agents = "agentic_parsing" in config.features
+    if agents and config.agentic_parsing_materialize_trace and config.agentic_parsing_persist_trace:
         asking.append("agentic_parsing_persist_trace")
     return asking

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import PluginError, PortError
-from ..model.config import EMBEDDING_MODEL
+from ..model.embedder_settings import EMBEDDING_MODEL
 from ..model.message import UsageMetadata
 from ..ports.embedding import Embeddings
 from .checks import Check, Fault, Promises, expecting, promise_checks, run_checks

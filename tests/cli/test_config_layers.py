@@ -16,9 +16,9 @@ from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.run.config_file import Flags, configure, load_config
 from karenina_core.run.config_layers import (
-    ENVIRONMENT,
     Layer,
     environment_layer,
+    environment_names,
     parse_setting,
     read_layer,
     settings_layer,
@@ -136,7 +136,7 @@ def test_every_variable_of_the_environment_sets_its_field() -> None:
         "deep_judgment_rubric_fuzzy_match_threshold_default": "0.7",
         "task_ordering": "random",
     }
-    for variable, name in ENVIRONMENT.items():
+    for variable, name in environment_names().items():
         default = getattr(VerificationConfig(), name)
         text = values.get(name, str(not default).lower() if isinstance(default, bool) else "3")
         config = configure([environment_layer({variable: text})], Flags(), models=False)

@@ -18,6 +18,12 @@ def names(plugin_pyprojects: dict[str, dict[str, Any]]) -> set[str]:
     return {pyproject["project"]["name"] for pyproject in plugin_pyprojects.values()}
 
 
+GROUPS = (
+    *("plugins", "commands", "kinds", "settings", "result_parts", "options", "doctor", "doctor.run"),
+    *("continuations", "senders", "surroundings"),
+)
+
+
 def _bare(requirement: str) -> str:
     return re.split(r"[ ;<>=!~\[]", requirement, maxsplit=1)[0]
 
@@ -79,8 +85,7 @@ def test_constraints_pin_foreign_packages_and_nothing_else(repository: Path) -> 
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
     """`{group: {name: value}}` of karenina's groups."""
     groups = pyproject["project"]["entry-points"]
-    asked_by_runs = {"karenina.continuations", "karenina.senders", "karenina.surroundings"}
-    assert set(groups) <= {"karenina.plugins", "karenina.commands", "karenina.kinds"} | asked_by_runs
+    assert set(groups) <= {f"karenina.{name}" for name in GROUPS}
     return dict(groups)
 
 

@@ -24,8 +24,9 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, FewShotQuestion, RetryPolicy
+from karenina_core.model.config import AttemptPolicy, RetryPolicy, switches
 from karenina_core.model.convert import structure, unstructure
+from karenina_core.model.prompt_config import FewShotQuestion
 from karenina_core.model.rubric import TRAIT_LISTS
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -70,7 +71,7 @@ FEW_SHOT = st.builds(
     global_examples=st.lists(st.fixed_dictionaries({"question": TEXT, "answer": TEXT}), max_size=2),
 )
 PROMPTS = st.builds(PromptConfig, **{a.name: st.none() | TEXT for a in attrs.fields(PromptConfig)})
-SWITCHES = {name: st.none() | st.booleans() for name in FEATURE_FIELDS}
+SWITCHES = {name: st.none() | st.booleans() for name in switches()}
 CONFIGS = st.builds(
     VerificationConfig,
     answering_models=st.lists(MODELS, max_size=2, unique_by=lambda model: str(model.identity)),
@@ -226,13 +227,13 @@ def test_all_problems_at_once_each_with_a_suggestion() -> None:
     assert "did you mean 'trusted'?" in told["run.code_policy"]
 
 
-@pytest.mark.parametrize("name", list(FEATURE_FIELDS))
+@pytest.mark.parametrize("name", list(switches()))
 def test_switches_are_views_of_the_features(name: str) -> None:
     on = structure({name: True}, VerificationConfig)
-    assert on.features == {FEATURE_FIELDS[name]}
+    assert on.features == {switches()[name]}
     assert getattr(on, name) is True
-    assert on == structure({"features": [FEATURE_FIELDS[name]]}, VerificationConfig)
-    assert structure({name: False, "features": [FEATURE_FIELDS[name]]}, VerificationConfig).features == frozenset()
+    assert on == structure({"features": [switches()[name]]}, VerificationConfig)
+    assert structure({name: False, "features": [switches()[name]]}, VerificationConfig).features == frozenset()
     assert attrs.evolve(on, concurrency=3).features == on.features
 
 

@@ -30,7 +30,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import KareninaError
-from karenina_core.model.config import FEATURE_FIELDS, AttemptPolicy, RetryPolicy
+from karenina_core.model.config import AttemptPolicy, RetryPolicy, switches
 from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
@@ -61,7 +61,7 @@ OF_TRAITS = frozenset({"rubric-evaluation", "trait-llm"})
 
 SERVING = [
     type(f"Serves_{name}", (Stage,), {"included_when": feature(name), "execute": lambda self, context: None})
-    for name in (*FEATURE_FIELDS.values(), "sample")
+    for name in (*switches().values(), "sample")
 ]
 
 
@@ -718,7 +718,7 @@ RUN_SETTINGS = [
     of_workspaces("workspace_output_exclude_patterns", to=["*.log"], others={"workspace_output_mode": "full"}),
     of_workspaces("workspace_max_bytes", to=1, where="a refusal", see=lambda seen: bool(seen.refusal)),
     of_workspaces("workspace_max_files", to=1, where="a refusal", see=lambda seen: bool(seen.refusal)),
-    *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in FEATURE_FIELDS),
+    *(Setting(switch, to=True, where="the stages", see=Seen.stages) for switch in switches()),
 ]
 
 

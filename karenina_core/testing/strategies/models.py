@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...model.config import (
-    FEATURE_FIELDS,
     AttemptPolicy,
     EvaluationMode,
-    FewShotConfig,
     ManualAnswer,
     ModelConfig,
-    PromptConfig,
     RetryPolicy,
     VerificationConfig,
+    facts,
+    switches,
 )
 from ...model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 from ...model.outcome import Effect
+from ...model.prompt_config import FewShotConfig, PromptConfig
 from ...pipeline.stage import PlanRequest
 from ...ports.text import sanitize
 from ...ports.values import LLMResponse
@@ -42,7 +42,7 @@ __all__ = [
 
 MODES = get_args(EvaluationMode)
 MODE = st.sampled_from(MODES)
-FEATURES = sorted(FEATURE_FIELDS.values())
+FEATURES = sorted(switches().values())
 SECONDS = st.floats(0.1, 600)
 TOKENS = st.integers(0, 10**6)
 MAYBE_TOKENS = st.none() | TOKENS
@@ -157,28 +157,29 @@ FEW_SHOT = st.builds(
     global_examples=st.lists(EXAMPLE, max_size=2),
 )
 PROMPTS = st.builds(PromptConfig, generation=MAYBE_TEXT, parsing=MAYBE_TEXT, rubric_evaluation=MAYBE_TEXT)
-JUDGING = {
+SETTINGS = {
+    "deep_judgment_reasoning_only": SWITCH,
     "deep_judgment_max_excerpts_per_attribute": st.integers(1, 5),
     "deep_judgment_fuzzy_match_threshold": st.floats(0, 1),
     "deep_judgment_excerpt_retry_attempts": st.integers(0, 3),
     "embedding_check_threshold": st.floats(0, 1),
+    "features": st.frozensets(st.sampled_from(FEATURES)),
+    "use_full_trace_for_template": SWITCH,
+    "include_extraction_hints": SWITCH,
+    "few_shot_config": st.none() | FEW_SHOT,
+    "prompt_config": st.just(PromptConfig()) | PROMPTS,
 }
+"""Of sections, as far as they are installed."""
 CONFIG = st.builds(
     VerificationConfig,
-    deep_judgment_reasoning_only=SWITCH,
-    **JUDGING,
+    **{name: values for name, values in SETTINGS.items() if name in facts()},
     evaluation_mode=st.none() | MODE,
-    features=st.frozensets(st.sampled_from(FEATURES)),
     replicate_count=st.integers(1, 5),
-    use_full_trace_for_template=SWITCH,
-    include_extraction_hints=SWITCH,
     request_timeout=SECONDS,
     retry_max_elapsed_seconds=st.none() | SECONDS,
     stage_idle_timeout=st.none() | st.just(0) | SECONDS,
     concurrency=st.integers(1, 64),
     code_policy=st.sampled_from(["sandbox", "trusted", "refuse"]),
-    few_shot_config=st.none() | FEW_SHOT,
-    prompt_config=st.just(PromptConfig()) | PROMPTS,
 )
 WHOLE_CONFIG = st.builds(
     lambda config, **more: evolve(config, **more),

@@ -13,7 +13,7 @@ from karenina_checks.quotation import occurs
 
 from karenina_core import RegexRubricTrait, Rubric
 from karenina_core.errors import PortError
-from karenina_core.model.config import PromptConfig
+from karenina_core.model.prompt_config import PromptConfig
 from karenina_core.pipeline.context import CachedAnswer
 
 Verify = Callable[..., Any]

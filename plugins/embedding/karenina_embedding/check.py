@@ -18,7 +18,6 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
-from karenina_core.model.config import EMBEDDING_THRESHOLD
 from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.plugin.services import EmbedderRegistry, embedder_of
@@ -27,6 +26,7 @@ from karenina_core.prompts import PromptTask
 from .acceptance import Accepted, Wrong, granular_of
 from .candidates import Pair
 from .equivalence import opinions
+from .settings import EMBEDDING_THRESHOLD
 
 __all__ = ["EmbeddingCheck", "karenina_register_stages"]
 

@@ -12,7 +12,7 @@ from karenina_generation.few_shot import examples_for, with_examples
 
 from karenina_core import FewShotConfig, Question
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import FewShotQuestion
+from karenina_core.model.prompt_config import FewShotQuestion
 
 GLOBAL = [{"question": "global?", "answer": "yes"}]
 

@@ -27,8 +27,10 @@ class FinalizeResult(Stage):
         fields["template"]["verify_result"] = context.verdict.verdict
         fields["template"]["field_verification_result"] = context.verdict.field
         # What was asked for is known even where nothing came of it.
-        fields["deep_judgment"]["deep_judgment_mode"] = context.config.deep_judgment_mode
-        fields["deep_judgment"]["deep_judgment_search_enabled"] = context.config.deep_judgment_search_enabled
+        deep = context.evaluates_template and "deep_judgment" in context.config.features
+        if deep:
+            for name in ("deep_judgment_mode", "deep_judgment_search_enabled"):
+                fields["deep_judgment"][name] = getattr(context.config, name)
         present = {
             "generation": True,
             "checks": True,
@@ -37,7 +39,7 @@ class FinalizeResult(Stage):
                 fields["rubric"].get("rubric_evaluation_performed")
                 or fields["rubric"].get("agentic_rubric_evaluation_performed")
             ),
-            "deep_judgment": context.evaluates_template and context.config.deep_judgment_enabled,
+            "deep_judgment": deep,
             "deep_judgment_rubric": bool(fields["deep_judgment_rubric"].get("deep_judgment_rubric_performed")),
         }
         parts: dict[str, Any] = {}

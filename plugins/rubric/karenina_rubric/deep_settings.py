@@ -9,11 +9,12 @@ from attrs import fields_dict
 from karenina_core import LLMRubricTrait, Rubric, VerificationConfig
 from karenina_core.errors import Problem
 from karenina_core.model.fields import changed
+from karenina_core.model.rubric_config import DeepJudgmentRubricSettings
 
 __all__ = ["DEEP", "notes"]
 
 PREFIX = "deep_judgment_rubric_"
-DEEP = tuple(name for name in fields_dict(VerificationConfig) if name.startswith(PREFIX))
+DEEP = tuple(name for name in fields_dict(DeepJudgmentRubricSettings))
 WITHOUT_EFFECT = {
     "disabled": (
         *("global_excerpts", "config", "search_tool", "max_excerpts_default"),

@@ -63,7 +63,7 @@ class ParseTemplate(Stage):
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
-            name = "deep_judgment" if context.config.deep_judgment_enabled else "standard"
+            name = "deep_judgment" if "deep_judgment" in context.config.features else "standard"
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
             if given.error is not None:

@@ -1,0 +1,69 @@
+"""Settings of a run for deep judgment of templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+from attrs import frozen
+
+from karenina_core.errors import Problem
+from karenina_core.model.fields import search_tool, tool_name
+from karenina_core.model.sections import Section, flag, fraction, setting, switch, view, whole, word
+
+__all__ = ["DeepJudgmentSettings"]
+
+DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
+OnInvented = Literal["fail", "error"]
+
+
+def _of_mode(mode: Any) -> Mapping[str, Any]:
+    allowed = get_args(DeepJudgmentMode)
+    if mode not in allowed:
+        raise ValueError(f"must be one of {', '.join(allowed)}, not {mode!r}")
+    return {
+        "deep_judgment_enabled": mode != "disabled",
+        "deep_judgment_reasoning_only": mode == "reasoning_only",
+    }
+
+
+@frozen(kw_only=True, slots=False)
+class DeepJudgmentSettings(Section):
+    """Deep judgment of templates. `deep_judgment_mode` (`disabled`, `reasoning_only`, `full`) is a view of its feature
+    and of `deep_judgment_reasoning_only`.
+    """
+
+    deep_judgment_reasoning_only: bool = flag(False, environment=False)
+    """Deep judgment without excerpts: the judge reasons, then fills the template. `deep_judgment_mode` reads and
+    writes it together with the feature.
+    """
+    deep_judgment_max_excerpts_per_attribute: int = whole(3, least=1)
+    deep_judgment_fuzzy_match_threshold: float = fraction(0.80)
+    """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words in their
+    order: a third of what it leaves out of the passage counts, and slips of a letter."""
+    deep_judgment_excerpt_retry_attempts: int = whole(2, least=0)
+    """How often the judge is asked again for quotations that do not occur in what it read."""
+    deep_judgment_on_invented: OnInvented = word("fail", OnInvented, environment=False)
+    """What becomes of an answer for which the judge, for a field or a trait, has only quotations that are not in it:
+    it fails as one without evidence does (`fail`), or the item is an error of the judge (`error`)."""
+    deep_judgment_search_enabled: bool = flag(False)
+    """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
+    deep_judgment_search_tool: Any = setting("tavily", search_tool, write=tool_name)
+    """The name of an installed search tool, or any function or tool object: a query to results."""
+    _deep_judgment_enabled: bool | None = switch("deep_judgment")
+    _deep_judgment_mode: DeepJudgmentMode | None = view(_of_mode)
+
+    @property
+    def deep_judgment_enabled(self) -> bool:
+        return "deep_judgment" in self.features
+
+    @property
+    def deep_judgment_mode(self) -> DeepJudgmentMode:
+        if not self.deep_judgment_enabled:
+            return "disabled"
+        return "reasoning_only" if self.deep_judgment_reasoning_only else "full"
+
+    def check_settings(self) -> Iterable[Problem]:
+        if self.deep_judgment_mode == "reasoning_only" and self.deep_judgment_search_enabled:
+            what = "reasoning_only finds no excerpts to search for; use the mode full, or switch the search off"
+            yield Problem("deep_judgment_search_enabled", what)

@@ -1,0 +1,31 @@
+"""Settings of a run for the embedding check."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from karenina_core.model.environment import read_fraction
+from karenina_core.model.sections import Section, fraction, switch
+
+__all__ = ["EMBEDDING_THRESHOLD", "EmbeddingCheckSettings"]
+
+EMBEDDING_THRESHOLD = 0.85
+
+
+@frozen(kw_only=True, slots=False)
+class EmbeddingCheckSettings(Section):
+    """The embedding check. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` where neither it nor
+    `features` is given.
+    """
+
+    embedding_check_threshold: float = fraction(
+        EMBEDDING_THRESHOLD, variable="EMBEDDING_CHECK_THRESHOLD", asked=read_fraction
+    )
+    """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
+    same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
+    """
+    _embedding_check_enabled: bool | None = switch("embedding_check", variable="EMBEDDING_CHECK")
+
+    @property
+    def embedding_check_enabled(self) -> bool:
+        return "embedding_check" in self.features

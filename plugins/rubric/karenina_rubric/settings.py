@@ -1,0 +1,21 @@
+"""Settings of a run for the evaluation of rubrics."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from karenina_core.model.sections import Section, word
+
+__all__ = ["RubricSettings"]
+
+RubricStrategy = Literal["batch", "sequential"]
+
+
+@frozen(kw_only=True, slots=False)
+class RubricSettings(Section):
+    """How traits are asked about."""
+
+    rubric_evaluation_strategy: RubricStrategy = word("batch", RubricStrategy)
+    """Whether the judge scores traits together in one call, or each in a call of its own."""
