@@ -21,7 +21,8 @@ __all__ = ["command"]
 def command(as_json: bool) -> None:
     """List the installed plugins: what they provide, who owns them, and why one is not active or has no effect.
 
-    Below, the kinds of things that installed packages let plugins register, by the hook that does it.
+    Below, the kinds of things that installed packages let plugins register, by the hook that does it,
+    and the parts that results have.
     """
     from attrs import asdict
 
@@ -32,9 +33,10 @@ def command(as_json: bool) -> None:
         for warning in app.warnings:
             note(f"Warning: {warning}")
         if as_json:
-            print_json([asdict(info) for info in (*app.plugins, *app.kinds)], out)
+            print_json([asdict(info) for info in (*app.plugins, *app.kinds, *app.result_parts)], out)
             return
-        print_parts([_table("", app.plugins), _table("Kinds of things", app.kinds)], out)
+        tables = {"": app.plugins, "Kinds of things": app.kinds, "Parts of results": app.result_parts}
+        print_parts([_table(title, infos) for title, infos in tables.items()], out)
 
 
 def _table(title: str, infos: Iterable[PluginInfo]) -> Table:
