@@ -33,7 +33,8 @@ def command(as_json: bool) -> None:
         for warning in app.warnings:
             note(f"Warning: {warning}")
         if as_json:
-            print_json([asdict(info) for info in (*app.plugins, *app.kinds, *app.result_parts)], out)
+            listed = {"plugins": app.plugins, "kinds": app.kinds, "result_parts": app.result_parts}
+            print_json({name: [asdict(info) for info in infos] for name, infos in listed.items()}, out)
             return
         tables = {"": app.plugins, "Kinds of things": app.kinds, "Parts of results": app.result_parts}
         print_parts([_table(title, infos) for title, infos in tables.items()], out)

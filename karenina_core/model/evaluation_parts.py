@@ -19,6 +19,7 @@ class ChecksPart(ResultPart):
     """Guards and pre-parse checks. Present in every mode."""
 
     order: ClassVar[int] = 10
+    always: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
     abstention_check_performed: bool = False
     abstention_detected: bool | None = None
@@ -32,10 +33,6 @@ class ChecksPart(ResultPart):
     mcp_enabled: bool = False
     trace_validation_failed: bool = False
     trace_validation_error: str | None = None
-
-    @classmethod
-    def default(cls) -> ChecksPart:
-        return cls()
 
 
 @frozen(kw_only=True)
@@ -101,7 +98,11 @@ class TemplatePart(ResultPart):
         generation, checks = parts.get("generation"), parts.get("checks")
         if self._generation is generation and self._checks is checks:
             return self
-        return evolve(self, generation=generation, checks=checks)
+        if self._generation is not None or self._checks is not None:
+            return evolve(self, generation=generation, checks=checks)
+        object.__setattr__(self, "_generation", generation)  # new, and of no other result: it need not be copied
+        object.__setattr__(self, "_checks", checks)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         """Read through to the generation and the checks."""

@@ -162,13 +162,18 @@ class VerificationResult(Parts):
 
         def __init__(self, *, parts: Mapping[str, Any] | None = None, **values: Any) -> None:
             known = result_parts()
-            own = {name: values.pop(name) for name in OWN if name in values}
-            if unknown := sorted(values.keys() - known.keys()):
-                hint = did_you_mean(unknown[0], (*OWN, *known))
-                raise TypeError(f"a result has no part {unknown[0]!r}{hint}; is its distribution installed?")
-            given = {**(parts or {}), **values}
-            made = {name: given.pop(name, None) or cls.default() for name, cls in known.items()} | given
-            self.__attrs_init__(parts=made, **own)
+            made: dict[str, Any] = dict.fromkeys(known)
+            made |= parts or {}
+            for name in known.keys() & values.keys():
+                made[name] = values.pop(name)
+            if unknown := values.keys() - OWN:
+                name = min(unknown)
+                hint = did_you_mean(name, (*OWN, *known))
+                raise TypeError(f"a result has no part {name!r}{hint}; is its distribution installed?")
+            self.__attrs_init__(parts=made, **values)
+            for name, cls in known.items():
+                if made[name] is None and cls.always:
+                    made[name] = cls()
             beside = {**made, "generation": self.generation}
             for name, part in made.items():
                 if isinstance(part, ResultPart):
@@ -179,7 +184,7 @@ class VerificationResult(Parts):
                 if name in self.parts:
                     return self.parts[name]
                 if name in (known := result_parts()):
-                    return known[name].default()
+                    return known[name]() if known[name].always else None
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

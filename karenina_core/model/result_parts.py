@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP",
     "DeclaredPart",
+    "Known",
     "ResultPart",
     "declared_parts",
     "field_names",
@@ -42,18 +43,15 @@ class ResultPart:
     order: ClassVar[int] = 100
     """Parts are written in this order, those of one number by name."""
 
+    always: ClassVar[bool] = False
+    """Whether every result has it, made of its defaults where nothing is given."""
     has_columns: ClassVar[bool] = False
     """Whether tables and reports have a place for it; else its fields are shown like those of extensions."""
 
     @classmethod
-    def default(cls) -> Self | None:
-        """The part of a result that is made without it."""
-        return None
-
-    @classmethod
     def of(cls, context: Any, found: Mapping[str, Any]) -> Self | None:
         """The part of a finished item, from those of its fields that stages have set; None where there is none."""
-        return cls(**found) if found else cls.default()
+        return cls(**found) if found or cls.always else None
 
     def linked(self, parts: Mapping[str, Any]) -> Self:
         """The part as it is beside the other ones of the same result."""
@@ -79,7 +77,7 @@ class DeclaredPart:
         return name_and_version(self.point.dist)[1] if self.point.dist else ""
 
 
-class _Known:
+class Known:
     """What was read last; one for a process."""
 
     declared: tuple[DeclaredPart, ...] | None = None
@@ -94,47 +92,47 @@ def result_parts() -> Mapping[str, type[ResultPart]]:
 
     Raises PluginError where two declare the same.
     """
-    if _Known.declared is None and not _Known.loading:
+    if Known.declared is None and not Known.loading:
         read_parts()
-    return _Known.classes
+    return Known.classes
 
 
 def declared_parts() -> tuple[DeclaredPart, ...]:
     """All that is declared, what cannot be used included."""
     result_parts()
-    return _Known.declared or ()
+    return Known.declared or ()
 
 
 def loading() -> bool:
     """Whether the modules of parts are being imported just now, so that not all parts are known."""
-    return _Known.loading
+    return Known.loading
 
 
 def reserve(names: Iterable[str]) -> None:
     """No part may be called so."""
-    _Known.reserved = frozenset(names)
+    Known.reserved = frozenset(names)
 
 
 def read_parts() -> None:
     """Read what is installed, as every application does when it is made. Raises PluginError."""
     points = sorted(set(installed_entry_points(GROUP)), key=lambda point: (point.name, owner(point)))
-    known = {part.point: part for part in _Known.declared or ()}
+    known = {part.point: part for part in Known.declared or ()}
     if len(known) == len(points) and all(point in known for point in points):
         return
     _refuse_names(points)
-    _Known.loading = True
+    Known.loading = True
     try:
         declared = tuple(known.get(point) or _loaded(point) for point in points)
     finally:
-        _Known.loading = False
+        Known.loading = False
     usable = sorted((part for part in declared if part.cls), key=lambda part: (part.cls and part.cls.order, part.name))
     _refuse_shared_fields(usable)
-    _Known.declared, _Known.classes = declared, {part.name: part.cls for part in usable if part.cls}
+    Known.declared, Known.classes = declared, {part.name: part.cls for part in usable if part.cls}
 
 
 def _refuse_names(points: list[EntryPoint]) -> None:
     for point in points:
-        if point.name in _Known.reserved:
+        if point.name in Known.reserved:
             raise PluginError(f"{owner(point)} declares the result part {point.name!r}, which every result has")
     for one, other in pairwise(points):
         if one.name == other.name and (owner(one), one.value) != (owner(other), other.value):

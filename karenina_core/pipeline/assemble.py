@@ -96,7 +96,7 @@ def ending(context: VerificationContext) -> dict[str, Any]:
 def finished(context: VerificationContext) -> VerificationResult:
     """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
     fields = _part_fields(context)
-    generation = fields.pop("generation", {})
+    generation = fields.pop("generation")
     generation["usage_metadata"] = usage_metadata(context.calls, generation.get("usage_metadata"))
     return VerificationResult(
         metadata=metadata(context),
@@ -104,25 +104,26 @@ def finished(context: VerificationContext) -> VerificationResult:
         parts={name: cls.of(context, fields.get(name, {})) for name, cls in result_parts().items()},
         ledger=ledger(context),
         extensions=extensions(context),
-        **fields.get("", {}),
+        **fields[""],
     )
 
 
 def _part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields that were set, by part; those of the root under `""`."""
     homes = result_fields()
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {part: {} for part in homes.values() if part != "metadata"}
     for name, value in context.result_fields.items():
-        if homes.get(name, "metadata") != "metadata":
-            found.setdefault(homes[name], {})[name] = value
+        if name in homes and homes[name] in found:
+            found[homes[name]][name] = value
     return found
 
 
 def extensions(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields of other packages: `{plugin: {key: value}}`."""
     found: dict[str, dict[str, Any]] = {}
+    homes = result_fields()
     for name, value in context.result_fields.items():
-        if name not in result_fields():
+        if name not in homes:
             plugin, dot, key = name.partition(".")
             if dot:
                 found.setdefault(plugin, {})[key] = value

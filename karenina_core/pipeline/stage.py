@@ -23,7 +23,7 @@ from ..errors import ContractError, Problem, did_you_mean
 from ..model.config import EvaluationMode, VerificationConfig
 from ..model.fields import names
 from ..model.result import OWN, GenerationPart, MetadataPart, VerificationResult
-from ..model.result_parts import field_names, loading, result_parts
+from ..model.result_parts import Known, field_names, loading, result_parts
 from ..model.rubric import Rubric
 from .keys import VERDICT_VIEWS, Key, Keys
 
@@ -328,7 +328,9 @@ def result_fields() -> Mapping[str, str]:
 
 def check_result_field(name: str, value: Any) -> None:
     """Refuse a value that the result could not be read back with. Raises ContractError."""
-    if (known := field_types().get(name)) is not None:
+    made = _Tables.made  # looked at here, for every field of every item is checked
+    types = made[2] if made is not None and made[0] is Known.classes else field_types()
+    if (known := types.get(name)) is not None:
         known.check(value)
         return
     try:

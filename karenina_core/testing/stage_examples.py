@@ -34,7 +34,9 @@ T = TypeVar("T")
 Strategies = Mapping[str, SearchStrategy[Any]]
 Request = tuple[EvaluationMode, frozenset[str], str | None]
 """A mode, features, and the kind of the rubric's traits."""
-KNOWN_KEYS: Mapping[str, Key[Any]] = {str(key): key for key in vars(ArtifactKeys).values() if isinstance(key, Key)}
+KNOWN_KEYS: Mapping[str, Key[Any]] = {
+    str(key): key for key in (getattr(ArtifactKeys, name) for name in dir(ArtifactKeys)) if isinstance(key, Key)
+}
 TRAITS: Mapping[str, SearchStrategy[Any]] = {
     "llm": values.llm_traits(),
     "regex": values.regex_traits(),

@@ -98,7 +98,7 @@ def python(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Callable[...
 
 
 def saved(python: Callable[..., str], site: Path | None) -> dict[str, Any]:
-    return json.loads(python(site, "-c", "print(open('run/results.jsonl', encoding='utf-8').readline())"))
+    return dict(json.loads(python(site, "-c", "print(open('run/results.jsonl', encoding='utf-8').readline())")))
 
 
 def test_its_stage_fills_it(site: Path, python: Callable[..., str]) -> None:
@@ -128,7 +128,7 @@ def test_it_is_shown_and_exported(site: Path, python: Callable[..., str], instal
 
 def test_it_is_listed_with_its_owner(site: Path, python: Callable[..., str]) -> None:
     found = json.loads(python(site, *KARENINA, "plugins", "--json"))
-    listed = {part["name"]: part for part in found if part["kinds"] == ["result part"]}
+    listed = {part["name"]: part for part in found["result_parts"]}
     assert listed["readability"] == {
         "name": "readability",
         "kinds": ["result part"],

@@ -79,7 +79,7 @@ def test_constraints_pin_foreign_packages_and_nothing_else(repository: Path) -> 
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
     """`{group: {name: value}}` of karenina's groups."""
     groups = pyproject["project"]["entry-points"]
-    assert set(groups) <= {"karenina.plugins", "karenina.commands", "karenina.kinds"}
+    assert set(groups) <= {"karenina.plugins", "karenina.commands", "karenina.kinds", "karenina.result_parts"}
     return dict(groups)
 
 

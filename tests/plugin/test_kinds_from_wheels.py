@@ -61,7 +61,7 @@ def python(*words: str, path: list[Path]) -> str:
 
 def listed(*path: Path) -> dict[str, dict[str, Any]]:
     found = json.loads(python(*KARENINA, "plugins", "--json", path=list(path)))
-    return {row["name"]: row for row in found}
+    return {row["name"]: row for row in (*found["plugins"], *found["kinds"])}
 
 
 def test_what_one_registers_is_found_by_the_other(sites: dict[str, Path]) -> None:
