@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..model.model_config import MANUAL
 from ..model.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
 from ..model.result_parts import result_parts
 from ..model.usage_rows import is_cost_unknown
@@ -67,7 +66,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
 def _answered_under(context: VerificationContext) -> str | None:
     """The system prompt of the answer. Of one that was recorded elsewhere only what was recorded, or is configured for
     recorded answers; None where that says nothing."""
-    cached, recorded = context.cached_answer_data, context.task.answering.interface == MANUAL
+    cached, recorded = context.cached_answer_data, context.is_recorded
     if not recorded and (cached is None or cached.replayed_from is None):
         return context.system_prompt("answering")
     sent = cached.conversation_context if cached else context.get_result_field("conversation_context", ())

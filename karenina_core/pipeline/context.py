@@ -104,6 +104,13 @@ class VerificationContext(ReadThrough):
         return _given(self._answering, "an answering model")
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the answer was recorded beforehand, so that nothing is sent to the answering model."""
+        if self._answering is not None:
+            return self._answering.config.manual_traces is not None
+        return self._app is not None and self._app.adapters.is_recorded(self.task.answering.interface)
+
+    @property
     def parsing(self) -> ModelClient:
         """The parsing model, the judge."""
         return _given(self._parsing, "a parsing model")
