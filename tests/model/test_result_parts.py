@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import VerificationResult
+from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import MetadataPart
 from karenina_core.model.result_parts import declared_parts, read_parts, result_parts
 
-from .test_results_as_data import METADATA
-
+ME = ModelIdentity("scripted", "m")
+METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME)
+RESULT: Any = VerificationResult
+"""Type checkers know only the parts of karenina itself."""
 CODE = """
 from attrs import frozen
 from karenina_core.model.result_parts import ResultPart
@@ -57,8 +60,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def test_a_part_of_another_distribution_is_like_those_of_karenina(install: Install) -> None:
     install("elsewhere", weather="elsewhere_parts:Weather")
     read_parts()
-    weather = result_parts()["weather"]
-    result = VerificationResult(metadata=METADATA, weather=weather(sunshine=3))
+    weather: Any = result_parts()["weather"]
+    result = RESULT(metadata=METADATA, weather=weather(sunshine=3))
     assert list(result.parts)[-1] == "weather"
     assert result.weather.sunshine == 3
     assert result.added == {"weather": {"sunshine": 3}}
@@ -105,7 +108,7 @@ def test_what_cannot_be_used_is_listed_and_its_data_kept(install: Install, value
     (listed,) = (part for part in declared_parts() if part.name == "weather")
     assert reason in listed.reason
     data: dict[str, Any] = {**unstructure(VerificationResult(metadata=METADATA)), "weather": {"rain": [1, {"a": None}]}}
-    result = structure(data, VerificationResult)
+    result: Any = structure(data, VerificationResult)
     assert result.weather == {"rain": [1, {"a": None}]}
     assert unstructure(result) == data
 
@@ -121,6 +124,6 @@ def test_what_no_installed_distribution_declares_is_kept_as_it_is() -> None:
 
 def test_a_misspelt_part_is_refused_where_results_are_made() -> None:
     with pytest.raises(TypeError, match=r"no part 'tempalte' \(did you mean 'template'\?\)"):
-        VerificationResult(metadata=METADATA, tempalte=TemplatePart())
+        RESULT(metadata=METADATA, tempalte=TemplatePart())
     with pytest.raises(AttributeError, match="'tempalte'"):
-        VerificationResult(metadata=METADATA).tempalte  # noqa: B018
+        RESULT(metadata=METADATA).tempalte  # noqa: B018
