@@ -18,8 +18,8 @@ from karenina_core.model.traits import CallableRubricTrait as CallableRubricTrai
 from karenina_core.model.traits import LLMRubricTrait as LLMRubricTrait
 from karenina_core.model.traits import MetricRubricTrait as MetricRubricTrait
 from karenina_core.model.traits import RegexRubricTrait as RegexRubricTrait
+from karenina_core.pipeline.artifact_keys import ArtifactKeys as ArtifactKeys
 from karenina_core.pipeline.context import VerificationContext as VerificationContext
-from karenina_core.pipeline.keys import ArtifactKeys as ArtifactKeys
 from karenina_core.pipeline.keys import Key as Key
 from karenina_core.pipeline.orchestrator import StageOrchestrator as StageOrchestrator
 from karenina_core.pipeline.stage import BaseVerificationStage as BaseVerificationStage

@@ -14,7 +14,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "AdapterRegistry": "karenina_core.plugin.adapters",
         "AdapterSpec": "karenina_core.plugin.adapters",
         "AgenticRubricTrait": "karenina_core.model.traits",
-        "ArtifactKeys": "karenina_core.pipeline.keys",
+        "ArtifactKeys": "karenina_core.pipeline.artifact_keys",
         "AttemptPolicy": "karenina_core.model.config",
         "BaseVerificationStage": "karenina_core.pipeline.stage",
         "Benchmark": "karenina_core.run.benchmark",

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from ..model.fields import is_number
 from ..model.quotations import Quotation
-from ..model.result import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from .output import Part, Table, inline
 from .traits import trait_name
 

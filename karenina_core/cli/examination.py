@@ -54,7 +54,8 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     """Everything as plain data. `usable` is False where a plugin failed or no adapter can be used."""
     plugins = [asdict(plugin) for plugin in app.plugins]
     adapters = [_adapter(app, name, deep=deep) for name in app.adapters.get_interfaces()]
-    failed = [f"plugin {p.name} failed: {p.reason}" for p in (*app.plugins, *app.kinds) if p.state == "failed"]
+    listed = (*app.plugins, *app.kinds, *app.result_parts)
+    failed = [f"plugin {p.name} failed: {p.reason}" for p in listed if p.state == "failed"]
     failed += [f"settings {s.name} of {s.distribution} failed: {s.reason}" for s in app.sections if s.state == "failed"]
     noted = [f"plugin {p.name}: {p.reason}" for p in app.plugins if p.state == "active" and p.reason]
     reachable = any(adapter["state"] == "available" for adapter in adapters)

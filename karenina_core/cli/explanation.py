@@ -11,9 +11,10 @@ from attrs import frozen
 
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import unstructure
+from ..model.evaluation_parts import TemplatePart
 from ..model.fields import is_number
 from ..model.quotations import quotations
-from ..model.result import TemplatePart, VerificationResult
+from ..model.result import VerificationResult
 from ..model.usage_rows import replies_of
 from ..run.facts import facts, remarks
 from ..run.reasons import why
@@ -119,9 +120,7 @@ def _course(result: VerificationResult) -> list[Part]:
     ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
     added = [
-        (f"{plugin}.{key}", _value(told))
-        for plugin, values in result.extensions.items()
-        for key, told in values.items()
+        (f"{plugin}.{key}", _value(told)) for plugin, values in result.added.items() for key, told in values.items()
     ]
     return [
         *_table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger),

@@ -21,8 +21,8 @@ __all__ = ["command"]
 def command(as_json: bool) -> None:
     """List the installed plugins: what they provide, who owns them, and why one is not active or has no effect.
 
-    Below, the kinds of things that installed packages let plugins register, by the hook that does it, and the sections
-    of settings of runs that they declare.
+    Below, the kinds of things that installed packages let plugins register, by the hook that does it, the sections of
+    settings of runs that they declare, and the parts that results have.
     """
     from attrs import asdict
 
@@ -33,13 +33,21 @@ def command(as_json: bool) -> None:
         for warning in app.warnings:
             note(f"Warning: {warning}")
         if as_json:
-            every = {"plugins": app.plugins, "kinds": app.kinds, "run_settings": app.sections}
-            print_json({title: [asdict(info) for info in infos] for title, infos in every.items()}, out)
+            listed = {
+                "plugins": app.plugins,
+                "kinds": app.kinds,
+                "run_settings": app.sections,
+                "result_parts": app.result_parts,
+            }
+            print_json({name: [asdict(info) for info in infos] for name, infos in listed.items()}, out)
             return
-        print_parts(
-            [_table("", app.plugins), _table("Kinds of things", app.kinds), _table("Settings of runs", app.sections)],
-            out,
-        )
+        tables = {
+            "": app.plugins,
+            "Kinds of things": app.kinds,
+            "Settings of runs": app.sections,
+            "Parts of results": app.result_parts,
+        }
+        print_parts([_table(title, infos) for title, infos in tables.items()], out)
 
 
 def _table(title: str, infos: Iterable[PluginInfo]) -> Table:

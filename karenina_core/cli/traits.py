@@ -8,8 +8,7 @@ from typing import Any
 
 from ..errors import plural
 from ..model.fields import is_number
-from ..model.result import RubricPart
-from ..model.rubric_part import COUNTS, LABEL, TraitOutcome, read_traits
+from ..model.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
 from .output import Part, Table, inline
 
 __all__ = ["MOST_LINES", "trait_name", "trait_parts", "trait_totals"]

@@ -20,6 +20,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import ManualAnswer, Secret, VerificationConfig, facts, switches
+from .result_data import register
 from .sections import KEY, Facts
 from .trait_base import RubricTrait
 
@@ -70,6 +71,7 @@ def converter() -> cattrs.Converter:
     conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
     conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
     conv.register_structure_hook_factory(lambda t: t is VerificationConfig, lambda t: _structure_run(conv))
+    register(conv, _problems)
     return conv
 
 

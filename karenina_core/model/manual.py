@@ -18,8 +18,10 @@ from ..errors import ConfigError, Problem, did_you_mean
 from .config import ManualAnswer
 from .message import read_messages
 
-__all__ = ["load_manual_traces"]
+__all__ = ["MANUAL", "load_manual_traces"]
 
+MANUAL = "manual"
+"""The interface that answers from such a file."""
 ENTRY_KEYS = ("answer", "fields")
 LONGEST_KEY = 80
 FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'

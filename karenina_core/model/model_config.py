@@ -26,8 +26,6 @@ from .message import Message, read_messages
 
 __all__ = ["AttemptPolicy", "ManualAnswer", "ModelConfig", "RetryPolicy", "Secret"]
 
-MANUAL = "manual"
-
 
 def _text() -> Any:
     return field(default=None, validator=optional(text))
@@ -220,20 +218,14 @@ class ModelConfig:
     agent_max_repeated_calls: int | None = _count(5)
     """How often the same call of a tool may give the same answer; None: any number of times."""
     manual_traces: Mapping[str, ManualAnswer] | None = field(default=None, converter=_manual_traces, repr=False)
-    """For the interface `manual`: answers by question id or text. Never written to a file."""
+    """For interfaces of recorded answers (`manual`): answers by question id or text. Never written to a file."""
 
     def __attrs_post_init__(self) -> None:
         problems = []
-        if self.interface == MANUAL:
-            if self.manual_traces is None:
-                problems.append(
-                    Problem("manual_traces", "the manual interface needs recorded answers (--manual-traces FILE)")
-                )
+        if self.manual_traces is not None:
             if self.mcp_urls_dict:
                 problems.append(Problem("mcp_urls_dict", "recorded answers use no tools"))
-            object.__setattr__(self, "model_name", self.model_name or MANUAL)
-        elif self.manual_traces is not None:
-            problems.append(Problem("manual_traces", f"only the interface 'manual' takes them, not {self.interface!r}"))
+            object.__setattr__(self, "model_name", self.model_name or self.interface)
         if not (self.model_name or "").strip():
             problems.append(Problem("model_name", "a model needs a name"))
         if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
 
 from .fields import is_number, texts
+from .result_parts import ResultPart
 from .trait_scale import ERROR_PREFIX, MISSING_LABEL, misfit, scale_classes, scale_kind
 
 __all__ = [
@@ -90,7 +91,7 @@ class TraitOutcome:
 
 
 @frozen(kw_only=True)
-class RubricPart:
+class RubricPart(ResultPart):
     """Trait scores by type. A trait that could not be scored has None, and a reason in `trait_states`.
 
     A table without entries means that there are no such traits, or that their stage did not run: the flags
@@ -98,6 +99,8 @@ class RubricPart:
     which goes through it needs no exception.
     """
 
+    order: ClassVar[int] = 30
+    has_columns: ClassVar[bool] = True
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
     """How traits of the type `llm` were asked for: `batch` or `sequential`."""
@@ -130,6 +133,11 @@ class RubricPart:
     """Dynamic traits whose concept is present in the answer, so that they were evaluated."""
     dynamic_rubric_skipped_traits: Mapping[str, str] = field(factory=dict)
     """`{trait: reason}` for those that were not."""
+
+    @classmethod
+    def of(cls, context: Any, found: Mapping[str, Any]) -> RubricPart | None:
+        performed = found.get("rubric_evaluation_performed") or found.get("agentic_rubric_evaluation_performed")
+        return cls(**found) if performed else None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
         """`{trait: score}` of every type as stored: None (literal traits: -1) where a trait could not be scored, and

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..model.model_config import MANUAL
-from ..model.result import PARTS, GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..model.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..model.result_parts import result_parts
 from ..model.usage_rows import is_cost_unknown
 from ..ports.model_client import CallRecord
 from .context import VerificationContext
-from .keys import ArtifactKeys
-from .stage import RESULT_FIELDS
+from .keys import CoreKeys
+from .stage import result_fields
 
 __all__ = [
     "bare_result",
     "ending",
     "extensions",
+    "finished",
     "ledger",
     "metadata",
-    "part_fields",
     "usage_metadata",
     "usage_sum",
 ]
@@ -66,7 +66,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
 def _answered_under(context: VerificationContext) -> str | None:
     """The system prompt of the answer. Of one that was recorded elsewhere only what was recorded, or is configured for
     recorded answers; None where that says nothing."""
-    cached, recorded = context.cached_answer_data, context.task.answering.interface == MANUAL
+    cached, recorded = context.cached_answer_data, context.is_recorded
     if not recorded and (cached is None or cached.replayed_from is None):
         return context.system_prompt("answering")
     sent = cached.conversation_context if cached else context.get_result_field("conversation_context", ())
@@ -92,20 +92,37 @@ def ending(context: VerificationContext) -> dict[str, Any]:
     }
 
 
-def part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
+def finished(context: VerificationContext) -> VerificationResult:
+    """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
+    fields = _part_fields(context)
+    generation = fields.pop("generation")
+    generation["usage_metadata"] = usage_metadata(context.calls, generation.get("usage_metadata"))
+    return VerificationResult(
+        metadata=metadata(context),
+        generation=GenerationPart(**generation),
+        parts={name: cls.of(context, fields.get(name, {})) for name, cls in result_parts().items()},
+        ledger=ledger(context),
+        extensions=extensions(context),
+        **fields[""],
+    )
+
+
+def _part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields that were set, by part; those of the root under `""`."""
-    found: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in PARTS}}
+    homes = result_fields()
+    found: dict[str, dict[str, Any]] = {part: {} for part in homes.values() if part != "metadata"}
     for name, value in context.result_fields.items():
-        if name in RESULT_FIELDS and (part := RESULT_FIELDS[name]) in found:
-            found[part][name] = value
+        if name in homes and homes[name] in found:
+            found[homes[name]][name] = value
     return found
 
 
 def extensions(context: VerificationContext) -> dict[str, dict[str, Any]]:
     """The result fields of other packages: `{plugin: {key: value}}`."""
     found: dict[str, dict[str, Any]] = {}
+    homes = result_fields()
     for name, value in context.result_fields.items():
-        if name not in RESULT_FIELDS:
+        if name not in homes:
             plugin, dot, key = name.partition(".")
             if dot:
                 found.setdefault(plugin, {})[key] = value
@@ -213,7 +230,7 @@ def _sum_of_costs(first: Mapping[str, Any], second: Mapping[str, Any]) -> float 
 
 def bare_result(context: VerificationContext) -> VerificationResult:
     """What is known for certain, for when the final stage itself failed."""
-    response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE, "")
+    response = context.get_artifact(CoreKeys.RAW_LLM_RESPONSE, "")
     return VerificationResult(
         metadata=metadata(context),
         generation=GenerationPart(raw_llm_response=response, usage_metadata=usage_metadata(context.calls)),

@@ -17,7 +17,7 @@ from ..model.result import TrailEntry
 from ..model.rubric import Rubric
 from .acting import Acting
 from .cached_answer import CachedAnswer, ItemError
-from .keys import VERDICT_VIEWS, ArtifactKeys, Key
+from .keys import VERDICT_VIEWS, CoreKeys, Key
 from .read_through import ReadThrough
 from .stage import Category, Stage, check_result_field, field_types
 
@@ -103,6 +103,13 @@ class VerificationContext(ReadThrough):
     def answering(self) -> ModelClient:
         """The answering model."""
         return _given(self._answering, "an answering model")
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the answer was recorded beforehand, so that nothing is sent to the answering model."""
+        if self._answering is not None:
+            return self._answering.config.manual_traces is not None
+        return self._app is not None and self._app.adapters.is_recorded(self.task.answering.interface)
 
     @property
     def parsing(self) -> ModelClient:
@@ -250,7 +257,7 @@ class VerificationContext(ReadThrough):
         `outcome` names what a False verdict is called: `failed` by default for template stages, `auto_failed` for all
         others; checks that say `abstained` or `insufficient` give it.
         """
-        for view, value in ((ArtifactKeys.FIELD_VERIFICATION_RESULT, field), (ArtifactKeys.VERIFY_RESULT, verdict)):
+        for view, value in ((CoreKeys.FIELD_VERIFICATION_RESULT, field), (CoreKeys.VERIFY_RESULT, verdict)):
             if value is not None and not isinstance(value, bool):
                 raise ContractError(f"{self._who()} records {str(view)!r} as {value!r}; it must be True or False")
         stage = self._stage
@@ -345,7 +352,7 @@ class VerificationContext(ReadThrough):
         )
 
     def _view(self, key: str) -> bool | None:
-        return self._verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else self._verdict.field
+        return self._verdict.verdict if key == CoreKeys.VERIFY_RESULT else self._verdict.field
 
     def _who(self) -> str:
         return self._stage.name if self._stage else "the code outside of any stage"

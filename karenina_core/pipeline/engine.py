@@ -21,7 +21,7 @@ from ..ports.asker import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
 from .assemble import bare_result, ending
 from .context import VerificationContext
-from .keys import ArtifactKeys
+from .keys import CoreKeys
 from .stage import Skip, Stage
 
 __all__ = ["Engine", "error_kind", "stops_item"]
@@ -60,7 +60,7 @@ class Engine:
         states = {} if context.evaluates_template else context.result_fields.get("trait_states", {})
         if context.error is None and (failure := nothing_scored(states)):
             context.mark_error(failure[1], kind=failure[0])
-        result = context.get_artifact(ArtifactKeys.FINAL_RESULT)
+        result = context.get_artifact(CoreKeys.FINAL_RESULT)
         if not isinstance(result, VerificationResult):
             if context.error is None:
                 context.mark_error("no stage made a result", kind="stage")

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..templates.handle import TemplateHandle
+from .artifact_keys import ArtifactKeys
 from .context import VerificationContext
-from .keys import ArtifactKeys
 from .stage import Skip
 
 __all__ = ["NOT_PERFORMED", "READS", "REGEX_ONLY", "TRACE_ONLY", "code_alone", "fillable"]

@@ -17,7 +17,7 @@ from ..model.rubric import Rubric
 from ..plugin.application import Karenina, current
 from .context import VerificationContext
 from .engine import Engine
-from .keys import VERDICT_VIEWS, ArtifactKeys
+from .keys import VERDICT_VIEWS, CoreKeys
 from .stage import Condition, PlanRequest, Stage
 
 __all__ = ["Explained", "StageOrchestrator"]
@@ -168,11 +168,11 @@ class StageOrchestrator:
             return []
         mode = self.request.mode
         goals = [
-            (ArtifactKeys.FINAL_RESULT, "there would be no result"),
-            (ArtifactKeys.RAW_LLM_RESPONSE, "there would be no answer"),
+            (CoreKeys.FINAL_RESULT, "there would be no result"),
+            (CoreKeys.RAW_LLM_RESPONSE, "there would be no answer"),
         ]
         if self.request.evaluates_template:
-            goals.append((ArtifactKeys.VERIFY_RESULT, f"the mode {mode} verifies templates"))
+            goals.append((CoreKeys.VERIFY_RESULT, f"the mode {mode} verifies templates"))
         return [(str(key), why) for key, why in goals]
 
     def _unscored(self) -> list[str]:
@@ -277,7 +277,7 @@ def _dependencies(
         for name in stage.before:
             waits.add(aliases.get(name, name), stage.name)
     for last in (s for s in stages if s.final):
-        makes_result = ArtifactKeys.FINAL_RESULT in last.produces
+        makes_result = CoreKeys.FINAL_RESULT in last.produces
         for stage in stages:
             if not stage.final or (makes_result and stage is not last):
                 waits.add(last.name, stage.name)

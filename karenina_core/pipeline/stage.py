@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -19,12 +18,13 @@ from typing import (
     runtime_checkable,
 )
 
-from attrs import field, fields, fields_dict, frozen
+from attrs import field, frozen
 
 from ..errors import ContractError, Problem, did_you_mean
 from ..model.config import EvaluationMode, VerificationConfig, facts
 from ..model.fields import names
-from ..model.result import PARTS, MetadataPart, VerificationResult
+from ..model.result import OWN, GenerationPart, MetadataPart, VerificationResult
+from ..model.result_parts import Known, field_names, loading, result_parts
 from ..model.rubric import Rubric
 from .keys import VERDICT_VIEWS, Key, Keys
 
@@ -320,25 +320,22 @@ def _check_declaration(cls: type[Stage]) -> None:
     for name in set(cls.extends) & {*cls.result_fields, *cls.revises}:
         raise ContractError(f"{cls.name} extends {str(name)!r} and sets it too; remove one of the two lines")
     for name in (*cls.result_fields, *cls.revises, *cls.extends):
-        if "." not in name and name not in RESULT_FIELDS:
+        if "." not in name and not loading() and name not in result_fields():
             raise ContractError(
                 f"{cls.name}: karenina's results have no field {str(name)!r}; call it 'yourplugin.{name}'"
             )
 
 
-def _result_fields() -> dict[str, str]:
-    parts = {a.name: part for part, cls in PARTS.items() for a in fields(cls) if not a.name.startswith("_")}
-    root = [name for name in fields_dict(VerificationResult) if name in ROOT_FIELDS]
-    return {**parts, **dict.fromkeys(root, ""), **dict.fromkeys(METADATA_FIELDS, "metadata")}
-
-
-RESULT_FIELDS = _result_fields()
-"""Result field -> part (`""` for the root). Names are unique across parts."""
+def result_fields() -> Mapping[str, str]:
+    """Result field -> part (`""` for the root). Names are unique across parts."""
+    return _tables(result_parts())[0]
 
 
 def check_result_field(name: str, value: Any) -> None:
     """Refuse a value that the result could not be read back with. Raises ContractError."""
-    if (known := field_types().get(name)) is not None:
+    made = _Tables.made  # looked at here, for every field of every item is checked
+    types = made[2] if made is not None and made[0] is Known.classes else field_types()
+    if (known := types.get(name)) is not None:
         known.check(value)
         return
     try:
@@ -349,15 +346,28 @@ def check_result_field(name: str, value: Any) -> None:
 
 def result_field_type(name: str) -> Any:
     """What a field of the result may hold; anything for a field of another package."""
-    return field_types()[name].type if name in RESULT_FIELDS else object
+    return field_types()[name].type if name in result_fields() else object
 
 
-@cache
-def field_types() -> dict[str, Key[Any]]:
+def field_types() -> Mapping[str, Key[Any]]:
     """The declared type of every field that a stage may set; where a result keeps a tuple, a list will do."""
-    types: dict[str, Key[Any]] = {}
-    for part in (*PARTS.values(), MetadataPart, VerificationResult):
-        for name, hint in get_type_hints(part).items():
-            if name in RESULT_FIELDS:
-                types.setdefault(name, Key(name, hint | list if get_origin(hint) is tuple else hint))
-    return types
+    return _tables(result_parts())[1]
+
+
+class _Tables:
+    made: tuple[Any, Mapping[str, str], Mapping[str, Key[Any]]] | None = None
+
+
+def _tables(parts: Mapping[str, type]) -> tuple[Mapping[str, str], Mapping[str, Key[Any]]]:
+    """Made once for the parts that are known: every field that a stage sets is looked up here."""
+    if _Tables.made is None or _Tables.made[0] is not parts:
+        classes = {"generation": GenerationPart, **parts}
+        homes = {name: part for part, cls in classes.items() for name in field_names(cls)}
+        homes |= {name: "" for name in OWN if name in ROOT_FIELDS} | dict.fromkeys(METADATA_FIELDS, "metadata")
+        types: dict[str, Key[Any]] = {}
+        for cls in (*classes.values(), MetadataPart, VerificationResult):
+            for name, hint in get_type_hints(cls).items():
+                if name in homes:
+                    types.setdefault(name, Key(name, hint | list if get_origin(hint) is tuple else hint))
+        _Tables.made = (parts, homes, types)
+    return _Tables.made[1], _Tables.made[2]

@@ -64,6 +64,8 @@ class AdapterSpec:
     """Another interface that serves this name."""
     judge_tasks: tuple[str, ...] | None = None
     """The tasks of a judge that it can serve; None: any."""
+    is_recorded: bool = False
+    """Whether its answers are those of `ModelConfig.manual_traces`, so that nothing is sent to a model."""
     agent_tier: Literal["tool_loop", "deep_agent"] = "tool_loop"
     requires_provider: bool = False
     name: str = field(init=False)
@@ -174,6 +176,10 @@ class AdapterRegistry(Registry[AdapterSpec]):
             seen.append(step)
             notes.append(why)
             name = step
+
+    def is_recorded(self, interface: str) -> bool:
+        """Whether the answers of this interface were recorded beforehand."""
+        return interface in self and self.get_spec(interface).is_recorded
 
     def call(self, function: Callable[..., Any], spec: AdapterSpec, *arguments: Any) -> Any:
         """Call a function of an adapter; the settings of its plugin are one more argument where it takes one more."""

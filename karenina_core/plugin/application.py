@@ -14,6 +14,7 @@ from attrs import evolve
 from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
 from ..model.config import sections
+from ..model.result_parts import declared_parts, read_parts
 from ..ports.background import BackgroundLoop
 from . import hookspecs
 from .adapters import AdapterRegistry
@@ -111,6 +112,7 @@ class Karenina:
         `disable` and `only` name entry points to block or to allow, beside the environment's `KARENINA_DISABLE` and
         `KARENINA_PLUGINS`. Blocked plugins are not imported.
         """
+        read_parts()
         blocked = {*disable, *_names(os.environ.get("KARENINA_DISABLE", ""))}
         allowed = {*only, *_names(os.environ.get("KARENINA_PLUGINS", ""))}
         seen: dict[str, Source] = {}
@@ -203,6 +205,21 @@ class Karenina:
     def sections(self) -> tuple[PluginInfo, ...]:
         """The sections of settings of a run that installed distributions declare; those too that cannot be used."""
         return tuple(section.info for section in sections())
+
+    @property
+    def result_parts(self) -> tuple[PluginInfo, ...]:
+        """The parts of results that installed distributions declare; those too that cannot be used."""
+        return tuple(
+            PluginInfo(
+                name=part.name,
+                kinds=("result part",),
+                distribution=part.distribution,
+                version=part.version,
+                state="failed" if part.reason else "active",
+                reason=part.reason,
+            )
+            for part in declared_parts()
+        )
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made at the first use of a key and shared from then on."""

@@ -7,21 +7,19 @@ distribution an entry is from.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable
-from contextlib import suppress
-from functools import cached_property, lru_cache
-from importlib.metadata import Distribution, EntryPoint, EntryPoints, PackageNotFoundError, entry_points, requires
+from functools import cached_property
+from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 from stevedore.named import NamedExtensionManager
 
+from ..entry_points import installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
 
-__all__ = ["GROUP", "KINDS", "PluginInfo", "Rank", "Source", "discover", "installed_entry_points", "load", "load_all"]
+__all__ = ["GROUP", "KINDS", "PluginInfo", "Rank", "Source", "discover", "load", "load_all"]
 
 GROUP = "karenina.plugins"
 KINDS = "karenina.kinds"
@@ -55,36 +53,11 @@ class Source:
         return PluginInfo(name=self.name, distribution=self.distribution, version=self.version)
 
 
-def installed_entry_points(group: str) -> EntryPoints:
-    """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""
-    found: EntryPoints = _read(tuple((path, _changed(path)) for path in sys.path)).select(group=group)
-    return found
-
-
-@lru_cache(maxsize=1)
-def _read(_: tuple[tuple[str, int], ...]) -> Any:
-    return entry_points()
-
-
-@lru_cache
-def _named(owner: Distribution) -> tuple[str, str]:
-    """Name and version. To parse metadata takes longer than all else here, and a package has many entry points."""
-    found = owner.metadata
-    return found["Name"], found["Version"]
-
-
-def _changed(path: str) -> int:
-    """When a file was last added to a folder or taken from it, as installing does; 0 where it is not there."""
-    with suppress(OSError):
-        return os.stat(path or ".").st_mtime_ns
-    return 0
-
-
 def discover(group: str = GROUP) -> list[Source]:
     """The entry points of a group, sorted by name and owner. An entry point that is visible twice is listed once."""
     sources: dict[tuple[str, str, str], Source] = {}
     for point in installed_entry_points(group):
-        name, version = _named(point.dist) if point.dist else ("unknown", "")
+        name, version = name_and_version(point.dist) if point.dist else ("unknown", "")
         sources.setdefault((point.name, name, point.value), Source(point.name, name, version, point))
     return [sources[key] for key in sorted(sources)]
 

@@ -19,9 +19,9 @@ from attrs import evolve, field, fields, frozen
 from ..errors import ConfigError, Problem
 from ..log import get_logger
 from ..model.convert import structure
-from ..model.manual import load_manual_traces
+from ..model.manual import MANUAL, load_manual_traces
 from ..model.message import Message, TextBlock, prompt_of, trace_dicts, without_prompt
-from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
+from ..model.model_config import ManualAnswer, ModelConfig
 from ..model.question import Question
 from ..model.trace_text import render_trace
 from ..pipeline.cached_answer import CachedAnswer

@@ -11,7 +11,8 @@ from attrs import field, frozen
 from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import structure
 from ..model.fields import texts
-from ..model.model_config import MANUAL, ManualAnswer, ModelConfig
+from ..model.manual import MANUAL
+from ..model.model_config import ManualAnswer, ModelConfig
 
 __all__ = ["ModelFlags", "Tables", "configured_models", "structure_fields"]
 
@@ -185,10 +186,12 @@ def _completed(
 
 
 def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:
+    table = {"model_name": MANUAL, **entry.table} if entry.is_manual else entry.table
+    if entry.is_manual and table.get("manual_traces") is None:
+        missing = "the manual interface needs recorded answers (--manual-traces FILE)"
+        problems.append(entry.told(Problem(f"{entry.path}.manual_traces", missing)))
     try:
-        return structure_fields(
-            entry.table, ModelConfig, entry.path, together=("interface", "model_name", "manual_traces")
-        )
+        return structure_fields(table, ModelConfig, entry.path, together=("interface", "model_name", "manual_traces"))
     except ConfigError as error:
         problems += map(entry.told, error.problems)
         return None

@@ -9,7 +9,9 @@ from attrs import evolve, fields
 
 from ..model.config import EvaluationMode
 from ..model.outcome import Effect, fold, nothing_scored, outcome_of
-from ..model.result import LedgerEntry, RubricPart, TrailEntry, VerificationResult
+from ..model.result import LedgerEntry, TrailEntry, VerificationResult
+from ..model.result_parts import result_parts
+from ..model.rubric_part import RubricPart
 from ..pipeline.assemble import usage_sum
 
 __all__ = ["merged"]
@@ -51,6 +53,7 @@ def merged(
         rubric=_joined(row.rubric, rubric),
         deep_judgment_rubric=_joined(row.deep_judgment_rubric, scored.deep_judgment_rubric),
         trail=_trail(row.trail, [entry for entry in scored.trail if entry.stage in stages]),
+        parts={**row.parts, **_added(row, scored)},
         extensions=_tables(scored.extensions, row.extensions),
     )
     declined = row.checks.abstention_detected is True
@@ -59,6 +62,16 @@ def merged(
         return _decided(result, effects, mode, _nothing_scored(result))
     kept = (about.outcome_detail or "", about.error) if about.outcome == ERROR else None
     return _decided(result, effects, mode, kept) if effects else result
+
+
+def _added(row: VerificationResult, scored: VerificationResult) -> dict[str, Any]:
+    """The parts that the row has not, of those that only their own packages know."""
+    known = result_parts()
+    return {
+        name: part
+        for name, part in scored.parts.items()
+        if row.parts.get(name) is None and not (name in known and known[name].has_columns)
+    }
 
 
 def _failed(scored: VerificationResult, traits: Collection[str]) -> RubricPart | None:

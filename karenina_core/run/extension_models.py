@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from ..errors import ConfigError, Problem
-from ..model.model_config import MANUAL
+from ..model.manual import MANUAL
 from .config_file import Flags, RunConfig
 from .config_layers import merged, read_layer, settings_layer
 from .config_models import ModelFlags

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import plural
-from ..model.result import DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart, VerificationResult
+from ..model.evaluation_parts import DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from ..model.result import VerificationResult
 
 __all__ = ["facts", "remarks"]
 

@@ -90,6 +90,8 @@ def _complaints(app: Karenina, resolution: Resolution, model: ModelConfig, role:
         yield f"interface: {spec.interface!r} cannot answer questions"
     if role == "parsing" and not (spec.parser_factory or spec.llm_factory):
         yield f"interface: {spec.interface!r} cannot judge answers"
+    if model.manual_traces is not None and not spec.is_recorded:
+        yield f"manual_traces: only an interface of recorded answers takes them, not {spec.interface!r}"
     yield from _batch_complaints(spec, model)
     ports = model_ports(app, spec, model)
     if role == "answering":

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from ..model.result import TemplatePart, VerificationResult
+from ..model.evaluation_parts import TemplatePart
+from ..model.result import VerificationResult
 
 __all__ = ["caveats_of", "failure_kind", "why"]
 

@@ -71,6 +71,8 @@ class Ports:
     def plain_config(self) -> ModelConfig:
         """A model of this interface about which nothing is known. Raises ConfigError where something must be."""
         provider = "openai" if self.spec.requires_provider else None
+        if self.spec.is_recorded:
+            raise ConfigError("give the checks recorded answers with config=ModelConfig(manual_traces=...)")
         try:
             return ModelConfig(model_name="conformance", interface=self.spec.interface, model_provider=provider)
         except ConfigError as error:

@@ -10,7 +10,7 @@ from attrs import evolve
 from ..errors import Problem, did_you_mean
 from ..model.config import VerificationConfig
 from ..pipeline.keys import VERDICT_VIEWS, Key
-from ..pipeline.stage import LISTS, RESULT_FIELDS, Category, PlanRequest, Stage
+from ..pipeline.stage import LISTS, Category, PlanRequest, Stage, result_fields
 from ..plugin.application import Karenina
 from .checks import Fault, Raised, attempt
 from .compare import difference, snapshot
@@ -50,7 +50,7 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
         yield "reads", f"{', '.join(map(str, sorted(both)))} is required and read", "requires is enough; remove it"
     for attribute in ("result_fields", "revises", "extends"):
         for name in getattr(stage, attribute):
-            if "." not in name and name not in RESULT_FIELDS:
+            if "." not in name and name not in result_fields():
                 yield attribute, f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'"
             if name in VERDICT_VIEWS:
                 yield attribute, f"{str(name)!r} is a view of the ledger", "call context.record(...) instead"

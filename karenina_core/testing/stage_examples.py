@@ -15,12 +15,13 @@ from ..errors import ContractError, did_you_mean
 from ..model.config import EvaluationMode, VerificationConfig
 from ..model.outcome import Effect
 from ..model.question import Question
-from ..model.result import PARTS, VerificationResult
+from ..model.result import VerificationResult, all_parts
 from ..model.rubric import Rubric
 from ..model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait
+from ..pipeline.artifact_keys import ArtifactKeys
 from ..pipeline.context import CachedAnswer
-from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys, Key
-from ..pipeline.stage import RESULT_FIELDS, PlanRequest, Stage, check_result_field, result_field_type
+from ..pipeline.keys import VERDICT_VIEWS, Key
+from ..pipeline.stage import PlanRequest, Stage, check_result_field, result_field_type, result_fields
 from . import strategies as values
 from .checks import Raised, attempt
 from .examples import every
@@ -34,7 +35,9 @@ T = TypeVar("T")
 Strategies = Mapping[str, SearchStrategy[Any]]
 Request = tuple[EvaluationMode, frozenset[str], str | None]
 """A mode, features, and the kind of the rubric's traits."""
-KNOWN_KEYS: Mapping[str, Key[Any]] = {str(key): key for key in vars(ArtifactKeys).values() if isinstance(key, Key)}
+KNOWN_KEYS: Mapping[str, Key[Any]] = {
+    str(key): key for key in (getattr(ArtifactKeys, name) for name in dir(ArtifactKeys)) if isinstance(key, Key)
+}
 TRAITS: Mapping[str, SearchStrategy[Any]] = {
     "llm": values.llm_traits(),
     "regex": values.regex_traits(),
@@ -66,7 +69,7 @@ def stage_inputs(
     of their key. Raises ValueError for artifacts that the stage does not read, and fields that it sets itself.
     """
     given = dict(strategies or {})
-    readable = set(map(str, (*stage.requires, *stage.reads, *(RESULT_FIELDS.keys() - set(stage.result_fields)))))
+    readable = set(map(str, (*stage.requires, *stage.reads, *(result_fields().keys() - set(stage.result_fields)))))
     for key in given:
         if str(key) not in readable and not stage.final:
             raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
@@ -235,12 +238,12 @@ def _effects(stage: Stage) -> SearchStrategy[list[Effect]]:
 def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that earlier stages set: those named like an artifact, the trace, for final stages any, and those that
     `strategies` gives."""
-    found = {name: value for name, value in artifacts.items() if RESULT_FIELDS.get(name) in PARTS}
+    found = {name: value for name, value in artifacts.items() if result_fields().get(name) in all_parts()}
     if stage.final:
         found |= _fields_of(draw(_pools().results))
     elif draw(st.booleans()):
         found["trace_messages"] = draw(_pools().traces)
-    given = {name: drawn for name, drawn in strategies.items() if name in RESULT_FIELDS and name not in artifacts}
+    given = {name: drawn for name, drawn in strategies.items() if name in result_fields() and name not in artifacts}
     found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}
     found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
@@ -257,11 +260,11 @@ def _settable(name: str, value: Any) -> bool:
 
 
 def _fields_of(result: VerificationResult) -> dict[str, Any]:
-    parts = (getattr(result, part) for part in PARTS)
+    parts = (getattr(result, part) for part in all_parts())
     return {
         attribute.name: getattr(part, attribute.name)
         for part in parts
         if part is not None
         for attribute in fields(type(part))
-        if attribute.name in RESULT_FIELDS
+        if attribute.name in result_fields()
     }

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..errors import ConfigError, one_line
 from ..model.convert import structure, unstructure
-from ..model.result import PARTS
+from ..model.result import all_parts
+from ..pipeline.artifact_keys import ArtifactKeys
 from ..pipeline.context import VerificationContext
-from ..pipeline.keys import VERDICT_VIEWS, ArtifactKeys
-from ..pipeline.stage import RESULT_FIELDS, Stage
+from ..pipeline.keys import VERDICT_VIEWS
+from ..pipeline.stage import Stage, result_fields
 
 __all__ = ["missing_output", "wrong_result_field"]
 
@@ -37,7 +38,7 @@ def wrong_result_field(stage: Stage, context: VerificationContext) -> str | None
 
 
 def _unstorable(name: str, value: Any) -> str | None:
-    part = PARTS.get(RESULT_FIELDS.get(name, ""))
+    part = all_parts().get(result_fields().get(name, ""))
     try:
         if part is None:
             json.dumps(unstructure(value), allow_nan=False)

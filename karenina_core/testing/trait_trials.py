@@ -16,7 +16,7 @@ from ..model.config import AttemptPolicy, ModelConfig, RetryPolicy, Verification
 from ..model.question import Question
 from ..model.rubric import Rubric
 from ..model.trait_base import RubricTrait
-from ..pipeline.keys import ArtifactKeys
+from ..pipeline.artifact_keys import ArtifactKeys
 from ..pipeline.services import SIMILARITIES
 from ..pipeline.similarity import similarities
 from ..pipeline.trace import EvaluationInput

@@ -80,7 +80,9 @@ def write_run(folder: Path, results: int) -> Path:
     from karenina_results.records import record
 
     from karenina_core import ModelIdentity, VerificationResult
-    from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart, TrailEntry
+    from karenina_core.model.evaluation_parts import TemplatePart
+    from karenina_core.model.result import GenerationPart, MetadataPart, TrailEntry
+    from karenina_core.model.rubric_part import RubricPart
 
     folder.mkdir(parents=True)
     draw = random.Random(7)

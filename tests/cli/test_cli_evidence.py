@@ -11,16 +11,10 @@ from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.cli.conversation import answer_parts
 from karenina_core.cli.evidence import checks, embedding, excerpts, trait_excerpts
 from karenina_core.cli.output import Passage, Table, print_parts
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_core.model.quotations import quotations
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-)
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 
 ANSWER = "It binds BCL2, which is safe."
 

@@ -18,14 +18,9 @@ from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.cli.explanation import explained
 from karenina_core.cli.output import print_parts
 from karenina_core.model.convert import unstructure
-from karenina_core.model.result import (
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import strategies
 
 Run = Callable[..., Result]

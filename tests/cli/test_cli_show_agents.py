@@ -12,8 +12,10 @@ from click.testing import Result
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.model.convert import unstructure
+from karenina_core.model.evaluation_parts import TemplatePart
 from karenina_core.model.message import Message, TextBlock, ToolUseBlock, trace_dicts
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.run.workspace_capture import CaptureRow, append_row
 

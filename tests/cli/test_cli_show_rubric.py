@@ -18,8 +18,10 @@ from karenina_core.cli.output import Part, Table
 from karenina_core.cli.summary import model_parts
 from karenina_core.cli.traits import MOST_LINES, trait_parts, trait_totals
 from karenina_core.model.convert import unstructure
+from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
 from karenina_core.model.quotations import Quotation, quotations
-from karenina_core.model.result import DeepJudgmentRubricPart, MetadataPart, RubricPart
+from karenina_core.model.result import MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.results import VerificationResultSet
 from karenina_core.run.trait_summary import trait_lines
 

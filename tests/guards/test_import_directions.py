@@ -26,13 +26,15 @@ ROOMS = (
     "errors",
     "log",
     "secrets",
+    "entry_points",
     "names",
 )
 """From top to bottom. A room imports itself and what is below it."""
 BOTTOM = {
     "names": set(),
     "templates": {"errors", "names"},
-    "model": {"errors"},
+    "model": {"entry_points", "errors"},
+    "entry_points": set(),
     "errors": set(),
     "log": {"errors", "secrets"},
     "secrets": set(),

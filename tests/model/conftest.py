@@ -8,18 +8,10 @@ import pytest
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
     ["", "\0", "\u2028\u2029\x85", "\r\n", '"\\', "\u202e", "NaN", "null", "🧬" * 3]

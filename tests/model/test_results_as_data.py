@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from karenina_core import ModelIdentity, TaskIdentity, VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.model.convert import structure, unstructure
+from karenina_core.model.evaluation_parts import ChecksPart, TemplatePart
 from karenina_core.model.identity import canonical_json, question_urn, template_id
-from karenina_core.model.result import PARTS, ChecksPart, GenerationPart, MetadataPart, TemplatePart, TrailEntry
+from karenina_core.model.result import GenerationPart, MetadataPart, TrailEntry, all_parts
 
 ME = ModelIdentity("litellm", "m")
 METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME)
@@ -44,7 +45,7 @@ def test_a_result_survives_pickling() -> None:
 
 
 def test_every_default_survives_too() -> None:
-    for parts in ({}, {name: cls() for name, cls in PARTS.items()}):
+    for parts in ({}, {name: cls() for name, cls in all_parts().items()}):
         result = VerificationResult(metadata=METADATA, **parts)
         assert structure(unstructure(result), VerificationResult) == result
 
@@ -125,7 +126,7 @@ def test_nothing_else_is_invented() -> None:
 
 def test_names_of_parts_are_unique() -> None:
     """A result field has one home."""
-    names = [a.name for cls in PARTS.values() for a in fields(cls) if not a.name.startswith("_")]
+    names = [a.name for cls in all_parts().values() for a in fields(cls) if not a.name.startswith("_")]
     assert len(names) == len(set(names))
 
 

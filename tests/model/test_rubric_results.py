@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.result import RubricPart
-from karenina_core.model.rubric_part import read_traits, typed_scores
+from karenina_core.model.rubric_part import RubricPart, read_traits, typed_scores
 from karenina_core.model.trait_scale import misfit, scale_kind
 
 OK = {"state": "ok", "reason": ""}

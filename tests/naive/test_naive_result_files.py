@@ -23,7 +23,8 @@ from karenina_results.formats.sqlite_file import SqliteFile
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.model.convert import structure
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)
 ME = ModelIdentity("x", "m")

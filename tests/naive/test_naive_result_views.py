@@ -14,7 +14,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.result import ChecksPart, DeepJudgmentRubricPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import application
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)

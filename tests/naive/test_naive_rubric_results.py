@@ -10,7 +10,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import MetadataPart, RubricPart
+from karenina_core.model.result import MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.trait_summary import trait_lines
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)

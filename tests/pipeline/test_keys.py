@@ -13,7 +13,7 @@ from karenina_core import ArtifactKeys, Key
 from karenina_core.errors import ContractError
 from karenina_core.pipeline.keys import VERDICT_VIEWS, Keys
 
-ALL = {name: key for name, key in vars(ArtifactKeys).items() if isinstance(key, Key)}
+ALL = {name: key for name in dir(ArtifactKeys) if isinstance(key := getattr(ArtifactKeys, name), Key)}
 
 
 @pytest.mark.parametrize("key", ALL.values(), ids=list(ALL))

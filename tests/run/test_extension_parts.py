@@ -20,16 +20,9 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ConfigError, PlanError
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.pipeline.assemble import usage_sum
 from karenina_core.run.config_file import Flags, load_config
 from karenina_core.run.config_models import ModelFlags

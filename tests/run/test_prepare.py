@@ -19,7 +19,7 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
-from karenina_core.pipeline.keys import ArtifactKeys
+from karenina_core.pipeline.artifact_keys import ArtifactKeys
 from karenina_core.pipeline.stage import Category, with_traits
 from karenina_core.testing import ScriptedLLM
 

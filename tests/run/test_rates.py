@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.ports.cleaning import removal_note
 from karenina_core.run.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_core.run.items import LeftOut

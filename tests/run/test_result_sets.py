@@ -16,14 +16,9 @@ from hypothesis import strategies as st
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
 from karenina_core.cli.summary import model_parts
 from karenina_core.errors import UnknownName
-from karenina_core.model.result import (
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-)
+from karenina_core.model.evaluation_parts import DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.items import LeftOut
 from karenina_core.run.summary import Tally
 from karenina_core.testing import application, strategies

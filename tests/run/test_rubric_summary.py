@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import MetadataPart, RubricPart, TrailEntry
+from karenina_core.model.result import MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.summary import summarize
 from karenina_core.run.trait_summary import MOST_TEXTS, trait_lines
 

@@ -21,8 +21,8 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
+from karenina_core.pipeline.artifact_keys import ArtifactKeys
 from karenina_core.pipeline.context import CachedAnswer
-from karenina_core.pipeline.keys import ArtifactKeys
 from karenina_core.pipeline.stage import Category, with_traits
 
 Make = Callable[..., Any]

@@ -8,21 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...errors import RETRYABLE
+from ...model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from ...model.identity import ModelIdentity
 from ...model.message import trace_dicts
 from ...model.outcome import OutcomeName
-from ...model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-    VerificationResult,
-)
+from ...model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
+from ...model.rubric_part import RubricPart
 from ...pipeline.context import CachedAnswer
 from .models import MESSAGE, MODE
 from .scores import SCORES

@@ -9,7 +9,7 @@ from attrs import frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ...model.result import RubricPart
+from ...model.rubric_part import RubricPart
 from ...model.trait_scale import MISSING_LABEL
 from .values import JSON, NAME, SHARE, SWITCH
 

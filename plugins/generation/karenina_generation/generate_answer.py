@@ -9,7 +9,6 @@ from attrs import evolve
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, prompt_of, trace_dicts
-from karenina_core.model.model_config import MANUAL
 from karenina_core.model.result import EMPTY
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.ports.values import LLMResponse
@@ -56,7 +55,7 @@ class GenerateAnswer(Stage):
 
 async def _asked(context: VerificationContext) -> CachedAnswer:
     """The answer of a model that is asked once, or works with tools. Raises PortError where there is none to use."""
-    recorded = context.task.answering.interface == MANUAL
+    recorded = context.is_recorded
     examples = [] if recorded else examples_for(context.config.few_shot_config, context.question)
     context.set_result_field("few_shot_example_count", len(examples))
     messages = context.answering.prompt(
@@ -70,12 +69,12 @@ async def _asked(context: VerificationContext) -> CachedAnswer:
 async def _said(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
     """One direct call, and one more where nothing comes back."""
     response = await context.answering.invoke(PromptTask.GENERATION, messages)
-    if not trace_text(_trace(response)).strip() and context.answering.config.interface != MANUAL:
+    if not trace_text(_trace(response)).strip() and not context.is_recorded:
         _refuse_filtered(response)
         response = await context.answering.invoke(PromptTask.GENERATION, messages)
     _refuse_filtered(response)
     trace = _trace(response)
-    if context.task.answering.interface == MANUAL:  # these messages were not sent
+    if context.is_recorded:  # these messages were not sent
         messages = prompt_of(trace)
     return CachedAnswer(
         raw_llm_response=trace_text(trace),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
-from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.trace import evaluation_input
 
 
@@ -34,7 +33,7 @@ class TraceValidationAutoFail(Stage):
     def execute(self, context: VerificationContext) -> None:
         enabled = bool(context.get_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, []))
         agent = enabled or context.get_result_field("agent_metrics") is not None
-        error = _error(context) if agent and context.task.answering.interface != MANUAL else None
+        error = _error(context) if agent and not context.is_recorded else None
         context.set_artifact_and_result(ArtifactKeys.MCP_ENABLED, enabled)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_FAILED, error is not None)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_ERROR, error)

@@ -12,7 +12,6 @@ from attrs import evolve
 from karenina_core import ModelConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import AgentTimeoutError, ErrorKind, PortError, WorkspaceError, plural
 from karenina_core.model.message import Message, trace_dicts, without_prompt
-from karenina_core.model.model_config import MANUAL
 from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.trace import render_trace
@@ -52,7 +51,7 @@ def with_workspace(context: VerificationContext, system_text: str) -> str:
         return system_text
     model = context.answering
     if not model.can_use_tools:
-        if model.config.interface != MANUAL:
+        if not context.is_recorded:
             context.warn(
                 f"the model {model.config.identity} cannot work with tools: it does not see the question's workspace"
             )

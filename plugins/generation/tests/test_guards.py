@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from karenina_generation.recursion_limit import RecursionLimitAutoFail
 from karenina_generation.trace_validation import TraceValidationAutoFail
 
-from karenina_core import ArtifactKeys, Question, Stage, VerificationContext
+from karenina_core import ArtifactKeys, Karenina, Question, Stage, VerificationContext
 from karenina_core.model.identity import ModelIdentity, TaskIdentity
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, trace_dicts
 from karenina_core.model.result import TrailEntry, VerificationResult
@@ -52,7 +52,8 @@ def answered(
 ) -> VerificationContext:
     """An item after its answer."""
     model = ModelIdentity(interface, "m")
-    about = VerificationContext(question=Question(question="Why?"), task=TaskIdentity("q", "t", model, model))
+    task = TaskIdentity("q", "t", model, model)
+    about = VerificationContext(question=Question(question="Why?"), task=task, app=Karenina.default())
     about.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, render_trace(messages))
     about.set_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, limit)
     about.set_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, list(servers))

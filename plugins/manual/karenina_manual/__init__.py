@@ -25,11 +25,14 @@ def karenina_register_adapters(registry: AdapterRegistry) -> None:
             parser_factory=PORT,
             config_checker=_problems,
             judge_tasks=("parsing",),
+            is_recorded=True,
         )
     )
 
 
 def _problems(config: ModelConfig) -> Iterator[str]:
+    if config.manual_traces is None:
+        yield "manual_traces: the manual interface needs recorded answers (--manual-traces FILE)"
     for name in MEANINGLESS:
         if getattr(config, name):
             yield f"{name}: has no effect on recorded answers; leave it out"

@@ -17,9 +17,12 @@ from karenina_manual.port import ManualPort
 from karenina_core.errors import ParseError, PortError
 from karenina_core.model.config import ManualAnswer, ModelConfig
 from karenina_core.model.message import Message, ToolUseBlock
+from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.markers import hookimpl
 from karenina_core.ports import CallContext, LLMPort, LLMResponse, ParsePortResult, ParserPort
 from karenina_core.prompts.tasks import PromptTask
+from karenina_core.run.models import model_problems
 
 QUESTION = "What is the capital of France?"
 MD5 = hashlib.md5(QUESTION.encode()).hexdigest()
@@ -169,3 +172,33 @@ def test_settings_without_an_effect_are_complained_about(fields: dict[str, Any])
     assert list(spec.config_checker(ModelConfig(**plain))) == []
     found = list(spec.config_checker(ModelConfig(**plain, **fields)))
     assert found == [f"{next(iter(fields))}: has no effect on recorded answers; leave it out"]
+
+
+def test_without_recorded_answers_there_is_nothing_to_answer_from() -> None:
+    spec = Karenina({"manual": karenina_manual}).adapters.get_spec("manual")
+    assert spec.config_checker is not None
+    found = list(spec.config_checker(ModelConfig(interface="manual", model_name="m")))
+    assert found == ["manual_traces: the manual interface needs recorded answers (--manual-traces FILE)"]
+
+
+def test_no_other_interface_takes_recorded_answers() -> None:
+    spec = AdapterSpec(interface="other", llm_factory=ManualPort)
+    app = Karenina({"manual": karenina_manual, "other": _Other(spec)})
+    found = [
+        [problem.path + ": " + problem.message for problem in model_problems(app, model, "answering", "run")]
+        for model in (
+            ModelConfig(interface=name, model_name="m", manual_traces={"q1": "Paris"}) for name in ("manual", "other")
+        )
+    ]
+    assert found == [[], ["run: manual_traces: only an interface of recorded answers takes them, not 'other'"]]
+
+
+class _Other:
+    """A plugin with one adapter."""
+
+    def __init__(self, spec: AdapterSpec) -> None:
+        self._spec = spec
+
+    @hookimpl
+    def karenina_register_adapters(self, registry: AdapterRegistry) -> None:
+        registry.register(self._spec)

@@ -27,7 +27,8 @@ from markdown_it import MarkdownIt
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.cli.root import karenina
 from karenina_core.model.convert import unstructure
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import strategies
 
 NASTY = "a|b\n::error::<b>*@me*</b>\x1b[31m\x00\ud800`]]>&amp; http://x.y"

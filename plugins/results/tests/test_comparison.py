@@ -30,7 +30,9 @@ from karenina_results.statistics import (
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 
 LAW = settings(
     max_examples=25,

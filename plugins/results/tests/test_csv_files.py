@@ -17,7 +17,9 @@ from karenina_results.formats.csv_file import CsvFile, merge_rows, read_columns,
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.result import GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import strategies
 
 EXPORT = ("export_timestamp", "karenina_version", "job_id")

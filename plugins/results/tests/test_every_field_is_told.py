@@ -20,18 +20,9 @@ from karenina_results.report.page import _environment
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.cli.explanation import explained
 from karenina_core.cli.output import print_parts
-from karenina_core.model.result import (
-    PARTS,
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
+from karenina_core.model.rubric_part import RubricPart
 
 ANSWER = "Rome lies on the Tiber; see [1]."
 TASK = {
@@ -202,9 +193,9 @@ FULL = VerificationResult(
 def paths() -> Iterator[str]:
     """Every field: `name` of the result itself, `part.name` of its parts."""
     for own in fields(VerificationResult):
-        if own.name not in PARTS and own.name != "metadata":
+        if own.name not in all_parts() and own.name != "metadata":
             yield own.name
-    for part, cls in {"metadata": MetadataPart, **PARTS}.items():
+    for part, cls in {"metadata": MetadataPart, **all_parts()}.items():
         yield from (f"{part}.{a.name}" for a in fields(cls) if a.init and not a.name.startswith("_"))
 
 

@@ -10,7 +10,7 @@ from attrs import fields
 from karenina_results.finalize import FinalizeResult
 
 from karenina_core import Category, Question, Stage, VerificationConfig, VerificationContext, VerificationResult
-from karenina_core.model.result import PARTS
+from karenina_core.model.result import all_parts
 from karenina_core.pipeline.engine import Engine
 
 OWN = {
@@ -23,7 +23,7 @@ OWN = {
 """Fields that the final stage itself decides."""
 SETTABLE = [
     (part, a.name)
-    for part, cls in PARTS.items()
+    for part, cls in all_parts().items()
     for a in fields(cls)
     if not a.name.startswith("_") and a.name not in OWN
 ]
@@ -105,7 +105,7 @@ MARKERS: dict[str, Any] = {
 @pytest.mark.parametrize(("part", "name"), SETTABLE)
 def test_every_result_field_arrives_in_its_part(part: str, name: str) -> None:
     about = context(config=VerificationConfig(deep_judgment_enabled=True))
-    declared = str(next(a.type for a in fields(PARTS[part]) if a.name == name))
+    declared = str(next(a.type for a in fields(all_parts()[part]) if a.name == name))
     marker = MARKERS[next(kind for kind in MARKERS if kind in declared)]
     about.set_result_field(name, marker)
     for switch in ("rubric_evaluation_performed", "deep_judgment_rubric_performed"):

@@ -19,9 +19,10 @@ from karenina_results.statistics import cluster_mean, mean_interval, pass_at_k, 
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
+from karenina_core.model.evaluation_parts import TemplatePart
 from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import MetadataPart, RubricPart, TemplatePart
-from karenina_core.model.rubric_part import read_traits
+from karenina_core.model.result import MetadataPart
+from karenina_core.model.rubric_part import RubricPart, read_traits
 from karenina_core.run.records import record
 from karenina_core.testing import strategies
 

@@ -34,14 +34,9 @@ from scipy.stats import t as student
 from karenina_core import ModelIdentity, VerificationResultSet
 from karenina_core.cli.output import Table
 from karenina_core.cli.summary import model_parts
-from karenina_core.model.result import (
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-    VerificationResult,
-)
+from karenina_core.model.evaluation_parts import TemplatePart
+from karenina_core.model.result import LedgerEntry, MetadataPart, TrailEntry, VerificationResult
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.exports import export_results, ready_format
 from karenina_core.run.records import record
 from karenina_core.run.stored import stored_results

@@ -16,17 +16,9 @@ from attrs import evolve, field, frozen
 from karenina_results.report import write_report
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.items import LeftOut
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -33,18 +33,10 @@ from karenina_results.report.texts import LONGEST, without_secrets
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, PluginError, RunDirectoryError
 from karenina_core.model.convert import unstructure
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_core.model.quotations import pieces, quotations
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.items import LeftOut
 from karenina_core.run.rates import Planned
 from karenina_core.run.workspace_capture import WORKSPACES, CaptureRow, append_row

@@ -34,17 +34,9 @@ from karenina_results.frames import arrow_schema, backend_package, frame, to_fra
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-    TrailEntry,
-)
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.templates.patterns import run_patterns
 from karenina_core.testing import strategies
 

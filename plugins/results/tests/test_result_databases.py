@@ -19,7 +19,9 @@ from karenina_results.sinks.sqlite import Sqlite, read_file
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import BenchmarkError, PluginError
-from karenina_core.model.result import DeepJudgmentPart, GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import DeepJudgmentPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.sinks import RunInfo, Sinks, make_sink, without_password
 from karenina_core.testing import strategies
 from karenina_core.testing.examples import every

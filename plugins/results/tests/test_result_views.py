@@ -18,15 +18,9 @@ from karenina_results.views.rubric_judgment import RubricJudgmentResults
 from karenina_results.views.template import TemplateResults
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
-from karenina_core.model.result import (
-    ChecksPart,
-    DeepJudgmentPart,
-    DeepJudgmentRubricPart,
-    GenerationPart,
-    MetadataPart,
-    RubricPart,
-    TemplatePart,
-)
+from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import application, strategies
 
 LAW = settings(

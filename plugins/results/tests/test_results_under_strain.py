@@ -32,7 +32,9 @@ from karenina_results.sinks.sqlite import Sqlite, read_file
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, PluginError
-from karenina_core.model.result import DeepJudgmentPart, GenerationPart, MetadataPart, RubricPart, TemplatePart
+from karenina_core.model.evaluation_parts import DeepJudgmentPart, TemplatePart
+from karenina_core.model.result import GenerationPart, MetadataPart
+from karenina_core.model.rubric_part import RubricPart
 from karenina_core.run.exports import export_results, find_format
 from karenina_core.run.sinks import RunInfo, Sinks
 from karenina_core.run.stored import stored_results

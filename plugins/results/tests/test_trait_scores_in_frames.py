@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.result import MetadataPart, RubricPart
-from karenina_core.model.rubric_part import COUNTS, typed_scores
+from karenina_core.model.result import MetadataPart
+from karenina_core.model.rubric_part import COUNTS, RubricPart, typed_scores
 from karenina_core.testing import application, strategies
 
 LAW = settings(

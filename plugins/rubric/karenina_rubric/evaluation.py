@@ -19,7 +19,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import Problem
-from karenina_core.model.result import DeepJudgmentRubricPart
+from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
 from karenina_core.model.rubric import Rubric
 from karenina_core.model.trait_base import RubricTrait
 from karenina_core.pipeline.presence import ABSENT, Presence, undecided

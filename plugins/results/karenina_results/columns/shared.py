@@ -221,14 +221,14 @@ ADDED = (
 
 def extension_columns(result: VerificationResult) -> Iterator[Found]:
     """One for every value that a stage of another package added: `plugin.key`."""
-    for plugin, values in result.extensions.items():
+    for plugin, values in result.added.items():
         for key in values:
             yield _extension(plugin, key)
 
 
 def _extension(plugin: str, key: str) -> Found:
     def read(row: Row) -> Any:
-        return row.result.extensions.get(plugin, {}).get(key)
+        return row.result.added.get(plugin, {}).get(key)
 
     told: Hashable = ("extension", plugin, key)
     return told, Column(f"{plugin}.{key}", "value", read, "Added by a stage of another package.")

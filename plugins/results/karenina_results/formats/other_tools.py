@@ -14,16 +14,10 @@ from attrs import NOTHING, Attribute, fields_dict, resolve_types
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.model.convert import converter, structure
+from karenina_core.model.evaluation_parts import ChecksPart
 from karenina_core.model.identity import TaskIdentity
 from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import (
-    PARTS,
-    ChecksPart,
-    GenerationPart,
-    LedgerEntry,
-    MetadataPart,
-    TrailEntry,
-)
+from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
 
 from ..columns.shared import ERRORS, GUARDS
 
@@ -76,7 +70,7 @@ def _without_copies(data: Any) -> Any:
 
 def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
     unread: dict[str, Any] = {}
-    parts = {name: data[name] if isinstance(data.get(name), Mapping) else {} for name in (*PARTS, "metadata")}
+    parts = {name: data[name] if isinstance(data.get(name), Mapping) else {} for name in (*all_parts(), "metadata")}
     template = parts["template"]
     parts["generation"] = {**_of(GenerationPart, template), **parts["generation"]}
     parts["checks"] = {**_of(ChecksPart, template), **parts["checks"]}
@@ -87,14 +81,14 @@ def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
         names = parts["rubric"]["dynamic_rubric_skipped_traits"]
         parts["rubric"] = {**parts["rubric"], "dynamic_rubric_skipped_traits": dict.fromkeys(names, "")}
     made: dict[str, Any] = {"metadata": _metadata(data, parts, unread)}
-    for name, cls in PARTS.items():
+    for name, cls in all_parts().items():
         if name in ("generation", "checks") or data.get(name) is not None:
             made[name] = _known(cls, parts[name], name, unread)
     if made["metadata"].get("evaluation_mode") == "rubric_only":
         made.pop("template", None)
     for name, cls in (("ledger", LedgerEntry), ("trail", TrailEntry)):
         made[name] = [_known(cls, entry, name, unread) for entry in data.get(name) or ()]
-    rest = {name: value for name, value in data.items() if name not in made and name not in PARTS}
+    rest = {name: value for name, value in data.items() if name not in made and name not in all_parts()}
     made |= _known(VerificationResult, rest, "", unread)
     if unread:
         made["extensions"] = {**(made.get("extensions") or {}), UNREAD: unread}

@@ -10,8 +10,9 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 from karenina_core.errors import plural
+from karenina_core.model.evaluation_parts import ChecksPart, TemplatePart
 from karenina_core.model.quotations import Piece, judged_text, pieces, quotations
-from karenina_core.model.result import ChecksPart, MetadataPart, TemplatePart
+from karenina_core.model.result import MetadataPart
 from karenina_core.run.facts import facts, remarks
 from karenina_core.run.reasons import caveats_of, why
 from karenina_core.run.workspace_capture import WORKSPACES
@@ -143,7 +144,7 @@ def item_view(
         trace=said(generation.trace_messages),
         usage=_usage(generation.usage_metadata),
         facts=[*_facts(result), *_workspace(workspace or {})],
-        extensions=value(result.extensions) if result.extensions else "",
+        extensions=value(result.added) if result.added else "",
         siblings=siblings,
     )
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.model.result import RubricPart
-from karenina_core.model.rubric_part import COUNTS, FAILED, LABEL, TraitOutcome, read_traits
+from karenina_core.model.rubric_part import COUNTS, FAILED, LABEL, RubricPart, TraitOutcome, read_traits
 
 from .texts import number, value
 

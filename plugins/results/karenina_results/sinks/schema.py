@@ -98,7 +98,7 @@ def _details(row: Row) -> dict[str, Any] | None:
 
 
 def _extensions(result: VerificationResult) -> Iterator[tuple[str, str, Any]]:
-    for plugin, values in result.extensions.items():
+    for plugin, values in result.added.items():
         yield from ((plugin, key, value) for key, value in values.items())
 
 

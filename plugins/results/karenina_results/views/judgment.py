@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from karenina_core import VerificationResult
-from karenina_core.model.result import DeepJudgmentPart
+from karenina_core.model.evaluation_parts import DeepJudgmentPart
 
 from ..columns import JUDGMENT
 from ..columns.judgment import attributes, excerpts_of, quoted

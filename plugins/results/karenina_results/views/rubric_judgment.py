@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from karenina_core import VerificationResult
-from karenina_core.model.result import DeepJudgmentRubricPart
+from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
 
 from ..columns import RUBRIC_JUDGMENT
 from ..columns.judgment import excerpts_of, judged_traits, quoted
