@@ -15,7 +15,7 @@ from ..run.directory import default_directory, read_manifest
 from ..run.extension import Extending, Wanted, extending
 from ..run.extension_models import rebuilt_with
 from ..run.resume import Changed, source_of
-from .flags import model_flags, trust_line
+from .flags import later_config, model_flags, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
@@ -59,14 +59,11 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
         run={field: options[name] for name, field in FIELDS.items() if options[name] is not None},
         answering=model_flags("answering", options),
         parsing=model_flags("parsing", options),
-        manual_traces=options["manual_traces"],
         trust=options["trust"],
         trust_line=trusting,
     )
     manifest = read_manifest(folder)
-    made = rebuilt_with(manifest, options["config"], options["sets"], flags)
-    for warning in made.app.warnings:
-        note(f"Warning: {warning}")
+    made = later_config(manifest, options, flags, rebuilt_with)
     given, source = options["benchmark"], options["benchmark"] or source_of(manifest)
     benchmark = None if given is None else Benchmark.load(given, manifest.get("workspace_root"), app=made.app)
     wanted = Wanted(

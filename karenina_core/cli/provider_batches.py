@@ -12,10 +12,10 @@ from ..log import configure
 from ..run.config_file import Flags, RunConfig
 from ..run.going_on import line_to_go_on
 from ..run.provider_batches import BatchThere, batches_there
-from ..run.recorded import rebuilt
 from ..run.standing import standing
 from .exits import OK, SOME_FAILED
-from .output import Part, Table, note, own_stdout, print_json, print_parts
+from .flags import later_config
+from .output import Part, Table, own_stdout, print_json, print_parts
 
 __all__ = ["show_batches"]
 
@@ -27,11 +27,7 @@ def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
     """
 
     def configured(manifest: Mapping[str, Any]) -> RunConfig:
-        flags = Flags(manual_traces=options["manual_traces"], trust=True)  # no code of the benchmark is run
-        found = rebuilt(manifest, options["config"], options["sets"], flags)
-        for warning in found.app.warnings:
-            note(f"Warning: {warning}")
-        return found
+        return later_config(manifest, options, Flags(trust=True))  # no code of the benchmark is run
 
     with own_stdout() as out:
         configure()

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import benchmark_option, options_of_a_later_run
+from .plugin_options import LaterCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -16,7 +17,7 @@ COUNT = click.IntRange(min=1)
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Make some results of a finished run anew.")
+@click.command(cls=LaterCommand, short_help="Make some results of a finished run anew.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--mode",
@@ -84,5 +85,5 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
 def _given(ctx: click.Context) -> list[str]:
     """The options of the command line."""
     typed = click.core.ParameterSource.COMMANDLINE
-    options = (option for option in ctx.command.params if isinstance(option, click.Option))
+    options = (option for option in ctx.command.get_params(ctx) if isinstance(option, click.Option))
     return [option.opts[0] for option in options if option.name and ctx.get_parameter_source(option.name) is typed]

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import benchmark_option, options_of_a_later_run
+from .plugin_options import LaterCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -15,7 +16,7 @@ __all__ = ["command"]
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Go on with a run that was interrupted.")
+@click.command(cls=LaterCommand, short_help="Go on with a run that was interrupted.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--fork",

@@ -12,10 +12,9 @@ from ..log import configure
 from ..run.config_file import Flags, RunConfig
 from ..run.going_on import line_to_fork
 from ..run.owner import owner_of
-from ..run.recorded import rebuilt
 from ..run.resume import Changed, Resumption, Wanted, resumption
 from ..run.standing import standing
-from .flags import trust_line
+from .flags import later_config, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
@@ -64,17 +63,10 @@ def checked(
     Raises ConfigError and TemplateRefused with what to type instead.
     """
     run = {name: options[name] for name in ("concurrency", "budget_usd", "budget_tokens") if options[name] is not None}
-    flags = Flags(run=run, manual_traces=options["manual_traces"], trust=options["trust"], trust_line=trusting)
-
-    def configured(manifest: Mapping[str, Any]) -> RunConfig:
-        found = rebuilt(manifest, options["config"], options["sets"], flags)
-        for warning in found.app.warnings:
-            note(f"Warning: {warning}")
-        return found
-
+    flags = Flags(run=run, trust=options["trust"], trust_line=trusting)
     try:
         with _refused(folder):
-            return make(configured)
+            return make(lambda manifest: later_config(manifest, options, flags))
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
 

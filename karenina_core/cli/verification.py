@@ -25,6 +25,7 @@ from .answers import given_answers
 from .exits import OK, SOME_FAILED
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
+from .plugin_options import given_files
 from .progress import Progress
 from .running import carried_out
 from .selection import select_questions
@@ -114,9 +115,14 @@ def print_results(
 
 def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:
     """What this run reads or writes beside its exports: none of it is to be replaced by one."""
-    named = (options.get(name) for name in ("config", "manual_traces", "record", "replay", "answers"))
+    named = (options.get(name) for name in ("config", "answers"))
     targets = (uri.partition(":")[2] for uri in options["sinks"])
-    return [path, *(Path(file) for file in named if file), *(Path(target) for target in targets if target)]
+    return [
+        path,
+        *given_files(options),
+        *(Path(file) for file in named if file),
+        *(Path(target) for target in targets if target),
+    ]
 
 
 def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> list[Path]:

@@ -18,6 +18,9 @@ def names(plugin_pyprojects: dict[str, dict[str, Any]]) -> set[str]:
     return {pyproject["project"]["name"] for pyproject in plugin_pyprojects.values()}
 
 
+GROUPS = ("plugins", "commands", "kinds", "options", "doctor", "doctor.run")
+
+
 def _bare(requirement: str) -> str:
     return re.split(r"[ ;<>=!~\[]", requirement, maxsplit=1)[0]
 
@@ -79,7 +82,7 @@ def test_constraints_pin_foreign_packages_and_nothing_else(repository: Path) -> 
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
     """`{group: {name: value}}` of karenina's groups."""
     groups = pyproject["project"]["entry-points"]
-    assert set(groups) <= {"karenina.plugins", "karenina.commands", "karenina.kinds"}
+    assert set(groups) <= {f"karenina.{name}" for name in GROUPS}
     return dict(groups)
 
 
