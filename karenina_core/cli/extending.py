@@ -20,7 +20,7 @@ from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
 from .selection import select_questions
-from .verification import ended, print_results, told_failures
+from .verification import ended, print_results, report_failures
 
 __all__ = ["extend"]
 
@@ -47,7 +47,7 @@ def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         results = carried_out(
             lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
         )
-        told_failures(results)
+        report_failures(results)
         warnings = found.prepared.benchmark.warnings
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=folder)
     return ended(results, items, found.directory)
@@ -77,11 +77,11 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
     try:
         return extending(folder, lambda manifest: made, wanted)
     except Changed as error:
-        told = "\n".join(f"  {problem}" for problem in error.problems)
-        anew = shlex.join(["karenina", "verify", str(source or "BENCHMARK"), "--reuse", str(folder), "..."])
+        changed = "\n".join(f"  {problem}" for problem in error.problems)
+        command = shlex.join(["karenina", "verify", str(source or "BENCHMARK"), "--reuse", str(folder), "..."])
         raise ConfigError(
-            f"{folder} cannot be extended, for its results depend on what has changed:\n{told}\n"
-            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+            f"{folder} cannot be extended, for its results depend on what has changed:\n{changed}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
@@ -98,9 +98,9 @@ def _chosen(text: str | None) -> Callable[[Sequence[str]], Sequence[str]]:
 
 def _announced(folder: Path, found: Extending) -> str:
     counts, items = found.found, len(found.prepared)
-    told = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
+    counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
     if counts.again:
-        told.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
+        counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
     if found.traits:
-        told.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
-    return f"{items} items ({'; '.join(told)}), into {found.directory}"
+        counted.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
+    return f"{items} items ({'; '.join(counted)}), into {found.directory}"

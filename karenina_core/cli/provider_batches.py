@@ -55,14 +55,14 @@ def _document(batch: BatchThere) -> dict[str, Any]:
 def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
     if not found:
         return [f"No batch of the run in {folder} is at a provider."]
-    rows = [(batch.provider_id or "(no id)", batch.model, _told(batch)) for batch in found]
+    rows = [(batch.provider_id or "(no id)", batch.model, _progress(batch)) for batch in found]
     return [
         Table(("Batch", "Model", "How far it is"), rows),
         f"To fetch what is made: {line_to_go_on(standing(folder), folder)}",
     ]
 
 
-def _told(batch: BatchThere) -> str:
+def _progress(batch: BatchThere) -> str:
     if (state := batch.state) is None:
         return f"{plural(batch.calls, 'call')}: {batch.problem}"
     failed = f", {state.failed} failed" if state.failed else ""
@@ -70,7 +70,7 @@ def _told(batch: BatchThere) -> str:
 
 
 def _status(batch: BatchThere) -> str | None:
-    """None where nobody can tell."""
+    """None where it is unknown."""
     if batch.cancelling:
         return "cancelling"
     return batch.state.status if batch.state else None

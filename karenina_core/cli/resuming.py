@@ -18,7 +18,7 @@ from .flags import later_config, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
-from .verification import ended, print_results, told_failures
+from .verification import ended, print_results, report_failures
 
 __all__ = ["checked", "resume"]
 
@@ -26,7 +26,7 @@ Configured = Callable[[Mapping[str, Any]], RunConfig]
 
 
 def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Go on with the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    """Continue the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
         wanted = Wanted(
@@ -47,7 +47,7 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             results = carried_out(
                 lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
             )
-        told_failures(results)
+        report_failures(results)
         warnings, extended = found.prepared.benchmark.warnings, found.destination.extends
         extends = None if extended is None else extended.folder
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
@@ -77,11 +77,11 @@ def _refused(folder: Path) -> Iterator[None]:
     try:
         yield
     except Changed as error:
-        anew = line_to_fork(standing(folder), folder)
-        told = "\n".join(f"  {problem}" for problem in error.problems)
+        command = line_to_fork(standing(folder), folder)
+        changed = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
-            f"{folder} cannot be gone on with, for its numbers depend on what has changed:\n{told}\n"
-            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+            f"{folder} cannot be resumed, for its numbers depend on what has changed:\n{changed}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
 
 
@@ -90,4 +90,4 @@ def _announced(found: Resumption) -> str:
         return f"the run in {found.directory} is finished: all {found.items} items have a result"
     if found.destination.forked_from is not None:
         return f"{found.items} items, into {found.directory}"
-    return f"{found.done} of {found.items} items are done; going on in {found.directory}"
+    return f"{found.done} of {found.items} items are done; continuing in {found.directory}"

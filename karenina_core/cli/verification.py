@@ -31,7 +31,7 @@ from .running import carried_out
 from .selection import select_questions
 from .summary import run_parts
 
-__all__ = ["ended", "print_results", "told_failures", "verify"]
+__all__ = ["ended", "print_results", "report_failures", "verify"]
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -53,20 +53,20 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
             progress,
             directory,
         )
-        told_failures(results)
+        report_failures(results)
         unwritten = _export(directory, formats, quiet=options["quiet"])
         print_results(results, directory, prepared.benchmark.warnings, out, as_json=options["as_json"])
     return SOME_FAILED if unwritten else ended(results, len(prepared), directory)
 
 
-def told_failures(results: VerificationResultSet) -> None:
-    """Say which sinks have failed."""
+def report_failures(results: VerificationResultSet) -> None:
+    """Print which sinks have failed."""
     for sink, failure in results.sink_failures.items():
         note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
 
 
 def ended(results: VerificationResultSet, items: int, directory: Path, *, repaired: bool = False) -> int:
-    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made anew."""
+    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made again."""
     counted = results.tally.outcomes
     missing = items - counted.total()
     unrepaired = 0
@@ -74,16 +74,16 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
         found = standing(directory)
         unrepaired, line = found.unrepaired, line_to_go_on(found, directory)
         if missing:
-            note(f"{missing} of {items} items have no result; to go on, type: {line}")
+            note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
-            note(f"{plural(unrepaired, 'result')} still to be made anew; to go on with the repair, type: {line}")
+            note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
-        _tell_of_repair(directory)
+        _note_missing_scores(directory)
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
 
 
-def _tell_of_repair(directory: Path) -> None:
+def _note_missing_scores(directory: Path) -> None:
     """Name the line for results without a score that a resume does not make again, where the run has ended."""
     found = standing(directory)
     if found.state != "completed" or found.repair is not None:

@@ -61,7 +61,7 @@ COUNT = click.IntRange(min=1)
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR|FILE",
     help="Take the answers of another run, of its directory or a file of its results, and only have them judged. "
-    "Answers that are not there are told before anything is asked.",
+    "Answers that are not there are listed before anything is asked.",
 )
 @click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
 @click.option(

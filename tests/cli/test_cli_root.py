@@ -158,7 +158,7 @@ def test_a_stranger_s_error_is_reported_with_its_traceback(run: Run, install: Fi
         (exits.Interrupted("x"), 130),
     ],
 )
-def test_expected_errors_are_told_without_a_traceback(
+def test_expected_errors_are_reported_without_a_traceback(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exits.ended_by(error) == code
@@ -168,7 +168,7 @@ def test_expected_errors_are_told_without_a_traceback(
     assert "Traceback" not in said.err
 
 
-def test_every_problem_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_problem_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     exits.ended_by(errors.ConfigError([errors.Problem("run.a", "is wrong"), errors.Problem("run.b", "too")]))
     assert capsys.readouterr().err == "Error: 2 problems\n  run.a: is wrong\n  run.b: too\n"
 
