@@ -19,7 +19,7 @@ from karenina_core.run.journal import Journal
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
-PACKAGE = Path(__file__).parents[1] / "packages" / "stranger"
+PACKAGE = Path(__file__).parents[1] / "packages" / "distinct"
 GROUP = "karenina.options"
 OPTION = "from karenina_core.plugin.command_line import PluginOption\nOPTIONS = (PluginOption({}),)\n"
 
@@ -27,7 +27,7 @@ OPTION = "from karenina_core.plugin.command_line import PluginOption\nOPTIONS = 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package."""
-    folder = tmp_path_factory.mktemp("stranger")
+    folder = tmp_path_factory.mktemp("distinct")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=PACKAGE, check=True, capture_output=True, timeout=60)
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
@@ -59,7 +59,7 @@ def karenina(site: Path, karenina_script: Path, tmp_path: Path) -> Callable[...,
 def words_of(folder: Path) -> list[Any]:
     lines = (folder / "results.jsonl").read_text("utf-8").splitlines()
     results = [json.loads(line) for line in lines if "metadata" in json.loads(line)]
-    return [result["extensions"]["wordcount"]["words"] for result in results]
+    return [result["extensions"]["vocabulary"]["words"] for result in results]
 
 
 def test_an_option_from_elsewhere_reaches_its_stage(
@@ -87,13 +87,13 @@ def test_an_option_from_elsewhere_is_listed_where_it_belongs(karenina: Callable[
 def test_an_option_of_a_plugin_that_does_not_run_is_refused(
     karenina: Callable[..., Any], write_benchmark: Callable[..., Path]
 ) -> None:
-    ran = karenina("verify", write_benchmark("q0"), "--distinct-words", code=1, KARENINA_DISABLE="wordcount")
-    assert "--distinct-words: the plugin wordcount is blocked" in ran.stderr
+    ran = karenina("verify", write_benchmark("q0"), "--distinct-words", code=1, KARENINA_DISABLE="vocabulary")
+    assert "--distinct-words: the plugin vocabulary is blocked" in ran.stderr
 
 
 def test_doctor_has_the_section_from_elsewhere(karenina: Callable[..., Any]) -> None:
     document = json.loads(karenina("doctor", "--json").stdout)
-    assert document["wordcount"] == [{"unit": "word", "distinct": False}]
+    assert document["vocabulary"] == [{"unit": "word", "distinct": False}]
     assert {"embedders", "search_tools", "template_runtimes", "tool_servers"} <= document.keys()
     lines = [line.split() for line in karenina("doctor").stdout.splitlines()]
     assert ["Counted"] in lines

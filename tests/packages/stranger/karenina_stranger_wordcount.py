@@ -1,18 +1,8 @@
 """A stage from another package: how many words an answer has."""
 
-from attrs import frozen
-
 from karenina_core import ArtifactKeys, Key, Stage, VerificationContext, hookimpl
 
 WORDS = Key("wordcount.words", int)
-
-
-@frozen
-class Settings:
-    """`[plugins.wordcount]`."""
-
-    distinct: bool = False
-    """Count every word once."""
 
 
 class WordCount(Stage):
@@ -22,19 +12,11 @@ class WordCount(Stage):
     produces = (WORDS,)
     result_fields = (WORDS,)
 
-    def __init__(self, settings: Settings) -> None:
-        self.distinct = settings.distinct
-
     def execute(self, context: VerificationContext) -> None:
-        words = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).split()
-        context.set_artifact_and_result(WORDS, len(set(words) if self.distinct else words))
+        answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        context.set_artifact_and_result(WORDS, len(answer.split()))
 
 
 @hookimpl
 def karenina_register_stages(registry) -> None:
     registry.add(WordCount)
-
-
-@hookimpl
-def karenina_register_settings(registry) -> None:
-    registry.add(Settings)

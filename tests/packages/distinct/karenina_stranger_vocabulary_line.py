@@ -6,5 +6,5 @@ OPTIONS = (PluginOption("--distinct-words", "Count every word of an answer once.
 
 
 def examine(app) -> Section:
-    rows = [{"unit": "word", "distinct": app.settings("wordcount").distinct}]
-    return Section.of("wordcount", "Counted", ("unit", "distinct"), rows)
+    rows = [{"unit": "word", "distinct": app.settings("vocabulary").distinct}]
+    return Section.of("vocabulary", "Counted", ("unit", "distinct"), rows)
