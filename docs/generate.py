@@ -432,11 +432,15 @@ def commands() -> str:
 
 
 def _command(path: str, command: click.Command) -> str:
-    words = " ".join(command.collect_usage_pieces(click.Context(command)))
+    context = click.Context(command)
+    help_option = command.get_help_option(context)
+    words = " ".join(command.collect_usage_pieces(context))
     said = inspect.cleandoc(command.help or "").replace("\b\n", "")
     text = f"## `{path}`\n\n```text\n{path} {words}\n```\n\n{said}"
     options = [
-        parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden
+        parameter
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option) and parameter is not help_option and not parameter.hidden
     ]
     if options:
         rows = [(_option(option), prose(option.help)) for option in options]

@@ -25,8 +25,8 @@ def work(result: VerificationResult) -> list[Part]:
         ("tool servers", inline(", ".join(result.generation.answering_mcp_servers))),
         ("ended by its limit of", inline(metrics.get("limit") or ("" if not metrics.get("limit_reached") else "?"))),
     ]
-    told = [row for row in rows if row[1]]
-    return [Table(("", ""), told, "Work of the answering agent")] if metrics and told else []
+    filled = [row for row in rows if row[1]]
+    return [Table(("", ""), filled, "Work of the answering agent")] if metrics and filled else []
 
 
 def _counted(total: Any, counts: Any) -> str:

@@ -8,20 +8,15 @@ from typing import Any
 import click
 
 from .options import json_option, settings_options
+from .plugin_options import LaterCommand
 
 __all__ = ["command"]
 
 
-@click.command(short_help="Show or cancel the batches of a run that are at providers.")
+@click.command(cls=LaterCommand, short_help="Show or cancel the batches of a run that are at providers.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--cancel", is_flag=True, help="Have the calls cancelled that are not made yet.")
 @settings_options(before="the beginning")
-@click.option(
-    "--manual-traces",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The recorded answers again: they were not written.",
-)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:

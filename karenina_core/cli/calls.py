@@ -19,7 +19,7 @@ from .output import Part, inline
 __all__ = ["call_parts", "calls_of"]
 
 ASIDE = ("stage", "trait", "seconds", "reused_from")
-"""What is told of a call beside its line in a recording."""
+"""What is shown of a call beside its line in a recording."""
 
 
 def calls_of(run_dir: Path | None, results: Sequence[VerificationResult]) -> list[list[dict[str, Any]]]:
@@ -55,9 +55,9 @@ def _call(reader: JournalReader, table: Table, row: Row) -> dict[str, Any]:
     if table is FAILURES and "error" not in line:
         known = {"kind": row["kind"], "model": row["model"], "task": row["task"]}
         line = {**known, "error": {"message": row["message"], "kind": row["error"], "status": row["status"]}}
-    told = {name: row[name] for name in ASIDE if row.facts.get(name)}
+    shown = {name: row[name] for name in ASIDE if row.facts.get(name)}
     at = datetime.fromtimestamp(row["at"], UTC).isoformat()
-    return {"at": at, **told, **line}
+    return {"at": at, **shown, **line}
 
 
 def _is_of(row: Row, call: Mapping[str, Any], result: VerificationResult) -> bool:
@@ -72,8 +72,8 @@ def call_parts(calls: Sequence[Mapping[str, Any]]) -> list[Part]:
     """The calls for people, without leaving anything out."""
     parts: list[Part] = [f"Requests and replies ({len(calls)})"]
     for number, call in enumerate(calls, 1):
-        told = (call.get("stage"), call["task"], call.get("trait"), call.get("channel"), call["at"])
-        parts += ["", f"{number}. {', '.join(inline(text) for text in told if text)}"]
+        shown = (call.get("stage"), call["task"], call.get("trait"), call.get("channel"), call["at"])
+        parts += ["", f"{number}. {', '.join(inline(text) for text in shown if text)}"]
         parts += ["Request", indented(_asked(call)), *_came(call)]
     return parts
 
@@ -98,8 +98,8 @@ def _came(call: Mapping[str, Any]) -> list[Part]:
         return ["Reply", indented(rendered(listed))]
     texts = [reply.get(key) for key in ("thinking", "content", "structured", "raw", "final_response")]
     tools = [_json(tool) for tool in reply.get("tool_calls") or ()]
-    said = "\n".join(text for text in (*texts, *tools) if text)
-    return ["Reply", indented(said or ("(empty)" if "content" in reply else _json(reply)))]
+    text = "\n".join(text for text in (*texts, *tools) if text)
+    return ["Reply", indented(text or ("(empty)" if "content" in reply else _json(reply)))]
 
 
 def _json(data: Any) -> str:

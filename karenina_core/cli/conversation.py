@@ -1,4 +1,4 @@
-"""What the answering model was sent and what it said, for people: the answer, and the trace that led to it."""
+"""What the answering model was sent and what it replied, for people: the answer, and the trace that led to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = "--json prints all of it"
 
 
 def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ()) -> list[Part]:
-    """The answer as the judge read it, with the quotations that stand in it; where there is none, what was done."""
+    """The answer as the judge read it, with the quotations that are in it; where there is none, what was done."""
     metadata, generation = result.metadata, result.generation
     text = answer_text(result)
     title = f"Answer of {metadata.answering_model}, replicate {metadata.replicate}"
@@ -40,10 +40,10 @@ def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ())
 
 
 def trace_parts(result: VerificationResult) -> list[Part]:
-    """What the model said and did beside the answer; nothing where the answer is all of it."""
+    """What the model wrote and did beside the answer; nothing where the answer is all of it."""
     rows, whole, text = result.generation.trace_messages, result.generation.raw_llm_response, answer_text(result)
     if not text or _same(text, _as_text(rows)):
-        return []  # it stands in the place of the answer
+        return []  # it is shown in the place of the answer
     if any(not _only_says(row, text) for row in rows):
         return [f"Trace ({plural(len(rows), 'message')})", indented(*shortened_lines(rendered(rows))), ""]
     return [] if _same(whole, text) else ["The whole reply", indented(*shortened_lines(whole)), ""]
@@ -101,13 +101,13 @@ def _legend(passage: Passage, quoted: Collection[Quotation]) -> list[Part]:
 
 
 def rendered(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Who speaks at the edge, and what is said two blanks from it, so that no text can pass for another message."""
+    """Who speaks at the edge, and the text two blanks from it, so that no text can pass for another message."""
     lines: list[str] = []
     for message in said(rows):
         lines.append(inline(message.role, 40))
         for label, text in message.blocks:
-            said_so = f"{inline(label, 100)}: {text}" if label else text
-            lines += [f"  {line}" if line else "" for line in said_so.split("\n")]
+            shown = f"{inline(label, 100)}: {text}" if label else text
+            lines += [f"  {line}" if line else "" for line in shown.split("\n")]
     return "\n".join(lines)
 
 

@@ -18,8 +18,8 @@ __all__ = ["command"]
 @json_option
 @click.pass_context
 def command(ctx: click.Context, directory: Path | None, deep: bool, replace: bool, as_json: bool) -> None:
-    """Check plugins, adapters, template runtimes, embedders, search tools, the run directory and the environment. No
-    model is called.
+    """Check plugins, adapters, the run directory, the environment, and what packages add: template runtimes, embedders,
+    search tools, clients of tool servers. No model is called.
 
     Exit code 1: a plugin failed, or no adapter can be used. An embedder or a search tool that something is missing for
     is no failure: it is needed only where it is configured.
@@ -37,6 +37,6 @@ def command(ctx: click.Context, directory: Path | None, deep: bool, replace: boo
         ctx.exit(examine(deep=deep, as_json=as_json))
     if deep:
         raise click.UsageError("--deep is for the environment, not for a run directory.", ctx)
-    from .journal_examination import examine_journal
+    from .examination import examine_run
 
-    ctx.exit(examine_journal(directory, replace=replace, as_json=as_json))
+    ctx.exit(examine_run(directory, replace=replace, as_json=as_json))

@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from ..model.fields import is_number
 from ..model.quotations import Quotation
+from ..run.item_rows import as_json, check_rows, embedding_text, reasoning_rows
 from .output import Part, Table, inline
 from .traits import trait_name
 
 __all__ = ["checks", "embedding", "excerpts", "trait_excerpts"]
 
-SUFFICIENT = {True: "sufficient", False: "insufficient", None: "no verdict"}
 EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
 REASONING = 1000
 """Characters of what a judge thought about a field or a trait."""
-ABSTAINED = {True: "abstained", False: "answered", None: "no verdict"}
 
 
 def checks(part: ChecksPart) -> list[Part]:
     """The checks that were performed, with their reasons."""
-    rows = [
-        (name, words[detected], inline(reasoning or ""))
-        for name, performed, detected, words, reasoning in (
-            (
-                "abstention",
-                part.abstention_check_performed,
-                part.abstention_detected,
-                ABSTAINED,
-                part.abstention_reasoning,
-            ),
-            (
-                "sufficiency",
-                part.sufficiency_check_performed,
-                part.sufficiency_detected,
-                SUFFICIENT,
-                part.sufficiency_reasoning,
-            ),
-        )
-        if performed
-    ]
-    return [Table(("check", "result", "reason"), rows, "Checks")] if rows else []
+    rows = [(name, found, inline(reason)) for name, found, reason in check_rows(part)]
+    return _filled(Table(("check", "result", "reason"), rows, "Checks"))
 
 
 def embedding(part: TemplatePart) -> list[Part]:
     """What the embedding check found, in one line."""
-    if not part.embedding_check_performed or part.embedding_similarity_score is None:
-        return []
-    then = "the verdict was overridden" if part.embedding_override_applied else "the verdict stands"
-    found = f"similarity {part.embedding_similarity_score:.3f}; {then}"
-    return [f"Embedding check ({part.embedding_model_used}): {found}", ""]
+    found = embedding_text(part)
+    return [f"Embedding check ({part.embedding_model_used}): {found}", ""] if found else []
 
 
 def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
@@ -61,40 +37,34 @@ def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
     title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
     own = [quotation for quotation in quoted if quotation.kind == "field"]
     rows = _rows(own, part.attributes_without_excerpts, part.attributes_with_invented_excerpts, risks)
-    named = dict.fromkeys((*part.attribute_reasoning, *risks))
-    reasons = [
-        (name, str(risks.get(name) or ""), inline(part.attribute_reasoning.get(name, ""), REASONING)) for name in named
-    ]
     return _filled(
         Table(("field", *EXCERPT), rows, title),
         _looked_up("field", own),
-        Table(("field", "risk", "reasoning"), reasons, "Reasoning"),
+        Table(("field", "risk", "reasoning"), _reasoning(part), "Reasoning"),
     )
 
 
 def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) -> list[Part]:
-    """The evidence for every trait that was judged deeply; the risk of a trait stands beside its reasoning."""
+    """The evidence for every trait that was judged deeply; the risk of a trait is beside its reasoning."""
     own = [quotation for quotation in quoted if quotation.kind == "trait"]
     found = _rows(own, part.traits_without_valid_excerpts, part.traits_with_invented_excerpts, {})
     rows = [(trait_name(name), *cells) for name, *cells in found]
-    assessed = part.rubric_hallucination_risk_assessment
-    reasoning = part.rubric_trait_reasoning
-    reasons = [
-        (
-            trait_name(name),
-            str((assessed.get(name) or {}).get("overall_risk") or ""),
-            inline(reasoning.get(name, ""), REASONING),
-        )
-        for name in dict.fromkeys((*reasoning, *assessed))
-    ]
     deep, standard = part.deep_judgment_rubric_scores, part.standard_rubric_scores
     scores = [(trait_name(name), str(deep[name]), str(standard[name])) for name in deep if name in standard]
     return _filled(
         Table(("trait", "deep judgment", "standard"), scores, "Scores of traits that were judged in both ways"),
         Table(("trait", *EXCERPT), rows, "Evidence for traits (deep judgment)"),
         _looked_up("trait", own),
-        Table(("trait", "risk", "reasoning"), reasons, "Reasoning about traits"),
+        Table(
+            ("trait", "risk", "reasoning"),
+            [(trait_name(name), *cells) for name, *cells in _reasoning(part)],
+            "Reasoning about traits",
+        ),
     )
+
+
+def _reasoning(part: DeepJudgmentPart | DeepJudgmentRubricPart) -> list[tuple[str, str, str]]:
+    return [(name, risk, inline(text, REASONING)) for name, risk, text in reasoning_rows(part)]
 
 
 def _filled(*tables: Table) -> list[Part]:
@@ -108,7 +78,7 @@ def _rows(
     rows = [_row(quotation, risks) for quotation in found]
     shown = {row[0] for row in rows}
     named = {name: "(only invented ones)" if name in invented else "(none)" for name in without}
-    return rows + [(name, told, "", "", "", "") for name, told in named.items() if name not in shown]
+    return rows + [(name, none, "", "", "", "") for name, none in named.items() if name not in shown]
 
 
 def _row(quotation: Quotation, risks: Mapping[str, Any]) -> tuple[str, ...]:
@@ -136,12 +106,12 @@ def _found(quotation: Quotation) -> str:
 
 
 def _looked_up(kind: str, quoted: Sequence[Quotation]) -> Table:
-    """What a search said about quotations, and what the judge made of it."""
+    """What a search found about quotations, and what the judge made of it."""
     rows = [
-        (trait_name(quotation.name), inline(quotation.facts.get("text", ""), 60), *told)
+        (trait_name(quotation.name), inline(quotation.facts.get("text", ""), 60), *found)
         for quotation in quoted
-        for told in (_search(quotation.facts),)
-        if any(told)
+        for found in (_search(quotation.facts),)
+        if any(found)
     ]
     return Table((kind, "excerpt", "search", "why this risk"), rows, f"What was looked up for {kind}s")
 
@@ -149,5 +119,5 @@ def _looked_up(kind: str, quoted: Sequence[Quotation]) -> Table:
 def _search(facts: Mapping[str, Any]) -> tuple[str, str]:
     error = facts.get("search_error")
     found = f"failed: {error}" if error else facts.get("search_results")
-    told = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str) if found else ""
-    return inline(told), inline(facts.get("hallucination_justification") or "")
+    text = found if isinstance(found, str) else as_json(found) if found else ""
+    return inline(text), inline(facts.get("hallucination_justification") or "")

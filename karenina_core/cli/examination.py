@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,17 @@ from typing import Any
 from attrs import asdict
 
 from .. import __version__
-from ..errors import ConfigError, PluginError, one_line
-from ..model.config import VerificationConfig
-from ..model.embedder_settings import EMBEDDING_MODEL
-from ..pipeline.kinds import TemplateRuntimeRegistry
+from ..errors import KareninaError, one_line
 from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
-from ..plugin.registry import Registry
-from ..plugin.services import EmbedderRegistry, SearchToolRegistry, ToolServerRegistry, embedder_of, search_tool_of
+from ..plugin.command_line import Section
 from ..run.directory import default_directory
 from ..run.places import Place, place_of
+from .entries import owner_of, usable
 from .exits import COULD_NOT_RUN, OK
 from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
 
-__all__ = ["examine", "findings"]
+__all__ = ["examine", "examine_run", "findings"]
 
 DEEP_SECONDS = 120.0
 CORE = "karenina-core"
@@ -40,18 +36,62 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
     """Print what was found. Returns the exit code."""
     with own_stdout() as out:
         app = Karenina.installed()
-        found = findings(app, deep=deep)
+        sections = _sections("karenina.doctor", lambda section: section(app))
+        found = findings(app, sections, deep=deep)
         if as_json:
             print_json(found, out)
         else:
-            print_parts(_parts(found), out)
+            print_parts(_parts(found, sections), out)
         for problem in found["problems"]:
             note(f"Problem: {problem}")
     return OK if found["usable"] else COULD_NOT_RUN
 
 
-def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
-    """Everything as plain data. `usable` is False where a plugin failed or no adapter can be used."""
+def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
+    """Print what packages say about a run directory. Returns the exit code. Raises what their sections raise."""
+    with own_stdout() as out:
+        sections = _sections("karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,))
+        if as_json:
+            print_json(_merged({}, sections), out)
+        else:
+            print_parts([part for section in sections for part in _section(section)], out)
+        for section in sections:
+            for line in (*(f"Problem: {problem}" for problem in section.problems), *section.notes):
+                note(line)
+        if failures := [section.failure for section in sections if section.failure is not None]:
+            raise failures[0]
+    return OK if all(section.usable for section in sections) else COULD_NOT_RUN
+
+
+def _sections(group: str, call: Callable[[Any], Section], raised: tuple[type[Exception], ...] = ()) -> list[Section]:
+    """What packages say, by the names of their sections; one that fails is a problem of its own. Raises `raised`."""
+    found = []
+    for point, section in usable(group, "section"):
+        try:
+            found.append(call(section))
+        except raised:
+            raise
+        except Exception as error:  # a stranger's code
+            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
+            found.append(Section({}, problems=[what], usable=False))
+    return found
+
+
+def _merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, Any]:
+    """With the documents of sections, as far as their names are free."""
+    document = dict(found)
+    for section in sections:
+        document = {**section.document, **document}
+    return document
+
+
+def _section(section: Section) -> list[Part]:
+    table = [Table(section.columns, section.rows, section.title)] if section.rows else []
+    return [*section.before, *table, *section.after]
+
+
+def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = False) -> dict[str, Any]:
+    """Everything as plain data. `usable` is False where a plugin or a section failed or no adapter can be used."""
     plugins = [asdict(plugin) for plugin in app.plugins]
     adapters = [_adapter(app, name, deep=deep) for name in app.adapters.get_interfaces()]
     listed = (*app.plugins, *app.kinds, *app.result_parts)
@@ -62,24 +102,21 @@ def findings(app: Karenina, *, deep: bool = False) -> dict[str, Any]:
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
     folder = _run_directory()
     place = place_of(Path(folder["path"]))
-    model, environment = _default_model()
-    return {
-        "usable": not failed and reachable,
-        "problems": [*failed, *noted, *none, *app.warnings, *environment, *_of_place(folder, place)],
+    brought = [problem for section in sections for problem in section.problems]
+    found = {
+        "usable": not failed and reachable and all(section.usable for section in sections),
+        "problems": [*failed, *noted, *none, *app.warnings, *brought, *_of_place(folder, place)],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
         "run_settings": [asdict(section) for section in app.sections],
         "adapters": adapters,
-        "template_runtimes": [_runtime(app, name) for name in app.registry(TemplateRuntimeRegistry)],
-        "embedders": [{**row, "model": model} for row in _made(app, EmbedderRegistry, embedder_of, model)],
-        "search_tools": _made(app, SearchToolRegistry, search_tool_of),
-        "tool_servers": _made(app, ToolServerRegistry, _Client),
         "run_directory": folder,
         "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
         "packages": _packages(app),
     }
+    return _merged(found, sections)
 
 
 def _adapter(app: Karenina, interface: str, *, deep: bool) -> dict[str, Any]:
@@ -98,7 +135,7 @@ def _adapter(app: Karenina, interface: str, *, deep: bool) -> dict[str, Any]:
 def _availability(app: Karenina, interface: str) -> str | None:
     try:
         return app.adapters.check_availability(interface).state
-    except Exception:  # as above; the first error has been told
+    except Exception:  # as above; the first error is reported
         return None
 
 
@@ -116,57 +153,6 @@ def _import_failure(spec: AdapterSpec) -> str | None:
         return None
     lines = ran.stderr.strip().splitlines()
     return inline(lines[-1] if lines else f"importing {', '.join(modules)} ended with code {ran.returncode}")
-
-
-def _runtime(app: Karenina, name: str) -> dict[str, Any]:
-    try:
-        runtime = app.registry(TemplateRuntimeRegistry).load(name)
-    except PluginError as error:
-        return {"name": name, "languages": [], "isolation": None, "executes_code": None, "reason": str(error)}
-    made = runtime() if isinstance(runtime, type) else runtime
-    return {
-        "name": name,
-        "languages": sorted(made.languages),
-        "isolation": made.isolation,
-        "executes_code": made.executes_code,
-        "reason": "",
-    }
-
-
-def _default_model() -> tuple[str, list[str]]:
-    """The model that embedders are made for where nothing is configured, and what is wrong with the environment."""
-    try:
-        return VerificationConfig().embedding_check_model, []
-    except ConfigError as error:
-        return EMBEDDING_MODEL, [str(problem) for problem in error.problems]
-
-
-def _made(app: Karenina, kind: type[Registry[Any]], make: Callable[..., Any], *more: Any) -> list[dict[str, Any]]:
-    """What the things of a kind say about themselves; each is made with `make(app, name, *more)`."""
-    return [
-        {"name": name, "plugin": entry.plugin} | _readiness(partial(make, app, name, *more))
-        for name, entry in app.registry(kind).items()
-    ]
-
-
-class _Client:
-    """A client's class, which says for all servers what a made client says for one. Whether a single server can be
-    reached shows when a run begins."""
-
-    def __init__(self, app: Karenina, name: str) -> None:
-        self.look = getattr(app.registry(ToolServerRegistry).load(name), "unavailable", None)
-
-    def problem(self) -> Any:
-        return self.look() if self.look else None
-
-
-def _readiness(make: Callable[[], Any]) -> dict[str, str]:
-    """What a thing says about itself: `available`, `not_ready` with its own reason, or `broken`."""
-    try:
-        problem = make().problem()
-    except Exception as error:  # a plugin's code may do anything
-        return {"state": "broken", "reason": str(error) if isinstance(error, PluginError) else one_line(error)}
-    return {"state": "not_ready" if problem else "available", "reason": inline(str(problem or ""))}
 
 
 def _run_directory() -> dict[str, Any]:
@@ -206,7 +192,7 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _parts(found: Mapping[str, Any]) -> list[Part]:
+def _parts(found: Mapping[str, Any], sections: Iterable[Section]) -> list[Part]:
     states: dict[str, list[str]] = {}
     for plugin in found["plugins"]:
         states.setdefault(plugin["state"], []).append(plugin["name"])
@@ -215,11 +201,8 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
         f"karenina-core {found['karenina_core']}, Python {found['python']}",
         *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
         "",
-        *_rows("Adapters", ("interface", "plugin", "state", "reason"), found["adapters"]),
-        *_rows("Template runtimes", ("name", "languages", "isolation", "reason"), found["template_runtimes"]),
-        *_rows("Embedders", ("name", "model", "state", "reason"), found["embedders"]),
-        *_rows("Search tools", ("name", "state", "reason"), found["search_tools"]),
-        *_rows("Clients of tool servers", ("name", "state", "reason"), found["tool_servers"]),
+        *_section(Section.of("adapters", "Adapters", ("interface", "plugin", "state", "reason"), found["adapters"])),
+        *(part for section in sections for part in _section(section)),
         f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
         f" ({found['file_system']['type'] or 'unknown file system'})",
         f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
@@ -227,12 +210,3 @@ def _parts(found: Mapping[str, Any]) -> list[Part]:
         "",
         "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
     ]
-
-
-def _rows(title: str, keys: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> list[Part]:
-    cells = [tuple(_cell(row[key]) for key in keys) for row in rows]
-    return [Table(keys, cells, title)] if cells else []
-
-
-def _cell(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value if value is not None else "")

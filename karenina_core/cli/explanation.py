@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from ..model.quotations import quotations
 from ..model.result import VerificationResult
 from ..model.usage_rows import replies_of
 from ..run.facts import facts, remarks
+from ..run.item_rows import as_json, field_rows, pattern_rows
 from ..run.reasons import why
 from ..run.results import VerificationResultSet
 from ..run.summary import summarize
@@ -28,7 +28,7 @@ from .output import Part, Table, inline, own_stdout, print_json, print_parts
 from .summary import shown_cost
 from .traits import trait_parts, trait_totals
 
-__all__ = ["Wanted", "explained", "select_results", "show"]
+__all__ = ["ShowRequest", "explained", "select_results", "show"]
 
 MANY = 5
 LINE = 2000
@@ -37,7 +37,7 @@ MARKS = {True: "right", False: "wrong", None: "not found"}
 
 
 @frozen
-class Wanted:
+class ShowRequest:
     """Which results. None means all of them."""
 
     question_id: str | None = None
@@ -49,7 +49,7 @@ class Wanted:
     """With every request and reply."""
 
 
-def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
+def show(path: Path, wanted: ShowRequest, *, as_json: bool = False) -> None:
     """Print the wanted results: a line each and what their traits come to, or everything about one question's."""
     with own_stdout() as out:
         loaded = VerificationResultSet.load(path)
@@ -67,7 +67,7 @@ def show(path: Path, wanted: Wanted, *, as_json: bool = False) -> None:
                 print_parts(call_parts(asked) if asked is not None else [], out)
 
 
-def select_results(results: VerificationResultSet, wanted: Wanted) -> Sequence[VerificationResult]:
+def select_results(results: VerificationResultSet, wanted: ShowRequest) -> Sequence[VerificationResult]:
     """The wanted ones. Raises ConfigError that says what there is instead."""
     found: Sequence[VerificationResult] = results
     if wanted.question_id is not None:
@@ -115,12 +115,12 @@ def explained(result: VerificationResult, run_dir: Path | None = None) -> list[P
 
 
 def _course(result: VerificationResult) -> list[Part]:
-    """How it came about: the verdict, the stages, what was sent and said, the calls, and what else is known."""
+    """How it came about: the verdict, the stages, what was sent and replied, the calls, and what else is known."""
     generation = result.generation
-    ledger = [(entry.stage, _value(entry.effect), entry.reason) for entry in result.ledger]
+    ledger = [(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger]
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
     added = [
-        (f"{plugin}.{key}", _value(told)) for plugin, values in result.added.items() for key, told in values.items()
+        (f"{plugin}.{key}", as_json(value)) for plugin, values in result.added.items() for key, value in values.items()
     ]
     return [
         *_table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger),
@@ -187,46 +187,27 @@ def _totals(results: Sequence[VerificationResult]) -> list[Part]:
 
 def _fields(template: TemplatePart) -> list[Part]:
     """Expected against extracted; partial credit only where there is some."""
-    expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
-    results, scores = template.field_results or {}, template.field_scores or {}
-    partial = any(score not in (None, 0, 1) for score in scores.values())
+    found = field_rows(template)
+    partial = any(row.score not in (None, 0, 1) for row in found)
     rows = [
         (
-            name,
-            _value(expected.get(name)),
-            _value(extracted.get(name)),
-            _mark(name, results),
-            *([_credit(scores.get(name))] if partial else []),
+            *(row.name, row.expected, row.extracted, MARKS[row.right] if row.compared else "not compared"),
+            *([_credit(row.score)] if partial else []),
         )
-        for name in dict.fromkeys((*results, *expected, *extracted))
+        for row in found
     ]
     columns = ("field", "expected", "extracted", "comparison", *(["score"] if partial else []))
     granular = template.verify_granular_result
-    told = [f"Granular score: {_credit(granular)}", ""] if granular not in (None, 0, 1) else []
-    return [*_table("Fields", columns, rows), *told]
+    more = [f"Granular score: {_credit(granular)}", ""] if granular not in (None, 0, 1) else []
+    return [*_table("Fields", columns, rows), *more]
 
 
 def _credit(score: float | None) -> str:
     return f"{score:.2f}" if is_number(score) else ""
 
 
-def _mark(name: str, results: Mapping[str, bool | None]) -> str:
-    return MARKS[results[name]] if name in results else "not compared"
-
-
 def _patterns(template: TemplatePart) -> list[Part]:
-    details = template.regex_validation_details or {}
-    rows = [
-        (
-            name,
-            "passed" if passed else "failed",
-            str(about.get("pattern", "")),
-            _value(about.get("expected")),
-            _value(about.get("matches_found")),
-        )
-        for name, passed in (template.regex_validation_results or {}).items()
-        for about in (details.get(name) or {},)
-    ]
+    rows = [(name, "passed" if met else "failed", *cells) for name, met, *cells in pattern_rows(template)]
     return _table("Patterns on the whole answer", ("check", "result", "pattern", "expected", "found"), rows)
 
 
@@ -253,7 +234,7 @@ def _asked(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _tokens(row: Mapping[str, Any], key: str) -> str:
-    """A number of tokens; what nobody told is never shown as 0."""
+    """A number of tokens; what is unknown is never shown as 0."""
     known = row.get(key, "")
     if not row.get("usage_unavailable"):
         return str(known)
@@ -262,7 +243,3 @@ def _tokens(row: Mapping[str, Any], key: str) -> str:
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Part]:
     return [Table(columns, rows, title)] if rows else []
-
-
-def _value(value: Any) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)

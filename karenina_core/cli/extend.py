@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import model_options, options_of_a_later_run
+from .plugin_options import LaterCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -16,7 +17,7 @@ COUNT = click.IntRange(min=1)
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Add questions, models, judges, replicates or traits to a finished run.")
+@click.command(cls=LaterCommand, short_help="Add questions, models, judges, replicates or traits to a finished run.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--out",

@@ -15,12 +15,12 @@ from ..run.directory import default_directory, read_manifest
 from ..run.extension import Extending, Wanted, extending
 from ..run.extension_models import rebuilt_with
 from ..run.resume import Changed, source_of
-from .flags import model_flags, trust_line
+from .flags import later_config, model_flags, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
 from .selection import select_questions
-from .verification import ended, print_results, told_failures
+from .verification import ended, print_results, report_failures
 
 __all__ = ["extend"]
 
@@ -47,7 +47,7 @@ def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         results = carried_out(
             lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
         )
-        told_failures(results)
+        report_failures(results)
         warnings = found.prepared.benchmark.warnings
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=folder)
     return ended(results, items, found.directory)
@@ -59,14 +59,11 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
         run={field: options[name] for name, field in FIELDS.items() if options[name] is not None},
         answering=model_flags("answering", options),
         parsing=model_flags("parsing", options),
-        manual_traces=options["manual_traces"],
         trust=options["trust"],
         trust_line=trusting,
     )
     manifest = read_manifest(folder)
-    made = rebuilt_with(manifest, options["config"], options["sets"], flags)
-    for warning in made.app.warnings:
-        note(f"Warning: {warning}")
+    made = later_config(manifest, options, flags, rebuilt_with)
     given, source = options["benchmark"], options["benchmark"] or source_of(manifest)
     benchmark = None if given is None else Benchmark.load(given, manifest.get("workspace_root"), app=made.app)
     wanted = Wanted(
@@ -80,11 +77,11 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
     try:
         return extending(folder, lambda manifest: made, wanted)
     except Changed as error:
-        told = "\n".join(f"  {problem}" for problem in error.problems)
-        anew = shlex.join(["karenina", "verify", str(source or "BENCHMARK"), "--reuse", str(folder), "..."])
+        changed = "\n".join(f"  {problem}" for problem in error.problems)
+        command = shlex.join(["karenina", "verify", str(source or "BENCHMARK"), "--reuse", str(folder), "..."])
         raise ConfigError(
-            f"{folder} cannot be extended, for its results depend on what has changed:\n{told}\n"
-            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+            f"{folder} cannot be extended, for its results depend on what has changed:\n{changed}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
@@ -101,9 +98,9 @@ def _chosen(text: str | None) -> Callable[[Sequence[str]], Sequence[str]]:
 
 def _announced(folder: Path, found: Extending) -> str:
     counts, items = found.found, len(found.prepared)
-    told = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
+    counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
     if counts.again:
-        told.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
+        counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
     if found.traits:
-        told.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
-    return f"{items} items ({'; '.join(told)}), into {found.directory}"
+        counted.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
+    return f"{items} items ({'; '.join(counted)}), into {found.directory}"

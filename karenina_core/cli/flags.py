@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
+
+from attrs import evolve
 
 from ..errors import ConfigError
 from ..ports.model_secrets import OF_HEADERS, secrets_among, secrets_in_endpoint
@@ -15,11 +16,13 @@ from ..ports.tool_servers import secrets_in_address
 from ..run.config_file import Flags, RunConfig, load_config
 from ..run.config_layers import parse_setting
 from ..run.config_models import ModelFlags
+from ..run.recorded import rebuilt
 from ..run.sinks import without_password
 from ..secrets import MASK, is_secret_name
 from .output import note
+from .plugin_options import check_given, model_fields, plugin_settings
 
-__all__ = ["configured", "model_flags", "trust_line"]
+__all__ = ["configured", "later_config", "model_flags", "trust_line"]
 
 NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
 """A name in a table of TOML or JSON."""
@@ -44,13 +47,29 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
         parsing=model_flags("parsing", options),
         features_on=options["features_on"],
         features_off=options["features_off"],
-        manual_traces=options.get("manual_traces"),
+        supplied=model_fields(options),
         trust=options.get("trust", False),
         **({"trust_line": trust_line} if trust_line else {}),
     )
-    loaded = load_config(options["config"], (*options["sets"], *_recording(options)), flags, models=models)
+    loaded = load_config(options["config"], (*options["sets"], *plugin_settings(options)), flags, models=models)
+    return checked_plugins(loaded, options)
+
+
+def later_config(
+    manifest: Mapping[str, Any], options: Mapping[str, Any], flags: Flags, rebuild: Any = rebuilt
+) -> RunConfig:
+    """The configuration of a run that is there, with what the options and the flags say instead. Raises ConfigError."""
+    sets = (*options["sets"], *plugin_settings(options))
+    return checked_plugins(
+        rebuild(manifest, options["config"], sets, evolve(flags, supplied=model_fields(options))), options
+    )
+
+
+def checked_plugins(loaded: RunConfig, options: Mapping[str, Any]) -> RunConfig:
+    """The same, after warnings. Raises ConfigError where an option's plugin does not run."""
     for warning in loaded.app.warnings:
         note(f"Warning: {warning}")
+    check_given(options, loaded.app)
     return loaded
 
 
@@ -102,12 +121,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(item)
-
-
-def _recording(options: Mapping[str, Any]) -> list[str]:
-    """`--record` and `--replay` are settings of the plugin that does it."""
-    files = {name: options.get(name) for name in ("record", "replay")}
-    return [f"plugins.replay.{name}={json.dumps(str(file))}" for name, file in files.items() if file is not None]
 
 
 def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:

@@ -9,47 +9,55 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunDirectoryError
+from ..plugin.command_line import Section
 from ..run.directory import MANIFEST
 from ..run.journal_check import Health, check
 from ..run.journal_reader import JOURNAL
 from ..run.journal_salvage import Salvage, put_in_place, salvage
 from ..run.owner import owner_of
 from ..run.places import place_of
-from .exits import COULD_NOT_RUN, OK
-from .output import Part, Table, note, own_stdout, print_json, print_parts
 
 __all__ = ["examine_journal"]
 
 
-def examine_journal(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
-    """Print what was found. Returns the exit code. Raises ConfigError where there is no journal, and RunDirectoryError
-    where what can be saved cannot be written."""
-    with own_stdout() as out:
-        owner = owner_of(folder)
-        health = check(folder)
-        found: dict[str, Any] = {
-            **health.to_dict(),
-            "file_system": place_of(folder).kind or None,
-            "written_by": owner,
-            "salvaged": None,
-            "replaced": None,
-        }
-        saved = None
+def examine_journal(folder: Path, *, replace: bool = False) -> Section:
+    """What was found, and what could be saved. Raises ConfigError where there is no journal."""
+    owner = owner_of(folder)
+    health = check(folder)
+    found: dict[str, Any] = {
+        **health.to_dict(),
+        "file_system": place_of(folder).kind or None,
+        "written_by": owner,
+        "salvaged": None,
+        "replaced": None,
+    }
+    failure = None
+    if not health.sound and owner is None:
         try:
-            if not health.sound and owner is None:
-                saved = _saved(folder, health)
-                found["salvaged"] = {"journal": str(saved.path), "rows": saved.rows}
-                if replace:
-                    found["replaced"] = str(put_in_place(folder, saved))
-                    found["salvaged"]["journal"] = str(folder / JOURNAL)
-        finally:
-            if as_json:
-                print_json(found, out)
-            else:
-                print_parts(_parts(found), out)
-        for line in _advice(folder, found):
-            note(line)
-    return OK if health.sound or found["replaced"] else COULD_NOT_RUN
+            saved = _saved(folder, health)
+            found["salvaged"] = {"journal": str(saved.path), "rows": saved.rows}
+            if replace:
+                found["replaced"] = str(put_in_place(folder, saved))
+                found["salvaged"]["journal"] = str(folder / JOURNAL)
+        except RunDirectoryError as error:  # what can be saved cannot be written
+            failure = error
+    return Section(
+        found,
+        columns=("table", "sound rows", *(("saved",) if found["salvaged"] else ())),
+        rows=_rows(found),
+        before=[
+            f"Journal {found['journal']}" + (f", run {found['run_id']}" if found["run_id"] else ""),
+            f"File system: {found['file_system'] or 'unknown'}",
+            "",
+        ],
+        after=[
+            *(f"Damage: {problem}" for problem in found["problems"]),
+            "The journal is whole." if found["sound"] else "The journal is damaged.",
+        ],
+        notes=_advice(folder, found) if failure is None else (),
+        usable=health.sound or bool(found["replaced"]),
+        failure=failure,
+    )
 
 
 def _saved(folder: Path, health: Health) -> Salvage:
@@ -70,20 +78,11 @@ def _run_of(folder: Path) -> str | None:
     return run_id if isinstance(run_id, str) else None
 
 
-def _parts(found: Mapping[str, Any]) -> list[Part]:
-    salvaged = found["salvaged"]
-    rows = [
-        (name, str(count), *((str(salvaged["rows"].get(name, 0)),) if salvaged else ()))
-        for name, count in (found["rows"] or (salvaged or {}).get("rows", {})).items()
-    ]
-    columns = ("table", "sound rows", *(("saved",) if salvaged else ()))
+def _rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    salvaged = found["salvaged"] or {}
     return [
-        f"Journal {found['journal']}" + (f", run {found['run_id']}" if found["run_id"] else ""),
-        f"File system: {found['file_system'] or 'unknown'}",
-        "",
-        *([Table(columns, rows)] if rows else []),
-        *(f"Damage: {problem}" for problem in found["problems"]),
-        "The journal is whole." if found["sound"] else "The journal is damaged.",
+        (name, str(count), *((str(salvaged["rows"].get(name, 0)),) if salvaged else ()))
+        for name, count in (found["rows"] or salvaged.get("rows", {})).items()
     ]
 
 
@@ -94,8 +93,9 @@ def _advice(folder: Path, found: Mapping[str, Any]) -> list[str]:
     if found["written_by"] is not None:
         return [f"Process {found['written_by']} writes to it: stop that first, then: karenina doctor {where}"]
     if found["replaced"]:
-        return [f"The damaged journal is now {found['replaced']}. To go on: karenina resume {where}"]
+        return [f"The damaged journal is now {found['replaced']}. To continue: karenina resume {where}"]
+    saved = found["salvaged"]["journal"]
     return [
-        f"What can be read is in {found['salvaged']['journal']}. To go on with it: karenina doctor {where} --replace",
+        f"What can be read is in {saved}. To continue with it: karenina doctor {where} --replace",
         "What is missing there is asked again.",
     ]

@@ -92,7 +92,7 @@ def settings_options(*, before: str) -> Callable[[F], F]:
 def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[F], F]:
     """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
     what the budgets are about, `sinks` says what is written to them."""
-    file, count = click.Path(path_type=Path), click.IntRange(min=1)
+    count = click.IntRange(min=1)
     options = (
         settings_options(before=before),
         click.option("--concurrency", type=count, metavar="N", help="Items in flight."),
@@ -103,9 +103,6 @@ def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[
             help=f"US dollars that {spent}.",
         ),
         click.option("--budget-tokens", type=count, metavar="N", help=f"Tokens, in and out, that {spent}."),
-        click.option(
-            "--manual-traces", type=file, metavar="FILE", help="The recorded answers again: they were not written."
-        ),
         click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{sinks} Repeatable."),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
         click.option("--quiet", is_flag=True, help="No progress on stderr."),

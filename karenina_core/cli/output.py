@@ -31,7 +31,7 @@ UNSAFE = re.compile(
 
 
 BRACKETS = (("[[", "]]"), ("{{", "}}"), ("<<", ">>"), ("\u27e6", "\u27e7"))
-"""What stands around marked pieces where a terminal shows no styles: the first pair that the text does not hold."""
+"""What is put around marked pieces where a terminal shows no styles: the first pair that the text does not hold."""
 WHOLE = 24
 """Characters of a word that a table on a terminal does not break; where it would have to, it is no table."""
 GAP = 2
@@ -190,12 +190,12 @@ def _draw_as_records(table: Table, console: Any) -> None:
         console.print(Text(printable(table.title)))
     for head, *cells in table.rows:
         console.print(Padding(Text(inline(printable(head), 10_000), overflow="fold"), (0, 0, 0, 2), expand=False))
-        told = [(name, cell) for name, cell in zip(table.columns[1:], cells, strict=True) if cell.strip()]
+        filled = [(name, cell) for name, cell in zip(table.columns[1:], cells, strict=True) if cell.strip()]
         text = Text(overflow="fold")
-        for number, (name, cell) in enumerate(told):
+        for number, (name, cell) in enumerate(filled):
             text.append("; " if number else "").append(f"{name} " if name else "", "dim")
             text.append(inline(printable(cell), 10_000))
-        if told:
+        if filled:
             console.print(Padding(text, (0, 0, 0, 4), expand=False))
     console.print()
 

@@ -63,7 +63,7 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
 def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData | None = None) -> Planned:
     """The plans for a benchmark, or the plan for no benchmark in particular.
 
-    Raises PlanError where there is none at all: a feature that nobody serves, stages that contradict each other.
+    Raises PlanError where there is none at all: a feature that no stage serves, stages that contradict each other.
     """
     mode = config.evaluation_mode or (default_mode(benchmark) if benchmark is not None else "template_only")
     rows, problems = _rows(benchmark, mode, config.rubric_trait_names) if benchmark is not None else ([], [])

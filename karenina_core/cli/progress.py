@@ -19,7 +19,7 @@ STEPS = 10
 
 
 class Progress:
-    """Counts finished items and shows the count. It never raises: a run does not end because nobody is looking."""
+    """Counts finished items and shows the count. It never raises: a run continues without it."""
 
     def __init__(self, total: int, *, quiet: bool = False, done: int = 0, errors: int = 0) -> None:
         """`done` and `errors` are those of before."""

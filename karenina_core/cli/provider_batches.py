@@ -11,10 +11,10 @@ from ..errors import plural
 from ..log import configure
 from ..run.config_file import Flags, RunConfig
 from ..run.provider_batches import BatchThere, batches_there
-from ..run.recorded import rebuilt
 from ..run.standing import line_to_go_on, standing
 from .exits import OK, SOME_FAILED
-from .output import Part, Table, note, own_stdout, print_json, print_parts
+from .flags import later_config
+from .output import Part, Table, own_stdout, print_json, print_parts
 
 __all__ = ["show_batches"]
 
@@ -26,11 +26,7 @@ def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
     """
 
     def configured(manifest: Mapping[str, Any]) -> RunConfig:
-        flags = Flags(manual_traces=options["manual_traces"], trust=True)  # no code of the benchmark is run
-        found = rebuilt(manifest, options["config"], options["sets"], flags)
-        for warning in found.app.warnings:
-            note(f"Warning: {warning}")
-        return found
+        return later_config(manifest, options, Flags(trust=True))  # no code of the benchmark is run
 
     with own_stdout() as out:
         configure()
@@ -58,14 +54,14 @@ def _document(batch: BatchThere) -> dict[str, Any]:
 def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
     if not found:
         return [f"No batch of the run in {folder} is at a provider."]
-    rows = [(batch.provider_id or "(no id)", batch.model, _told(batch)) for batch in found]
+    rows = [(batch.provider_id or "(no id)", batch.model, _progress(batch)) for batch in found]
     return [
         Table(("Batch", "Model", "How far it is"), rows),
         f"To fetch what is made: {line_to_go_on(standing(folder), folder)}",
     ]
 
 
-def _told(batch: BatchThere) -> str:
+def _progress(batch: BatchThere) -> str:
     if (state := batch.state) is None:
         return f"{plural(batch.calls, 'call')}: {batch.problem}"
     failed = f", {state.failed} failed" if state.failed else ""
@@ -73,7 +69,7 @@ def _told(batch: BatchThere) -> str:
 
 
 def _status(batch: BatchThere) -> str | None:
-    """None where nobody can tell."""
+    """None where it is unknown."""
     if batch.cancelling:
         return "cancelling"
     return batch.state.status if batch.state else None

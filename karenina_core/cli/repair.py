@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import benchmark_option, options_of_a_later_run
+from .plugin_options import LaterCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -16,7 +17,7 @@ COUNT = click.IntRange(min=1)
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Make some results of a finished run anew.")
+@click.command(cls=LaterCommand, short_help="Make some results of a finished run again.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--mode",
@@ -51,7 +52,7 @@ FILE = click.Path(path_type=Path)
 )
 @click.option("--stage", "stages", multiple=True, metavar="NAME", help="In which this stage failed. Repeatable.")
 @click.option("--unscored", is_flag=True, help="With a trait that has no score because of an error.")
-@click.option("--dry-run", is_flag=True, help="Say what would be made anew, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be made again, and change nothing.")
 @click.option("--undo", is_flag=True, help="Take the repair back that has not ended, else the latest one.")
 @benchmark_option
 @options_of_a_later_run(
@@ -61,11 +62,11 @@ FILE = click.Path(path_type=Path)
 )
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Make results of the finished run in DIR anew, in the run itself. Its calls are really made again. Results must
+    """Make results of the finished run in DIR again, in the run itself. Its calls are really made again. Results must
     fit every option that chooses; of one that is repeated, any.
 
     What was there before is kept in DIR/repairs, and --undo puts it back. A repair that was interrupted, or met with
-    errors that may be gone, is gone on with by `karenina resume`.
+    errors that may be gone, is continued by `karenina resume`.
     Where something changed that affects the numbers, nothing is repaired: `karenina resume DIR --fork` begins another
     run that takes over what still holds.
 
@@ -84,5 +85,5 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
 def _given(ctx: click.Context) -> list[str]:
     """The options of the command line."""
     typed = click.core.ParameterSource.COMMANDLINE
-    options = (option for option in ctx.command.params if isinstance(option, click.Option))
+    options = (option for option in ctx.command.get_params(ctx) if isinstance(option, click.Option))
     return [option.opts[0] for option in options if option.name and ctx.get_parameter_source(option.name) is typed]

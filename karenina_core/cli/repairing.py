@@ -22,7 +22,7 @@ from .resuming import checked
 from .running import carried_out
 from .selection import select_questions
 from .summary import run_parts
-from .verification import ended, told_failures
+from .verification import ended, report_failures
 
 __all__ = ["repair", "take_back"]
 
@@ -47,20 +47,20 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             return OK
         found = _begun(folder, plan, options, trust_line(arguments))
         if not options["quiet"]:
-            note(f"making {_counted(plan)} anew; what was there before is in {_kept(found)}")
+            note(f"making {_counted(plan)} again; what was there before is in {_kept(found)}")
         progress = Progress(found.items, quiet=options["quiet"], done=found.done)
         results = carried_out(
             lambda control: found.carry_out(on_result=progress.advance, control=control), progress, folder
         )
-        told_failures(results)
+        report_failures(results)
         warnings = found.prepared.benchmark.warnings
-        told = _told(found)
+        outcome = _outcome(found)
         if options["as_json"]:
             for warning in warnings:
                 note(f"Warning: {warning}")
-            print_json({**results.get_summary(), "repair": told}, out)
+            print_json({**results.get_summary(), "repair": outcome}, out)
         else:
-            print_parts([*run_parts(results, folder, warnings), _changes(told)], out)
+            print_parts([*run_parts(results, folder, warnings), _changes(outcome)], out)
     return ended(results, found.items, folder, repaired=True)
 
 
@@ -105,11 +105,11 @@ def _print_plan(plan: RepairPlan, folder: Path, out: IO[str], *, as_json: bool) 
     if as_json:
         print_json({"run_dir": str(folder), **plan.to_dict()}, out)
         return
-    told = plan.to_dict()
-    rows = [(row["answering"], row["parsing"], str(row["rows"])) for row in told["models"]]
-    outcomes = ", ".join(f"{name} {count}" for name, count in told["outcomes"].items())
+    document = plan.to_dict()
+    rows = [(row["answering"], row["parsing"], str(row["rows"])) for row in document["models"]]
+    outcomes = ", ".join(f"{name} {count}" for name, count in document["outcomes"].items())
     parts: list[Part] = [
-        f"Mode {plan.mode}: {_counted(plan)}, of {plural(told['questions'], 'question')}",
+        f"Mode {plan.mode}: {_counted(plan)}, of {plural(document['questions'], 'question')}",
         f"They are: {outcomes}",
         Table(("Answering model", "Judge", "Results"), rows),
     ]
@@ -130,14 +130,14 @@ def _kept(found: Resumption) -> Path:
     return repair.folder
 
 
-def _told(found: Resumption) -> dict[str, Any]:
+def _outcome(found: Resumption) -> dict[str, Any]:
     """What became of the repair, without the list of its results."""
     document = json.loads((_kept(found) / REPAIR).read_bytes())
     names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
     return {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
 
 
-def _changes(told: Mapping[str, Any]) -> str:
-    if told["status"] != "completed":
+def _changes(outcome: Mapping[str, Any]) -> str:
+    if outcome["status"] != "completed":
         return "The repair has not ended."
-    return f"Repaired: {plural(told['rows'], 'result')}, {told['changed']} with another outcome"
+    return f"Repaired: {plural(outcome['rows'], 'result')}, {outcome['changed']} with another outcome"

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import benchmark_option, options_of_a_later_run
+from .plugin_options import LaterCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -15,7 +16,7 @@ __all__ = ["command"]
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Go on with a run that was interrupted.")
+@click.command(cls=LaterCommand, short_help="Continue a run that was interrupted.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--fork",
@@ -36,7 +37,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     may be gone (rate limits, timeouts, connections, a used-up budget) are tried again.
 
     The benchmark and the configuration are those of the beginning. Where something changed that affects the numbers,
-    the run is not gone on with: --fork begins another one that takes over what still holds.
+    the run is not resumed: --fork begins another one that takes over what still holds.
 
     \b
     Exit codes: those of `karenina verify`.

@@ -12,14 +12,13 @@ from ..log import configure
 from ..run.config_file import Flags, RunConfig
 from ..run.directory import read_manifest
 from ..run.owner import owner_of
-from ..run.recorded import rebuilt
 from ..run.resume import Changed, Resumption, Wanted, resumption
 from ..run.standing import line_to_fork, standing
-from .flags import trust_line
+from .flags import later_config, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
-from .verification import ended, print_results, told_failures
+from .verification import ended, print_results, report_failures
 
 __all__ = ["checked", "resume"]
 
@@ -27,7 +26,7 @@ Configured = Callable[[Mapping[str, Any]], RunConfig]
 
 
 def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Go on with the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    """Continue the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
         wanted = Wanted(
@@ -48,7 +47,7 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             results = carried_out(
                 lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
             )
-        told_failures(results)
+        report_failures(results)
         warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
         extends = None if extended is None else Path(extended["run_dir"])
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
@@ -64,17 +63,10 @@ def checked(
     Raises ConfigError and TemplateRefused with what to type instead.
     """
     run = {name: options[name] for name in ("concurrency", "budget_usd", "budget_tokens") if options[name] is not None}
-    flags = Flags(run=run, manual_traces=options["manual_traces"], trust=options["trust"], trust_line=trusting)
-
-    def configured(manifest: Mapping[str, Any]) -> RunConfig:
-        found = rebuilt(manifest, options["config"], options["sets"], flags)
-        for warning in found.app.warnings:
-            note(f"Warning: {warning}")
-        return found
-
+    flags = Flags(run=run, trust=options["trust"], trust_line=trusting)
     try:
         with _refused(folder):
-            return make(configured)
+            return make(lambda manifest: later_config(manifest, options, flags))
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
 
@@ -85,11 +77,11 @@ def _refused(folder: Path) -> Iterator[None]:
     try:
         yield
     except Changed as error:
-        anew = line_to_fork(standing(folder), folder)
-        told = "\n".join(f"  {problem}" for problem in error.problems)
+        command = line_to_fork(standing(folder), folder)
+        changed = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
-            f"{folder} cannot be gone on with, for its numbers depend on what has changed:\n{told}\n"
-            f"Undo that, or begin a new run that asks only what is not known yet: {anew}"
+            f"{folder} cannot be resumed, for its numbers depend on what has changed:\n{changed}\n"
+            f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
 
 
@@ -98,4 +90,4 @@ def _announced(found: Resumption) -> str:
         return f"the run in {found.directory} is finished: all {found.items} items have a result"
     if found.destination.forked_from is not None:
         return f"{found.items} items, into {found.directory}"
-    return f"{found.done} of {found.items} items are done; going on in {found.directory}"
+    return f"{found.done} of {found.items} items are done; continuing in {found.directory}"

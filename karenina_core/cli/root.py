@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from functools import cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import click
 
 from .. import __version__
-from ..errors import PluginError, did_you_mean, one_line
+from ..errors import PluginError, did_you_mean
+from .entries import imported, owner_of
 from .exits import ended_by
 from .output import note
 from .source_help import source_help
@@ -52,7 +52,7 @@ class Commands(click.Group):
         name, points = args[0], _points(ctx)
         if name not in points and not name.startswith("-"):
             raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}.", ctx)
-        if len(owners := [_owner(point) for point in points.get(name, ())]) > 1:
+        if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
             note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")
         return super().resolve_command(ctx, args)
 
@@ -88,7 +88,7 @@ def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
     if known is None:
         found: dict[str, dict[str, EntryPoint]] = {}
         for point in entry_points(group=GROUP):
-            found.setdefault(point.name, {}).setdefault(_owner(point), point)
+            found.setdefault(point.name, {}).setdefault(owner_of(point), point)
         known = {
             name: [owners[owner] for owner in sorted(owners, key=lambda owner: (owner != CORE, owner))]
             for name, owners in found.items()
@@ -97,34 +97,16 @@ def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
     return known
 
 
-def _owner(point: EntryPoint) -> str:
-    return _name(point.dist) if point.dist else "an unknown package"
-
-
-@cache
-def _name(distribution: Distribution) -> str:
-    """Each time anybody asks for it, its whole METADATA is read and parsed."""
-    return distribution.name
-
-
 def _loaded(point: EntryPoint) -> click.Command:
-    where = f"the command {point.name!r} of {_owner(point)}"
-    try:
-        command = point.load()
-    except (Exception, SystemExit) as error:  # a stranger's module
-        raise PluginError(
-            f"{where} cannot be imported: {one_line(error)}; update or uninstall {_owner(point)}"
-        ) from error
+    command = imported(point, "command")
     if not isinstance(command, click.Command):
-        raise PluginError(f"{where} is no click command: {point.value} is {command!r}")
+        raise PluginError(
+            f"the command {point.name!r} of {owner_of(point)} is no click command: {point.value} is {command!r}"
+        )
     return command
 
 
 def _summary(point: EntryPoint) -> str:
-    """One line of help. Only karenina-core's commands are imported for it: theirs are known to be light."""
-    if _owner(point) != CORE:
-        return f"{source_help(point, LONGEST)} (from {_owner(point)})".strip()
-    try:
-        return _loaded(point).get_short_help_str(LONGEST)
-    except PluginError as error:
-        return f"({error})"
+    """One line of help, from the command's source: no command is imported for it."""
+    origin = "" if owner_of(point) == CORE else f" (from {owner_of(point)})"
+    return f"{source_help(point, LONGEST)}{origin}".strip()

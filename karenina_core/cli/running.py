@@ -18,7 +18,7 @@ from .exits import Interrupted
 from .progress import Progress
 from .signals import answered_signals, default_signals
 
-__all__ = ["carried_out", "told_batch"]
+__all__ = ["batch_text", "carried_out"]
 
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
 Work = Callable[[RunControl], Coroutine[Any, Any, VerificationResultSet]]
@@ -35,8 +35,8 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
         with progress, asyncio.Runner() as runner:
             return runner.run(_attended(work, directory))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        told = f"interrupted: {progress.done} of {progress.total} items are done"
-        raise Interrupted(told + _kept(directory)) from None
+        summary = f"interrupted: {progress.done} of {progress.total} items are done"
+        raise Interrupted(summary + _kept(directory)) from None
 
 
 def _kept(directory: Path) -> str:
@@ -45,13 +45,13 @@ def _kept(directory: Path) -> str:
         found = standing(directory)
     except (ConfigError, RunDirectoryError):  # it was interrupted before it began
         return ""
-    told = [f", kept in {directory}", *(f"left at the provider: {told_batch(batch)}" for batch in found.batches)]
+    lines = [f", kept in {directory}", *(f"left at the provider: {batch_text(batch)}" for batch in found.batches)]
     if found.batches:
-        told.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
-    return "\n".join([*told, f"To go on, type: {line_to_go_on(found, directory)}"])
+        lines.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
+    return "\n".join([*lines, f"To continue, type: {line_to_go_on(found, directory)}"])
 
 
-def told_batch(batch: Mapping[str, Any]) -> str:
+def batch_text(batch: Mapping[str, Any]) -> str:
     """A batch as `standing` has it."""
     name = batch["provider_id"] or "not known at the provider yet"
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
@@ -68,7 +68,7 @@ async def _attended(work: Work, directory: Path) -> VerificationResultSet:
             task.cancel()
         else:
             control.drain()
-            with suppress(OSError, ValueError):  # nobody reads stderr any more
+            with suppress(OSError, ValueError):  # stderr is closed
                 print(DRAINING, file=sys.stderr, flush=True)  # not past a bar that is shown, as `note` does
 
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"

@@ -32,9 +32,9 @@ def command(
 
     QUESTION_ID may be the beginning of an id, as long as it is the beginning of one only.
     """
-    from .explanation import Wanted, show
+    from .explanation import ShowRequest, show
 
     if calls and question_id is None:
         raise click.UsageError("--calls needs a QUESTION_ID.")
-    show(directory, Wanted(question_id, model, replicate, calls), as_json=as_json)
+    show(directory, ShowRequest(question_id, model, replicate, calls), as_json=as_json)
     ctx.exit(0)

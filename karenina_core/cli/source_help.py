@@ -27,11 +27,11 @@ def source_help(point: EntryPoint, longest: int) -> str:
         return ""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == point.attr:
-            return click.Command(None, help=_said(node)).get_short_help_str(longest)
+            return click.Command(None, help=_help_text(node)).get_short_help_str(longest)
     return ""
 
 
-def _said(function: ast.FunctionDef) -> str:
+def _help_text(function: ast.FunctionDef) -> str:
     given = {
         keyword.arg: keyword.value.value
         for decorator in function.decorator_list

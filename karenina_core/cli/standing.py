@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import plural
 from ..run.standing import Standing, line_to_go_on, standing
 from .output import Part, Table, inline, own_stdout, print_json, print_parts
-from .running import told_batch
-from .summary import told_cost
+from .running import batch_text
+from .summary import cost_text
 
 __all__ = ["show_status"]
 
@@ -64,8 +64,8 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
         *((row.kind, row.text) for row in found.progress),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),
-        ("cost", told_cost(total)),
-        *(("batch", told_batch(batch)) for batch in found.batches),
+        ("cost", cost_text(total)),
+        *(("batch", batch_text(batch)) for batch in found.batches),
         ("last written", _ago(found.written_at)),
     ]
     parts: list[Part] = [Table(("", ""), rows, f"Run {found.run_name}")]
@@ -74,7 +74,7 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
     if found.damaged:
         where = shlex.quote(str(folder))
         parts.append(f"{plural(found.damaged, 'row')} of the journal cannot be read: karenina doctor {where}")
-    what = "To stop it, so that it can be gone on with" if found.pid else "Next"
+    what = "To stop it, so that it can be resumed" if found.pid else "Next"
     return [*parts, f"{what}: {_next(found, folder)}"]
 
 

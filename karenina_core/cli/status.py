@@ -18,7 +18,7 @@ __all__ = ["command"]
 def command(ctx: click.Context, directory: Path, as_json: bool) -> None:
     """Show how far the run in DIR is, what it took so far, whether a process works on it, and what to type next.
 
-    Nothing is written, and a run that goes on is not disturbed.
+    Nothing is written, and a run that is under way is not disturbed.
     """
     from .standing import show_status
 

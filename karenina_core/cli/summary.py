@@ -14,7 +14,7 @@ from ..run.results import VerificationResultSet
 from .output import Part, Table, inline
 from .traits import trait_totals
 
-__all__ = ["model_parts", "not_passed", "percent", "run_parts", "shown_cost", "told_cost"]
+__all__ = ["cost_text", "model_parts", "not_passed", "percent", "run_parts", "shown_cost"]
 
 MOST = 10
 GOOD = ("passed", "scored")
@@ -30,9 +30,9 @@ def run_parts(
     parts += _listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]])
     parts += _listing("Notes", [(text,) for text in summary["notes"]])
     parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
-    untold = " (of some calls nobody said how many tokens they took)" if summary["usage_unavailable"] else ""
+    unknown = " (the tokens of some calls are unknown)" if summary["usage_unavailable"] else ""
     failed = f" ({plural(summary['failed_attempts'], 'attempt')} failed)" if summary["failed_attempts"] else ""
-    parts.append(f"Calls: {summary['calls']}{failed}, cost: {told_cost(summary)}{untold}")
+    parts.append(f"Calls: {summary['calls']}{failed}, cost: {cost_text(summary)}{unknown}")
     if summary["paid"] is not None and (extends is not None or summary["reused_calls"]):
         parts.append(_made_here(summary, extends))
     parts.append(f"Results: {directory}")
@@ -53,11 +53,11 @@ def model_parts(results: VerificationResultSet) -> list[Part]:
 def _made_here(summary: Mapping[str, Any], extends: Path | None) -> str:
     """What was asked now, and what was there."""
     paid, calls = summary["paid"], summary["reused_calls"]
-    told = [f"taken over: the results of {extends}"] if extends is not None else []
+    lines = [f"taken over: the results of {extends}"] if extends is not None else []
     if calls:
-        told.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
-    told.append(f"made in this run: {plural(paid['calls'], 'call')} ({told_cost(paid)})")
-    line = ", ".join(told)
+        lines.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
+    lines.append(f"made in this run: {plural(paid['calls'], 'call')} ({cost_text(paid)})")
+    line = ", ".join(lines)
     return line[0].upper() + line[1:]
 
 
@@ -73,13 +73,13 @@ def shown_cost(cost: float | None) -> str:
     return "< $0.0001" if 0 < cost < 0.0001 else f"${cost:.4f}"
 
 
-def told_cost(sums: Mapping[str, Any]) -> str:
-    """The same of a sum, with what nobody knows of it."""
+def cost_text(sums: Mapping[str, Any]) -> str:
+    """The same of a sum, with what is unknown of it."""
     cost, attempts = sums["cost_usd"], sums["unknown_cost_attempts"]
     if not attempts or cost is None:
         return shown_cost(cost)
     known = shown_cost(cost) if cost else "unknown"
-    return f"{known} (without that of {plural(attempts, 'failed attempt')} of which nobody said what it took)"
+    return f"{known} (without that of {plural(attempts, 'failed attempt')} whose cost is unknown)"
 
 
 def _pair(row: Mapping[str, Any]) -> Table:
@@ -91,7 +91,7 @@ def _pair(row: Mapping[str, Any]) -> Table:
         "coverage": percent(row["coverage"]),
     }
     scored = row["items"] - row["items_without_scores"]
-    told = {
+    lines = {
         "items": str(row["items"]),
         "absent": str(row["absent"] or ""),
         **rates,
@@ -101,7 +101,7 @@ def _pair(row: Mapping[str, Any]) -> Table:
         "errors": _counts(row["errors"]),
         "caveats": _counts(row["caveats"]),
     }
-    rows = [pair for pair in told.items() if pair[1]]
+    rows = [pair for pair in lines.items() if pair[1]]
     return Table(("", ""), rows, f"{row['answering']}, judged by {row['parsing']}")
 
 

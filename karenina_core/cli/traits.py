@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import plural
 from ..model.fields import is_number
 from ..model.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
+from ..run.item_rows import as_json, is_records, metric_text, record_columns, trait_reason
 from .output import Part, Table, inline
 
 __all__ = ["MOST_LINES", "trait_name", "trait_parts", "trait_totals"]
@@ -18,7 +18,7 @@ MOST_LINES = 12
 WIDEST = 60
 """Characters of a name, or of a text that is counted."""
 ONE_KIND = ("regex", "metric")
-"""Types whose traits are all of one kind, which need not be said."""
+"""Types whose traits are all of one kind, which need not be shown."""
 INSTRUCTIONS = "instructions"
 """The detail of a metric trait that says what was found for each of them."""
 
@@ -37,7 +37,7 @@ def trait_parts(rubric: RubricPart) -> list[Part]:
             _score(trait),
             trait.state,
             *([trait.provenance or ""] if placed else []),
-            inline(_reason(trait)),
+            inline(trait_reason(trait)),
         )
         for trait in traits
     ]
@@ -85,28 +85,20 @@ def _score(trait: TraitOutcome) -> str:
     if trait.value is None:
         return ""
     if trait.kind == "metric":
-        counts = [f"{name} {trait.counts[name]}" for name in COUNTS if name in trait.counts]
-        return ", ".join([*counts, *(f"{name} {_number(value)}" for name, value in trait.metrics.items())])
+        return metric_text(trait, {name: _number(value) for name, value in trait.metrics.items()})
     if trait.kind == "template" and isinstance(trait.value, Mapping):
-        return ", ".join(f"{name} {_json(value)}" for name, value in trait.value.items())
-    value = _json(trait.value) + (_span(trait.scale) if trait.kind == "score" else "")
+        return ", ".join(f"{name} {as_json(value) or 'null'}" for name, value in trait.value.items())
+    value = as_json(trait.value) + (_span(trait.scale) if trait.kind == "score" else "")
     return value if trait.label is None else f"{inline(trait.label)} ({value})"
-
-
-def _reason(trait: TraitOutcome) -> str:
-    """With what was replied instead of a score, where the reason does not say it."""
-    if trait.state != "invalid" or trait.label is None or trait.label in trait.reason:
-        return trait.reason
-    return f"{trait.reason}; replied: {trait.label}" if trait.reason else f"replied: {trait.label}"
 
 
 def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
     """What metric traits counted: by instruction where the result says it, else by count."""
-    told = [(trait, _instructions(trait)) for trait in traits]
-    rows = [row for trait, found in told for entry in found for row in _instruction_rows(trait.name, entry)]
+    listed = [(trait, _instructions(trait)) for trait in traits]
+    rows = [row for trait, found in listed for entry in found for row in _instruction_rows(trait.name, entry)]
     plain = [
         (trait_name(trait.name), bucket, inline(text))
-        for trait, found in told
+        for trait, found in listed
         for bucket in (COUNTS if not found else ())
         for text in trait.confusion.get(bucket) or ()
     ]
@@ -134,7 +126,7 @@ def _passages(quotations: Any) -> str:
     """Quotations, marked where the answer does not hold them."""
     quotations = [quoted for quoted in quotations or () if isinstance(quoted, Mapping)]
     texts = [
-        f"{_json(quoted.get('text'))}{'' if quoted.get('found', True) else ' (not in the answer)'}"
+        f"{as_json(quoted.get('text')) or 'null'}{'' if quoted.get('found', True) else ' (not in the answer)'}"
         for quoted in quotations
     ]
     return inline("; ".join(texts))
@@ -148,8 +140,8 @@ def _details(traits: Iterable[TraitOutcome]) -> list[Part]:
         for name, value in trait.details.items():
             if (name == INSTRUCTIONS and _instructions(trait)) or (name == LABEL and value == trait.label):
                 continue  # it is in another table
-            if isinstance(value, list | tuple) and value and all(isinstance(entry, Mapping) for entry in value):
-                columns = list(dict.fromkeys(str(key) for entry in value for key in entry))
+            if is_records(value):
+                columns = record_columns(value)
                 rows = [[_cell(entry.get(column)) for column in columns] for entry in value]
                 tables.append(Table(columns, rows, f"{trait_name(trait.name)}: {trait_name(name)}"))
             else:
@@ -164,8 +156,8 @@ def _total(line: Mapping[str, Any]) -> str:
         counts = sorted(line["classes"].items(), key=lambda pair: -pair[1])
         return ", ".join(f"{name} {count}" for name, count in counts if count)
     if "texts" in line:
-        told = [f"{inline(text, WIDEST)} {count}" for text, count in line["texts"].items()]
-        return ", ".join([*told, *([f"and {line['other_texts']} more"] if line["other_texts"] else [])])
+        counted = [f"{inline(text, WIDEST)} {count}" for text, count in line["texts"].items()]
+        return ", ".join([*counted, *([f"and {line['other_texts']} more"] if line["other_texts"] else [])])
     if "metrics" in line:
         return ", ".join(f"{name} {_number(value)}" for name, value in line["metrics"].items())
     if line.get("rate") is not None:
@@ -191,10 +183,4 @@ def _number(value: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return inline(value if isinstance(value, str) else _json(value))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return inline(value if isinstance(value, str) else as_json(value))

@@ -144,8 +144,8 @@ async def _checked(question: Question, loader: TemplateLoader) -> tuple[CheckedQ
     except TemplateError as error:
         return row("unusable", str(error), language=source.language), None
     findings = lint_template(handle, question=question.question)
-    told = set(map(str, lint_template(handle)))  # as they are without the question, which the handle does not know
-    warnings = tuple(warning for warning in getattr(handle, "warnings", ()) if warning not in told)
+    known = set(map(str, lint_template(handle)))  # as they are without the question, which the handle does not know
+    warnings = tuple(warning for warning in getattr(handle, "warnings", ()) if warning not in known)
     facts: dict[str, Any] = {"findings": findings, "warnings": warnings, "isolation": handle.isolation}
     return row("ok", language=source.language, **facts), handle
 
@@ -172,10 +172,10 @@ def _document(benchmark: BenchmarkData, found: Validation, trusting: str | None)
 def _parts(benchmark: BenchmarkData, found: Validation, trusting: str | None) -> list[Part]:
     total = len(found.questions)
     states = Counter(question.state for question in found.questions)
-    said = [f"{states['ok']} templates can be used"] if states["ok"] != 1 else ["1 template can be used"]
-    said += [f"{states['unusable']} cannot"] if states["unusable"] else []
-    said += [f"{states['not_checked']} not checked"] if states["not_checked"] else []
-    parts: list[Part] = [f"{benchmark.name}: {total} question{'s' * (total != 1)}, {', '.join(said)}", ""]
+    states_text = [f"{states['ok']} templates can be used"] if states["ok"] != 1 else ["1 template can be used"]
+    states_text += [f"{states['unusable']} cannot"] if states["unusable"] else []
+    states_text += [f"{states['not_checked']} not checked"] if states["not_checked"] else []
+    parts: list[Part] = [f"{benchmark.name}: {total} question{'s' * (total != 1)}, {', '.join(states_text)}", ""]
     parts += _rows("Templates that cannot be used", found, "unusable")
     parts += _rows("Templates not checked", found, "not_checked")
     parts += [f"If you trust the author, type:\n{trusting}", ""] if trusting else []

@@ -24,12 +24,13 @@ from .answers import given_answers
 from .exits import OK, SOME_FAILED
 from .flags import configured, trust_line
 from .output import note, own_stdout, print_json, print_parts
+from .plugin_options import given_files
 from .progress import Progress
 from .running import carried_out
 from .selection import select_questions
 from .summary import run_parts
 
-__all__ = ["ended", "print_results", "told_failures", "verify"]
+__all__ = ["ended", "print_results", "report_failures", "verify"]
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -51,20 +52,20 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
             progress,
             directory,
         )
-        told_failures(results)
+        report_failures(results)
         unwritten = _export(directory, formats, quiet=options["quiet"])
         print_results(results, directory, prepared.benchmark.warnings, out, as_json=options["as_json"])
     return SOME_FAILED if unwritten else ended(results, len(prepared), directory)
 
 
-def told_failures(results: VerificationResultSet) -> None:
-    """Say which sinks have failed."""
+def report_failures(results: VerificationResultSet) -> None:
+    """Print which sinks have failed."""
     for sink, failure in results.sink_failures.items():
         note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
 
 
 def ended(results: VerificationResultSet, items: int, directory: Path, *, repaired: bool = False) -> int:
-    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made anew."""
+    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made again."""
     counted = results.tally.outcomes
     missing = items - counted.total()
     unrepaired = 0
@@ -72,16 +73,16 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
         found = standing(directory)
         unrepaired, line = found.unrepaired, line_to_go_on(found, directory)
         if missing:
-            note(f"{missing} of {items} items have no result; to go on, type: {line}")
+            note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
-            note(f"{plural(unrepaired, 'result')} still to be made anew; to go on with the repair, type: {line}")
+            note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
-        _tell_of_repair(directory)
+        _note_missing_scores(directory)
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
 
 
-def _tell_of_repair(directory: Path) -> None:
+def _note_missing_scores(directory: Path) -> None:
     """Name the line for results without a score that a resume does not make again, where the run has ended."""
     found = standing(directory)
     if found.state != "completed" or found.progress:
@@ -113,9 +114,14 @@ def print_results(
 
 def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:
     """What this run reads or writes beside its exports: none of it is to be replaced by one."""
-    named = (options.get(name) for name in ("config", "manual_traces", "record", "replay", "answers"))
+    named = (options.get(name) for name in ("config", "answers"))
     targets = (uri.partition(":")[2] for uri in options["sinks"])
-    return [path, *(Path(file) for file in named if file), *(Path(target) for target in targets if target)]
+    return [
+        path,
+        *given_files(options),
+        *(Path(file) for file in named if file),
+        *(Path(target) for target in targets if target),
+    ]
 
 
 def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import json_option, model_options, run_options
+from .plugin_options import VerifyCommand
 from .root import ARGUMENTS
 
 __all__ = ["command"]
@@ -15,7 +16,7 @@ __all__ = ["command"]
 COUNT = click.IntRange(min=1)
 
 
-@click.command(short_help="Run a benchmark.")
+@click.command(cls=VerifyCommand, short_help="Run a benchmark.")
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @model_options("answering")
 @model_options("parsing")
@@ -35,24 +36,6 @@ COUNT = click.IntRange(min=1)
     help="US dollars that the run may spend. When they are spent, nothing new is asked.",
 )
 @click.option("--budget-tokens", type=COUNT, metavar="N", help="Tokens that the run may spend, in and out.")
-@click.option(
-    "--manual-traces",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Recorded answers for the interface manual: a JSON object by question id or text.",
-)
-@click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write every model call to this new file (plugin replay).",
-)
-@click.option(
-    "--replay",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Answer every model call from this file, without network and keys; a call that is not in it is an error.",
-)
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, unprotected.")
 @click.option(
     "--out",
@@ -78,7 +61,7 @@ COUNT = click.IntRange(min=1)
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR|FILE",
     help="Take the answers of another run, of its directory or a file of its results, and only have them judged. "
-    "Answers that are not there are told before anything is asked.",
+    "Answers that are not there are listed before anything is asked.",
 )
 @click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
 @click.option(

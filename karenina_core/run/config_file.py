@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from attrs import evolve, field, frozen
 
 from ..errors import ConfigError, PluginError, Problem, one_line
-from ..model.config import ManualAnswer, VerificationConfig, facts, switches
+from ..model.config import VerificationConfig, facts, switches
 from ..model.fields import texts
 from ..plugin.application import Karenina
 from .config_layers import (
@@ -42,7 +42,7 @@ from .config_layers import (
     read_layer,
     settings_layer,
 )
-from .config_models import ModelFlags, Tables, configured_models, structure_fields
+from .config_models import ModelFlags, Supplied, Tables, configured_models, structure_fields
 
 __all__ = ["Flags", "RunConfig", "configure", "load_config"]
 
@@ -59,8 +59,8 @@ class Flags:
     parsing: ModelFlags = ModelFlags(role="parsing")
     features_on: tuple[str, ...] = field(default=(), converter=texts)
     features_off: tuple[str, ...] = field(default=(), converter=texts)
-    manual_traces: Path | None = None
-    """A file with recorded answers, for every model of the interface `manual`."""
+    supplied: tuple[Supplied, ...] = ()
+    """Fields of every model behind an interface."""
     trust: bool = False
     """Run Python templates in this process. Nothing but the command line and the Python API may say so."""
     trust_line: str = "karenina verify BENCHMARK --trust"
@@ -97,12 +97,10 @@ def load_config(
         (_attempt(problems, lambda: environment_layer(os.environ)) if base is None else None) or Layer("", {}),
         _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
     ]
-    traces = _attempt(problems, lambda: _recorded(flags.manual_traces)) if models else None
-    if flags.manual_traces and traces is None:
-        traces = {}  # a file that cannot be read is one problem, not two
+    supplied = {flag: _attempt(problems, flag.read) for flag in flags.supplied} if models else {}
     app = _attempt(problems, lambda: _application(layers), layers)
     resolve = _resolver(app) if app else lambda model: None
-    config = _attempt(problems, lambda: configure(layers, flags, resolve, traces=traces, models=models))
+    config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
         raise ConfigError(dict.fromkeys(problems))
     return RunConfig(app=app, config=config)
@@ -113,12 +111,13 @@ def configure(
     flags: Flags,
     resolve_model: Callable[[str], str | None] = lambda model: None,
     *,
-    traces: Mapping[str, ManualAnswer] | None = None,
+    supplied: Mapping[Supplied, Any] | None = None,
     models: bool = True,
 ) -> VerificationConfig:
     """Fold the layers and the flags into one configuration. Reads nothing but its arguments.
 
-    `resolve_model` gives the interface of a model `provider/name`. Raises ConfigError with every problem.
+    `resolve_model` gives the interface of a model `provider/name`, `supplied` the values of `flags.supplied`, None
+    where one cannot be read. Raises ConfigError with every problem.
     """
     problems: list[Problem] = [*misshapen(layers), *_trust_problems(layers, flags)]
     layers = [_without_views(layer, problems) for layer in layers]
@@ -133,7 +132,7 @@ def configure(
     made: Mapping[str, Any] = {}
     if models:
         tables = Tables(_table(document.get("models")), named, _origins(layers))
-        made, found = configured_models(tables, (flags.answering, flags.parsing), resolve_model, traces)
+        made, found = configured_models(tables, (flags.answering, flags.parsing), resolve_model, supplied or {})
         problems += [_with_origin(problem, layers) for problem in found]
     if problems or config is None:
         raise ConfigError(dict.fromkeys(problems))
@@ -163,14 +162,6 @@ def _resolver(app: Karenina) -> Callable[[str], str | None]:
         return interface
 
     return resolve
-
-
-def _recorded(path: Path | None) -> Mapping[str, ManualAnswer] | None:
-    if path is None:
-        return None
-    from ..model.manual import load_manual_traces
-
-    return load_manual_traces(path)
 
 
 def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) -> set[str]:

@@ -12,9 +12,9 @@ from ..errors import ConfigError, Problem, did_you_mean
 from ..model.convert import structure
 from ..model.fields import texts
 from ..model.manual import MANUAL
-from ..model.model_config import ManualAnswer, ModelConfig
+from ..model.model_config import ModelConfig
 
-__all__ = ["ModelFlags", "Tables", "configured_models", "structure_fields"]
+__all__ = ["ModelFlags", "Supplied", "Tables", "configured_models", "structure_fields"]
 
 T = TypeVar("T")
 FIELDS = {
@@ -41,6 +41,17 @@ class ModelFlags:
     def fields(self) -> dict[str, Any]:
         """The given flags as fields of ModelConfig."""
         return {name: value for flag, name in FIELDS.items() if (value := getattr(self, flag)) is not None}
+
+
+@frozen
+class Supplied:
+    """An option that gives a field to every model behind an interface."""
+
+    option: str
+    interface: str
+    name: str
+    """The field of ModelConfig."""
+    read: Callable[[], Any] = field(eq=False)
 
 
 @frozen
@@ -78,18 +89,20 @@ def configured_models(
     tables: Tables,
     roles: Sequence[ModelFlags],
     resolve_model: Callable[[str], str | None],
-    traces: Mapping[str, ManualAnswer] | None,
+    supplied: Mapping[Supplied, Any],
 ) -> tuple[dict[str, tuple[ModelConfig, ...]], list[Problem]]:
     """The models by field of VerificationConfig, and everything that is wrong with them."""
     problems: list[Problem] = []
     entries = {flags.role: _entries(flags, tables, problems) for flags in roles}
     entries["parsing"] = entries["parsing"] or _recorded_judge(entries["answering"])
     every = [entry for role in entries.values() for entry in role]
-    if traces is not None and not any(entry.is_manual for entry in every):
-        problems.append(Problem("--manual-traces", "no model reads them; add --answering-interface manual"))
+    for flag in supplied:
+        if not any(entry.table.get("interface") == flag.interface for entry in every):
+            what = f"no model reads them; add --answering-interface {flag.interface}"
+            problems.append(Problem(flag.option, what))
     made = {}
     for role, listed in entries.items():
-        ready = [_completed(entry, resolve_model, traces) for entry in listed]
+        ready = [_completed(entry, resolve_model, supplied) for entry in listed]
         made[f"{role}_models"] = tuple(model for entry in ready if (model := _made(entry, problems)) is not None)
     problems += _unused(tables, {entry.path for entry in every})
     return made, problems
@@ -172,16 +185,15 @@ def _recorded_judge(answering: Sequence[_Entry]) -> list[_Entry]:
     return []
 
 
-def _completed(
-    entry: _Entry, resolve_model: Callable[[str], str | None], traces: Mapping[str, ManualAnswer] | None
-) -> _Entry:
-    """With the interface of a model `provider/name` that has none, and with the recorded answers."""
+def _completed(entry: _Entry, resolve_model: Callable[[str], str | None], supplied: Mapping[Supplied, Any]) -> _Entry:
+    """With the interface of a model `provider/name` that has none, and with what is supplied to its interface."""
     table = dict(entry.table)
     name = table.get("model_name")
     if "interface" not in table and isinstance(name, str) and "/" in name and (interface := resolve_model(name)):
         table["interface"] = interface
-    if entry.is_manual and traces is not None:
-        table["manual_traces"] = traces
+    for flag, value in supplied.items():
+        if table.get("interface") == flag.interface:
+            table[flag.name] = {} if value is None else value  # what cannot be read is one problem, not two
     return _Entry(entry.path, table, entry.origins)
 
 

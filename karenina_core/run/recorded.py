@@ -162,8 +162,8 @@ def _missing(manifest: Mapping[str, Any]) -> list[Mapping[str, str]]:
 
 def _is_given(row: Mapping[str, str], given: Mapping[str, Any], flags: Flags) -> bool:
     path, name = row["path"], row["path"].rpartition(".")[2]
-    if name == "manual_traces":
-        return flags.manual_traces is not None
+    if any(name == supplied.name for supplied in flags.supplied):
+        return True
     return _has(given, path) or (name == "endpoint_api_key" and _has(given, f"{path.rpartition('.')[0]}.api_key_env"))
 
 

@@ -116,7 +116,7 @@ class Repair(Continuation):
 
     def progress(self, remaining: int) -> Progress:
         facts = {"mode": self.mode, "rows": len(self.rows), "remaining": remaining}
-        return Progress(self.kind, facts, f"{remaining} of {plural(len(self.rows), 'result')} still to be made anew")
+        return Progress(self.kind, facts, f"{remaining} of {plural(len(self.rows), 'result')} still to be made again")
 
     def configured(self, facts: dict[str, Any]) -> dict[str, Any]:
         """Its settings are written into `repair.json`: those of the run stay."""
@@ -149,7 +149,7 @@ class Repair(Continuation):
         if not keeper.replaced:
             return ()
         left, line = plural(len(keeper.replaced), "result"), f"karenina resume {shlex.quote(str(keeper.folder))}"
-        return (f"the repair has not ended: {left} still to be made anew; {line} goes on with it",)
+        return (f"the repair has not ended: {left} still to be made again; {line} goes on with it",)
 
     def ended(self, folder: Path) -> None:
         end_repair(folder, self)

@@ -129,7 +129,7 @@ def test_options_without_answers_have_no_effect_and_are_refused(run: Run, first:
     assert "add --answers DIR" in result.stderr
 
 
-def test_the_answers_stay_with_the_run_and_are_told_of_in_its_manifest(run: Run, first: list[str]) -> None:
+def test_the_answers_stay_with_the_run_and_are_reported_of_in_its_manifest(run: Run, first: list[str]) -> None:
     assert run(*first, "--answers", "first", "--out", "second").exit_code == 0
     entries = json.loads(Path("second/answers.json").read_text("utf-8"))["entries"]
     assert [entry["key"]["question_id"] for entry in entries] == IDS

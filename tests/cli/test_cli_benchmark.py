@@ -75,7 +75,7 @@ def test_a_sound_benchmark(run: Run, write_benchmark: Files) -> None:
     assert document["trust"] is None
 
 
-def test_a_template_that_gives_its_answer_away_is_told_and_fails_a_strict_check(
+def test_a_template_that_gives_its_answer_away_is_reported_and_fails_a_strict_check(
     run: Run, write_benchmark: Files
 ) -> None:
     path = write_benchmark("q0", template=TELLING)
@@ -102,7 +102,7 @@ def test_hints_do_not_fail_a_strict_check(run: Run, write_benchmark: Files) -> N
     assert document["counts"] == {"leak": 0, "hint": 1, "note": 0}
 
 
-def test_other_warnings_of_a_template_are_notes_and_what_is_a_finding_is_told_once(
+def test_other_warnings_of_a_template_are_notes_and_what_is_a_finding_is_reported_once(
     run: Run, write_benchmark: Files
 ) -> None:
     two = [{**template("The capital, which should be Paris")["fields"][0], "name": name} for name in ("a", "b")]
@@ -201,7 +201,7 @@ def test_questions_are_chosen_as_for_verify(run: Run, write_benchmark: Files) ->
     assert "there is no position 7" in refused.stderr
 
 
-def test_clashing_traits_and_warnings_of_the_loader_are_told(run: Run, write_benchmark: Files) -> None:
+def test_clashing_traits_and_warnings_of_the_loader_are_reported(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", rating=[TRAIT])
     document = json.loads(path.read_text("utf-8"))
     own = {**TRAIT, "additionalType": "karenina:QuestionSpecificRegexTrait"}
@@ -216,7 +216,7 @@ def test_clashing_traits_and_warnings_of_the_loader_are_told(run: Run, write_ben
     assert re.search(r"Warnings of the benchmark\n.*scenario", shown.stdout)
 
 
-def test_options_that_are_always_first_are_told_for_the_whole_benchmark(run: Run, write_benchmark: Files) -> None:
+def test_options_that_are_always_first_are_reported_for_the_whole_benchmark(run: Run, write_benchmark: Files) -> None:
     field: dict[str, Any] = {"type": "literal", "literal_values": ["Paris", "Rome", "Oslo", "Bern"]}
     path = write_benchmark(*(f"q{number}" for number in range(6)), template=template("The capital", **field))
     document, code = validate(run, path, "--strict")

@@ -164,7 +164,7 @@ def test_a_folder_without_a_journal_is_named(run: Run, folder: Path, tmp_path: P
     assert "journal.sqlite is gone, and what was paid for was in it; put the file back" in result.stderr
 
 
-def test_the_file_system_is_told(run: Run) -> None:
+def test_the_file_system_is_reported(run: Run) -> None:
     document = json.loads(run("doctor", "--json").stdout)
     assert document["file_system"]["suitable"] is True
     assert document["file_system"]["type"]

@@ -311,7 +311,7 @@ def test_a_run_that_reuses_an_extension_is_led_back_to_what_that_took_over(
     assert [told in note for note in json.loads(result.stdout)["notes"]] == [True]
 
 
-def test_a_run_whose_manifest_is_damaged_is_reused_as_far_as_it_goes_and_that_is_told(
+def test_a_run_whose_manifest_is_damaged_is_reused_as_far_as_it_goes_and_that_is_reported(
     run: Run, finished: ScriptedServer, served: Any
 ) -> None:
     assert run("extend", "out", "--out", "more", "--replicates", "2", "--quiet").exit_code == 0

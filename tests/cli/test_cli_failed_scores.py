@@ -88,7 +88,9 @@ def test_a_score_of_another_trait_is_a_score_and_the_run_tells_of_the_type_that_
     assert [note.startswith(NOTE) for note in document["notes"]] == [True]
 
 
-def test_a_dead_judge_of_the_rubric_changes_no_verdict_and_is_told(verified: Callable[..., Result], run: Run) -> None:
+def test_a_dead_judge_of_the_rubric_is_reported_and_changes_no_verdict(
+    verified: Callable[..., Result], run: Run
+) -> None:
     result = verified(Judge(), CLEAR, mode="template_and_rubric")
     document = json.loads(result.stdout)
     (row,) = document["models"]

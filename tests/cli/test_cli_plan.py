@@ -230,7 +230,7 @@ def test_nothing_to_verify_is_exit_code_1(run: Run, write_benchmark: Files) -> N
     assert "q0" in result.stdout
 
 
-def test_an_empty_benchmark_and_clashing_traits_are_told(run: Run, write_benchmark: Files) -> None:
+def test_an_empty_benchmark_and_clashing_traits_are_reported(run: Run, write_benchmark: Files) -> None:
     result = run("plan", write_benchmark())
     assert result.exit_code == 1
     assert "nothing to verify" in result.stderr
@@ -275,7 +275,7 @@ def test_the_planning_is_data(write_benchmark: Files) -> None:
         ),
     ],
 )
-def test_a_configuration_that_no_run_would_take_is_told_with_its_plan(
+def test_a_configuration_that_no_run_would_take_is_reported_with_its_plan(
     words: list[str], path: str, as_json: bool, run: Run
 ) -> None:
     result = run("plan", *words, *["--json"] * as_json)

@@ -300,7 +300,7 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         assert [(row.kind, row.facts["rows"]) for row in found.progress] == [("repair", 6)]
         left = str(found.unrepaired)
         assert int(left) > 0
-        assert f"{left} of 6 results still to be made anew" in run("status", "out").stdout
+        assert f"{left} of 6 results still to be made again" in run("status", "out").stdout
         refused = run("repair", "out", "--all")
         assert refused.exit_code == 1
         assert "karenina resume out" in refused.stderr
@@ -366,14 +366,14 @@ def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_h
     limit = str(before["spent"] + 1)
     result = run("repair", "out", "--all", "--quiet", "--concurrency", "1", "--budget-tokens", limit)
     assert result.exit_code == 3, result.output
-    assert "5 results still to be made anew" in result.stderr
+    assert "5 results still to be made again" in result.stderr
     assert "karenina resume out --budget-tokens MORE" in result.stderr
     assert "The repair has not ended." in result.stdout
     stopped = told(run)
     assert stopped["repair"] == {"mode": "replay", "rows": 6, "remaining": 5}
     assert (stopped["state"], stopped["done"]) == ("interrupted", 6)
     assert stopped["next"] == "karenina resume out --budget-tokens MORE"
-    assert "5 of 6 results still to be made anew" in run("status", "out").stdout
+    assert "5 of 6 results still to be made again" in run("status", "out").stdout
     result = run("resume", "out", "--quiet")  # as the line was before somebody gave it a higher budget
     assert result.exit_code == 3, result.output
     assert "karenina resume out --budget-tokens MORE" in result.stderr

@@ -86,7 +86,7 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
         result = run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", *soon)
         assert result.exit_code == 3, result.output
         ended = result.stderr.splitlines()[-1]
-        assert re.fullmatch(r"[45] of 6 items have no result; to go on, type: karenina resume out", ended), (
+        assert re.fullmatch(r"[45] of 6 items have no result; to continue, type: karenina resume out", ended), (
             result.stderr
         )
         told = " ".join(result.stdout.split())
@@ -526,7 +526,7 @@ def test_the_line_to_go_on_has_everything_without_which_it_would_be_refused(
         flags += ["--budget-tokens", "60", "--concurrency", "1", "--out", "out"]
         result = run("verify", write_benchmark("q0", "q1", "q2"), *flags)
         assert result.exit_code == 3, result.output
-        (line,) = re.findall(r"to go on, type: karenina (.*)", result.stderr)
+        (line,) = re.findall(r"to continue, type: karenina (.*)", result.stderr)
         assert f"Next: karenina {line}\n" in run("status", "out").stdout
         monkeypatch.setenv("MINE", "a-key-of-mine-0123")
         for placeholder, value in {"MORE": "100000", "VARIABLE": "MINE", "FILE": str(answers)}.items():
@@ -594,7 +594,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         ended.set()
         _, err = started.communicate(timeout=60)
         assert started.returncode == 130, err
-        (line,) = re.findall(r"To go on, type: karenina (.*)", err)
+        (line,) = re.findall(r"To continue, type: karenina (.*)", err)
         assert line == "resume out --trust"
         found = standing(Path("out"))
         assert found.state == "interrupted"

@@ -53,7 +53,7 @@ def test_any_text_selects_known_questions_or_is_refused(text: str) -> None:
     assert set(chosen) <= set(IDS)
 
 
-def test_everything_unknown_is_told_at_once() -> None:
+def test_everything_unknown_is_reported_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
         select_questions("urn:q44,10,5-3,,0", IDS)
     said = [problem.message for problem in raised.value.problems]

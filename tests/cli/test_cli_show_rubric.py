@@ -261,7 +261,7 @@ def test_a_long_rubric_is_cut_and_says_where_all_of_it_is() -> None:
     assert len(whole.rows) == MOST_LINES + 3
 
 
-def test_items_without_scores_are_told_below_the_table() -> None:
+def test_items_without_scores_are_reported_below_the_table() -> None:
     assert trait_totals([LINE], 1)[1] == "  1 item without a score of any trait"
     assert trait_totals([], 2) == ["  2 items without a score of any trait", ""]
 

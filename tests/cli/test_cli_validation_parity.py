@@ -53,7 +53,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_a_broken_template_is_told_of_before_a_run(text: str, run: Run, tmp_path: Path) -> None:
+def test_a_broken_template_is_reported_of_before_a_run(text: str, run: Run, tmp_path: Path) -> None:
     language = "karenina-template" if text.startswith("{") else "python"
     question = Question(id="q", question="?", raw_answer="x", answer_template=text, template_language=language)
     Benchmark.create("b").with_questions([question]).save("b.jsonld")

@@ -377,6 +377,6 @@ def test_a_run_says_that_nobody_told_what_its_calls_took(run: Run, write_benchma
     with ScriptedServer(say) as server:
         path = write_benchmark("q0")
         told = run("verify", path, *served(server.url)).stdout
-        assert "cost: unknown (of some calls nobody said how many tokens they took)" in " ".join(told.split())
+        assert "cost: unknown (the tokens of some calls are unknown)" in " ".join(told.split())
         document = json.loads(run("verify", path, *served(server.url), "--json").stdout)
         assert (document["usage_unavailable"], document["cost_usd"]) == (True, None)

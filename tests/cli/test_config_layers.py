@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import ConfigError
+from karenina_core.model.manual import load_manual_traces
 from karenina_core.run.config_file import Flags, configure, load_config
 from karenina_core.run.config_layers import (
     Layer,
@@ -23,7 +24,7 @@ from karenina_core.run.config_layers import (
     read_layer,
     settings_layer,
 )
-from karenina_core.run.config_models import ModelFlags
+from karenina_core.run.config_models import ModelFlags, Supplied
 
 TWO_MODELS = """
 [run]
@@ -52,6 +53,11 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return written
+
+
+def recorded(path: Path) -> tuple[Supplied, ...]:
+    """The flag for a file of recorded answers."""
+    return (Supplied("--manual-traces", "manual", "manual_traces", lambda: load_manual_traces(path)),)
 
 
 def problems_of(call: Callable[[], Any]) -> list[str]:
@@ -403,7 +409,7 @@ def test_a_field_of_a_named_model_needs_no_table_with_its_name() -> None:
 def test_recorded_answers_that_are_named_keep_their_name(write: Callable[[str], Path], tmp_path: Path) -> None:
     traces = tmp_path / "traces.json"
     traces.write_text('{"q0": "Paris"}', "utf-8")
-    flags = Flags(answering=ModelFlags(role="answering", models=["recorded"]), manual_traces=traces)
+    flags = Flags(answering=ModelFlags(role="answering", models=["recorded"]), supplied=recorded(traces))
     config = load_config(write('[models.recorded]\ninterface = "manual"\n'), (), flags).config
     assert config.answering_models[0].model_name == "manual"
 
@@ -466,7 +472,9 @@ def test_tables_that_are_not_used_are_checked_too() -> None:
 
 
 def test_a_recorded_answer_needs_no_other_judge(tmp_path: Path, write_answers: Callable[..., Path]) -> None:
-    flags = Flags(answering=ModelFlags(role="answering", interface="manual"), manual_traces=write_answers(q0="Paris"))
+    flags = Flags(
+        answering=ModelFlags(role="answering", interface="manual"), supplied=recorded(write_answers(q0="Paris"))
+    )
     config = load_config(None, (), flags).config
     for models in (config.answering_models, config.parsing_models):
         assert names(models) == ["manual:manual"]
@@ -477,7 +485,7 @@ def test_recorded_answers_may_be_judged_by_a_model(write_answers: Callable[..., 
     flags = Flags(
         answering=ModelFlags(role="answering", interface="manual"),
         parsing=ModelFlags(role="parsing", models=["j"]),
-        manual_traces=write_answers(q0="Paris"),
+        supplied=recorded(write_answers(q0="Paris")),
     )
     assert names(load_config(None, (), flags).config.parsing_models) == ["litellm:j"]
 
@@ -485,12 +493,12 @@ def test_recorded_answers_may_be_judged_by_a_model(write_answers: Callable[..., 
 def test_the_manual_interface_needs_recorded_answers_and_they_need_it(write_answers: Callable[..., Path]) -> None:
     manual = Flags(answering=ModelFlags(role="answering", interface="manual"))
     assert "--manual-traces FILE" in problems_of(lambda: load_config(None, (), manual))[0]
-    other = Flags(answering=ModelFlags(role="answering", models=["m"]), manual_traces=write_answers(q0="Paris"))
+    other = Flags(answering=ModelFlags(role="answering", models=["m"]), supplied=recorded(write_answers(q0="Paris")))
     assert "--answering-interface manual" in problems_of(lambda: load_config(None, (), other))[0]
 
 
 def test_recorded_answers_that_cannot_be_read_are_one_problem(tmp_path: Path) -> None:
-    flags = Flags(answering=ModelFlags(role="answering", interface="manual"), manual_traces=tmp_path / "no.json")
+    flags = Flags(answering=ModelFlags(role="answering", interface="manual"), supplied=recorded(tmp_path / "no.json"))
     assert len(problems_of(lambda: load_config(None, (), flags))) == 1
 
 

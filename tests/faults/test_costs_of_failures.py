@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from karenina_core import ModelConfig
 from karenina_core.cli.root import karenina
-from karenina_core.cli.summary import shown_cost, told_cost
+from karenina_core.cli.summary import cost_text, shown_cost
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 SPEC = importlib.util.spec_from_file_location("cost_world", Path(__file__).with_name("fault_world.py"))
@@ -125,5 +125,5 @@ def test_the_least_that_was_paid_is_not_told_as_nothing() -> None:
     assert [shown_cost(cost) for cost in (None, 0.0, 0.0000213, 0.0001, 1.0)] == [
         *("unknown", "$0.0000", "< $0.0001", "$0.0001", "$1.0000")
     ]
-    assert told_cost({"cost_usd": 0.0, "unknown_cost_attempts": 1}).startswith("unknown (")
-    assert told_cost({"cost_usd": None, "unknown_cost_attempts": 2}) == "unknown"
+    assert cost_text({"cost_usd": 0.0, "unknown_cost_attempts": 1}).startswith("unknown (")
+    assert cost_text({"cost_usd": None, "unknown_cost_attempts": 2}) == "unknown"

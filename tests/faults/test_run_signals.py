@@ -120,7 +120,7 @@ def test_the_second_signal_ends_the_run_at_once(forking: Any, folder: Path, long
         assert code == 130, err
         assert seconds < (0.5 if long else 0.5 + ROOM)
         assert "Traceback" not in err
-        assert "To go on, type: karenina resume" in err
+        assert "To continue, type: karenina resume" in err
         invariants.assert_run(folder, complete=False, judged=world.judged(server))
         cut = server.count - len(world.stored(folder)[0])
         assert 0 < cut <= CONCURRENCY

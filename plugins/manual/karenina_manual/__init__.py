@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from karenina_core.model.config import ModelConfig
-from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.markers import hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core.model.config import ModelConfig
+    from karenina_core.plugin.adapters import AdapterRegistry
 
 __all__ = ["karenina_register_adapters"]
 
@@ -17,6 +20,8 @@ MEANINGLESS = ("model_provider", "endpoint_base_url", "endpoint_api_key", "api_k
 @hookimpl
 def karenina_register_adapters(registry: AdapterRegistry) -> None:
     """Register `manual`, which answers and judges from `ModelConfig.manual_traces`."""
+    from karenina_core.plugin.adapters import AdapterSpec  # help of the command line imports this package too
+
     registry.register(
         AdapterSpec(
             interface="manual",

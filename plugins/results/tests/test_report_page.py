@@ -640,7 +640,7 @@ def test_a_field_that_was_not_compared_is_neither_right_nor_wrong(tmp_path: Path
 
 
 def test_whether_the_embedding_check_changed_the_verdict_is_told(tmp_path: Path) -> None:
-    for overridden, words in ((True, "the verdict was overridden"), (False, "the verdict stands")):
+    for overridden, words in ((True, "the verdict was overridden"), (False, "the verdict is unchanged")):
         part = TemplatePart(
             embedding_check_performed=True,
             embedding_similarity_score=0.5,

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 from karenina_core.model.quotations import Quotation
+from karenina_core.run.item_rows import reasoning_rows
 
 from .texts import value
 
@@ -59,14 +60,13 @@ class Evidence:
 def evidence_of(result: VerificationResult, found: Iterable[Quotation]) -> Evidence:
     """Quotations as `karenina_core.model.quotations` gives them, with what is stored beside them."""
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
-    field_risks = (fields.hallucination_risk_assessment or {}) if fields else {}
-    trait_risks = traits.rubric_hallucination_risk_assessment if traits else {}
-    overall = {name: about.get("overall_risk") for name, about in trait_risks.items() if isinstance(about, Mapping)}
     return Evidence(
         quoted=[_quoted(quotation) for quotation in found],
         reasoning=[
-            *_reasoning("field", fields.attribute_reasoning if fields else {}, field_risks),
-            *_reasoning("trait", traits.rubric_trait_reasoning if traits else {}, overall),
+            Reasoning(kind=kind, name=name, text=text, risk=risk)
+            for kind, part in (("field", fields), ("trait", traits))
+            if part is not None
+            for name, risk, text in reasoning_rows(part)
         ],
         invented=[
             *(f"field {name}" for name in (fields.attributes_with_invented_excerpts if fields else ())),
@@ -95,13 +95,6 @@ def _quoted(quotation: Quotation) -> Quoted:
         justification=_text(facts, "hallucination_justification"),
         search=_text(facts, "search_results") or _text(facts, "search_error"),
     )
-
-
-def _reasoning(kind: str, texts: Mapping[str, str], risks: Mapping[str, Any]) -> list[Reasoning]:
-    return [
-        Reasoning(kind=kind, name=name, text=str(texts.get(name) or ""), risk=str(risks.get(name) or ""))
-        for name in dict.fromkeys((*texts, *risks))
-    ]
 
 
 def _text(facts: Mapping[str, Any], name: str) -> str:

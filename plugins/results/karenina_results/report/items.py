@@ -10,10 +10,11 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 from karenina_core.errors import plural
-from karenina_core.model.evaluation_parts import ChecksPart, TemplatePart
+from karenina_core.model.evaluation_parts import TemplatePart
 from karenina_core.model.quotations import Piece, judged_text, pieces, quotations
 from karenina_core.model.result import MetadataPart
 from karenina_core.run.facts import facts, remarks
+from karenina_core.run.item_rows import check_rows, embedding_text, field_rows, pattern_rows
 from karenina_core.run.reasons import caveats_of, why
 from karenina_core.run.workspace_capture import WORKSPACES
 
@@ -47,7 +48,7 @@ class Text:
     left_out: int = 0
 
 
-@frozen(kw_only=True)
+@frozen
 class Field:
     """One field of the template."""
 
@@ -131,9 +132,11 @@ def item_view(
         notes=remarks(result),
         fields=_fields(template) if template else (),
         granular=_score(template.verify_granular_result if template else None),
-        patterns=_patterns(template) if template else (),
-        checks=_checks(result.checks),
-        embedding=_embedding(template) if template else "",
+        patterns=[(name, "✓ met" if met else "✗ not met", *cells) for name, met, *cells in pattern_rows(template)]
+        if template
+        else (),
+        checks=check_rows(result.checks),
+        embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
         evidence=evidence_of(result, found),
         traits=[view for view in views if view.state != "skipped"],
         skipped=[view for view in views if view.state == "skipped"],
@@ -155,60 +158,18 @@ def _text(text: str, found: Iterable[Any] = ()) -> Text:
 
 
 def _fields(template: TemplatePart) -> list[Field]:
-    expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
-    results, scores = template.field_results or {}, template.field_scores or {}
     return [
         Field(
-            name=name,
-            expected=value(expected.get(name)),
-            extracted=value(extracted.get(name)),
-            mark=mark,
-            comparison=words,
-            score=_score(scores.get(name)),
+            *(row.name, row.expected, row.extracted),
+            *(MARKS[row.right] if row.compared else NOT_COMPARED),
+            _score(row.score),
         )
-        for name in dict.fromkeys((*results, *expected, *extracted))
-        for mark, words in (MARKS[results[name]] if name in results else NOT_COMPARED,)
+        for row in field_rows(template)
     ]
 
 
 def _score(found: float | None) -> str:
     return "" if found is None else number(float(found))
-
-
-def _patterns(template: TemplatePart) -> list[tuple[str, ...]]:
-    details = template.regex_validation_details or {}
-    return [
-        (
-            name,
-            "✓ met" if passed else "✗ not met",
-            str(about.get("pattern", "")),
-            value(about.get("expected")),
-            value(about.get("matches_found")),
-        )
-        for name, passed in (template.regex_validation_results or {}).items()
-        for about in (details.get(name) or {},)
-    ]
-
-
-def _checks(part: ChecksPart) -> list[tuple[str, str, str]]:
-    rows = (
-        ("abstention", part.abstention_check_performed, part.abstention_detected, ("abstained", "answered")),
-        ("sufficiency", part.sufficiency_check_performed, part.sufficiency_detected, ("sufficient", "insufficient")),
-    )
-    reasons = {"abstention": part.abstention_reasoning, "sufficiency": part.sufficiency_reasoning}
-    return [
-        (name, "no verdict" if found is None else words[0] if found else words[1], reasons[name] or "")
-        for name, performed, found, words in rows
-        if performed
-    ]
-
-
-def _embedding(template: TemplatePart) -> str:
-    score = template.embedding_similarity_score
-    if not template.embedding_check_performed or score is None:
-        return ""
-    then = "the verdict was overridden" if template.embedding_override_applied else "the verdict stands"
-    return f"similarity {score:.3f} by {template.embedding_model_used}; {then}"
 
 
 def _usage(usage: Mapping[str, Any]) -> list[tuple[str, ...]]:

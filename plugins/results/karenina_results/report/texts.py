@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from karenina_core.cli.output import printable
 from karenina_core.model.fields import is_number
+from karenina_core.run.item_rows import as_json as value
 from karenina_core.secrets import is_secret_name, redactor, secrets_in
 
 __all__ = [
@@ -49,11 +49,6 @@ def redaction() -> Any:
 def cut(text: str, limit: int = LONGEST) -> tuple[str, int]:
     """The beginning of a text, and how many characters it leaves out."""
     return text[:limit], max(len(text) - limit, 0)
-
-
-def value(found: Any) -> str:
-    """A value as JSON; nothing for None."""
-    return "" if found is None else json.dumps(found, ensure_ascii=False, default=str)
 
 
 def percent(rate: float | None) -> str:

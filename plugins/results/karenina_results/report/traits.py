@@ -1,4 +1,4 @@
-"""The traits of one item as the page shows them. What a score is, `read_traits` says; nothing is read anew here."""
+"""The traits of one item as the page shows them. What a score is, `read_traits` says; nothing is read again here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from karenina_core.model.rubric_part import COUNTS, FAILED, LABEL, RubricPart, TraitOutcome, read_traits
+from karenina_core.run.item_rows import is_records, metric_text, record_columns, trait_reason
 
 from .texts import number, value
 
@@ -50,8 +51,7 @@ def shown_score(trait: TraitOutcome) -> str:
     if trait.value is None:
         return ""
     if trait.kind == "metric":
-        counts = [f"{name} {trait.counts[name]}" for name in COUNTS if name in trait.counts]
-        return ", ".join([*counts, *(f"{name} {number(found)}" for name, found in trait.metrics.items())])
+        return metric_text(trait, {name: number(found) for name, found in trait.metrics.items()})
     if trait.kind == "template" and isinstance(trait.value, Mapping):
         return ", ".join(f"{name} {value(found)}" for name, found in trait.value.items())
     if trait.kind == "literal" and trait.label is not None:
@@ -61,7 +61,7 @@ def shown_score(trait: TraitOutcome) -> str:
 
 
 def _view(trait: TraitOutcome, traces: Mapping[str, Any]) -> TraitView:
-    plain = [(name, found) for name, found in trait.details.items() if not _is_records(found)]
+    plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
     told = isinstance(trait.value, bool) and trait.higher_is_better is not None
     return TraitView(
         name=trait.name,
@@ -70,7 +70,7 @@ def _view(trait: TraitOutcome, traces: Mapping[str, Any]) -> TraitView:
         state=trait.state,
         failed=trait.state in FAILED,
         good=(trait.value == trait.higher_is_better) if told else None,
-        reason=_reason(trait),
+        reason=trait_reason(trait),
         provenance=(trait.provenance or "").replace("_", " "),
         details=[
             (name.replace("_", " "), found if isinstance(found, str) else value(found))
@@ -82,24 +82,13 @@ def _view(trait: TraitOutcome, traces: Mapping[str, Any]) -> TraitView:
     )
 
 
-def _reason(trait: TraitOutcome) -> str:
-    """With what was replied instead of a score, where the reason does not say it."""
-    if trait.state != "invalid" or trait.label is None or trait.label in trait.reason:
-        return trait.reason
-    return f"{trait.reason}; replied: {trait.label}" if trait.reason else f"replied: {trait.label}"
-
-
-def _is_records(found: Any) -> bool:
-    return isinstance(found, list | tuple) and bool(found) and all(isinstance(entry, Mapping) for entry in found)
-
-
 def _records(trait: TraitOutcome) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     for name, found in trait.details.items():
-        if _is_records(found):
-            columns = list(dict.fromkeys(str(key) for entry in found for key in entry))
+        if is_records(found):
+            columns = record_columns(found)
             yield name.replace("_", " "), columns, [[_cell(entry.get(column)) for column in columns] for entry in found]
     counted = [[bucket, str(text)] for bucket in COUNTS for text in trait.confusion.get(bucket) or ()]
-    if counted and not any(_is_records(found) for found in trait.details.values()):
+    if counted and not any(is_records(found) for found in trait.details.values()):
         yield "what was counted", ["counted as", "text"], counted
 
 
