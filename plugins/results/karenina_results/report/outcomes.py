@@ -52,7 +52,7 @@ CAVEATS: Mapping[str, str] = {
     "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
     "contradictory_abstention": "the judge claims an abstention and quotes an answer; not decided",
     "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
-    "secret_removed": "the answer contained a secret, which was removed before anything read it",
+    "secret_removed": "a reply contained a secret, which was removed before anything read it",
     "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }
 """What caveats mean; those of other packages have their names alone."""
