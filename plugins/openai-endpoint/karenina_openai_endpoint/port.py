@@ -177,9 +177,8 @@ class OpenAIEndpoint:
         The caller releases it: back into the pool where the whole body was read, closed otherwise.
         """
         data = json.dumps(body).encode()
-        sent = (
-            data if len(data) <= AT_ONCE else BytesIO(data)
-        )  # in pieces: bytes are sent without a turn for other tasks
+        # In pieces: no other task runs while bytes are sent.
+        sent = data if len(data) <= AT_ONCE else BytesIO(data)
         response = await self._opened().post(self._endpoint.url, data=sent, allow_redirects=False)
         return await self._accepted(response, self._endpoint.where)
 

@@ -62,8 +62,8 @@ SHARE = Share(0, 1)
 @click.option(
     "--fail-on-regression",
     is_flag=True,
-    help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this cannot "
-    "be decided.",
+    help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this "
+    "cannot be decided.",
 )
 @click.option(
     "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share of the questions is compared."
