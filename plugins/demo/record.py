@@ -45,14 +45,14 @@ class Script:
     """The text of every question, by its id."""
 
     def __call__(self, request: ServedRequest) -> Reply:
-        said = self._item(request.text)
+        item = self._item(request.text)
         if request.model == JUDGE:
-            return Reply(_judged(said, request))
-        entry = said[request.model]
+            return Reply(_judged(item, request))
+        entry = item[request.model]
         return Reply(entry["answer"]) if "answer" in entry else Reply.error(entry["status"], entry["error"])
 
     def _item(self, text: str) -> Mapping[str, Any]:
-        """What is said about the question of a prompt; the last step of deep judgment only has its conclusion."""
+        """The entries about the question of a prompt; the last step of deep judgment only has its conclusion."""
         for name, question in self.questions.items():
             if question in text:
                 return self.items[name]
@@ -64,19 +64,19 @@ def _concludes(entry: Mapping[str, Any], text: str) -> bool:
     return "deep" in entry and entry["deep"]["conclusion"] in text
 
 
-def _judged(said: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any]:
-    """What the judge replies; the task is told by the schema that it is given."""
-    answers = [entry for entry in said.values() if entry.get("answer", "\0") in request.text]
+def _judged(item: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any]:
+    """What the judge replies; the schema that it is given shows the task."""
+    answers = [entry for entry in item.values() if entry.get("answer", "\0") in request.text]
     asked = (request.schema or {})["properties"]
     if not answers:
-        return _without_the_answer(said, request.text, asked)
+        return _without_the_answer(item, request.text, asked)
     (entry,) = answers
     if "abstention_detected" in asked:
         return _abstention(entry)
     if "sufficient" in asked:
         return _sufficiency(entry, list(asked["fields"]["properties"]))
-    if (told := _trait(entry, asked)) is not None:
-        return told
+    if (score := _trait(entry, asked)) is not None:
+        return score
     if "judge" not in entry:  # an abstention that is compared with the template
         return dict.fromkeys(asked)
     corrections = sum(message["role"] == "assistant" for message in request.messages)
@@ -84,13 +84,13 @@ def _judged(said: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any
     return reply
 
 
-def _without_the_answer(said: Mapping[str, Any], text: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_the_answer(item: Mapping[str, Any], text: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """The reply to what is asked about parts of an answer: steps of deep judgment, and whether texts mean the same."""
-    for entry in said.values():
+    for entry in item.values():
         steps = entry.get("deep", {})
         if steps and (steps["excerpts"][0] in text or steps["conclusion"] in text):
             return _deep(steps, asked)
-    (entry,) = (entry for entry in said.values() if "equivalence" in entry)
+    (entry,) = (entry for entry in item.values() if "equivalence" in entry)
     equivalence: Mapping[str, Any] = entry["equivalence"]
     return equivalence
 

@@ -307,7 +307,7 @@ def test_a_change_of_tools_is_told_to_the_model_and_to_the_user(runs: Runs) -> N
     ran = runs(turns(change, calling(ADD), DONE))
     assert ran.told[1] == ("the server does not offer this tool any more; go on without it", True)
     assert str(ran.result.outcome) == "passed"
-    warning = "the tool server 'tools' changed its tools during the run: 'add' gone, calls are refused"
+    warning = "the tool server 'tools' changed its tools during the run: 'add' removed, calls are refused"
     assert ran.result.metadata.warnings == (warning,)
     assert warning in ran.results.get_summary()["notes"]
     assert warning in ran.manifest["summary"]["notes"]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_rubric.llm_calls import word_on
+from karenina_rubric.llm_calls import score_of
 from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import FillError
@@ -26,7 +26,7 @@ Read = Callable[[LLMRubricTrait, Any], Any]
 
 
 def as_it_is(trait: LLMRubricTrait, value: Any) -> Any:
-    return word_on(trait, value).value
+    return score_of(trait, value).value
 
 
 # Bounds for which "not set" and "zero" are the same.
@@ -103,7 +103,7 @@ def test_what_is_no_class_is_no_score_and_so_never_the_lowest_rank() -> None:
 
 def test_the_text_that_was_said_instead_of_a_class_is_kept_as_it_is() -> None:
     trait = LLMRubricTrait(name="t", kind="literal", classes=dict.fromkeys(NAMES))
-    word = word_on(trait, "low or high")
+    word = score_of(trait, "low or high")
     assert (word.state, word.value, word.label) == ("invalid", None, "low or high")
 
 

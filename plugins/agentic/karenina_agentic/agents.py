@@ -93,7 +93,7 @@ class Investigation:
     trace: str
     """All of its work, as text."""
     report: str = ""
-    """What it said last; empty where a limit ended the work."""
+    """Its last text; empty where a limit ended the work."""
     turns: int = 0
     limit: Limit | None = None
     """What ended the work before the agent did; then there is no report to rely on."""
@@ -126,7 +126,7 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
         result = await model.run_agent(assignment.task, messages, _tools(model, folder, shown), config=config)
     trace = result.raw_trace or render_trace(result.trace_messages) or result.final_response
     if not trace.strip() and result.limit is None:
-        raise AgentResponseError("the agent said nothing")
+        raise AgentResponseError("the agent gave no text")
     has_to_look = file is not None or (workspace is not None and not with_trace)
     return Investigation(
         trace=trace,
@@ -170,24 +170,24 @@ def _has_read(messages: Sequence[Message], *, absence_counts: bool, has_files: b
 def cut_short(limit: Limit, model: ModelClient, *, turns: str, time: str) -> AgentExecutionError:
     """That an investigation has no report, and what to raise: the task's own settings of turns and time, or the
     model's, where they are set."""
-    told = f"the investigation was ended by a limit ({limit}) before it had a report"
+    problem = f"the investigation was ended by a limit ({limit}) before it had a report"
     if limit in OF_MODEL:
         granted = getattr(model.config, OF_MODEL[limit])
         setting = "" if granted is None else f"{OF_MODEL[limit]} of the model {model.config.identity}"
     else:
         setting = turns if limit == "turns" else time
-    told = f"{told}; raise {setting}" if setting else told
-    return AgentExecutionError(told, limit_reached=limit != "time", kind=KINDS.get(limit, "agent"))
+    problem = f"{problem}; raise {setting}" if setting else problem
+    return AgentExecutionError(problem, limit_reached=limit != "time", kind=KINDS.get(limit, "agent"))
 
 
 def with_own(model: ModelClient, system: str) -> str:
-    """The task's text after what the user tells this model anyway."""
+    """The task's text after the system prompt that the user set for this model."""
     own = model.config.system_prompt
     return f"{own}\n\n{system}" if own else system
 
 
 def _shown(model: ModelClient, folder: Path | None, inside: Path) -> str:
-    """A path as the agent is told it: the tools take those inside the folder. So equal investigations have equal
+    """A path as the agent sees it: the tools take those inside the folder. So equal investigations have equal
     prompts, and recordings of them can be found; an agent with file tools of its own needs the real one."""
     assert folder is not None  # there is something to show
     return str(folder / inside) if _has_own_tools(model) else inside.as_posix()

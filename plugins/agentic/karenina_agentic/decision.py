@@ -24,7 +24,7 @@ __all__ = ["MALFORMED", "Decision", "decide"]
 
 MALFORMED = "parse_decision_malformed"
 """The caveat of results whose decision could not be read."""
-MOST_SAID = 2000
+LONGEST_REASONING = 2000
 LOST = re.compile(
     r"""\W* (?: API\s?Connection\s?Error\W+ | API\s?Error\W+ (?:\d{3}\W+)? )
     (?: connection | connect(?:ing)? | network | unable | failed | could | cannot )\b
@@ -56,7 +56,7 @@ class Decision:
     reasoning: str
     judgment: Judgment | None = None
     note: str = ""
-    """What the agent is told of it."""
+    """What the agent is shown of it."""
     given: EvaluationInput | None = None
     """What was read."""
     malformed: bool = False
@@ -86,7 +86,7 @@ async def decide(context: VerificationContext, handle: TemplateHandle) -> Decisi
 
 
 def _escalated(reasoning: str, *, note: str = "", malformed: bool = False) -> Decision:
-    return Decision(kind="escalated", reasoning=reasoning[:MOST_SAID], note=note, malformed=malformed)
+    return Decision(kind="escalated", reasoning=reasoning[:LONGEST_REASONING], note=note, malformed=malformed)
 
 
 async def _nothing(handle: TemplateHandle) -> Judgment | None:
@@ -137,7 +137,7 @@ async def _read(data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]
     check_reply(data, closed_object(known))
     answer = data.get("answer")
     if not data["sufficient"]:
-        return data["reasoning"][:MOST_SAID], None
+        return data["reasoning"][:LONGEST_REASONING], None
     if not isinstance(answer, Mapping):
         raise FillError("sufficient is true, and there is no answer")
-    return data["reasoning"][:MOST_SAID], answer
+    return data["reasoning"][:LONGEST_REASONING], answer

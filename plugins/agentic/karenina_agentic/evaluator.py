@@ -35,7 +35,7 @@ __all__ = ["NO_CLASS", "AgenticTraitEvaluator", "Finding", "exported", "failed"]
 NO_CLASS = -1
 """How results write that a literal trait was given a text that is no class of it."""
 KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
-MOST_SAID = 1000
+LONGEST_REASON = 1000
 log = get_logger("karenina.agentic")
 
 
@@ -117,7 +117,7 @@ class AgenticTraitEvaluator:
         """What becomes of one trait, with the reason where there is no score. Never raises for a failure."""
         try:
             investigation = await self.investigate([trait], material)
-        except BaseException as error:  # adapters, agents and their tools are anybody's code
+        except BaseException as error:  # adapters, agents and their tools are third-party code
             return Finding(score=failed(error, trait, "investigation", question=self.model.question_id))
         return await self.read(trait, investigation)
 
@@ -179,7 +179,9 @@ class AgenticTraitEvaluator:
                 raise
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("no score could be read from an investigation", **where, error=reader.problem)
-            return TraitScore(state="invalid", reason=reader.problem[:MOST_SAID], label=reader.said, details=known)
+            return TraitScore(
+                state="invalid", reason=reader.problem[:LONGEST_REASON], label=reader.no_class, details=known
+            )
         value = result.parsed
         label = trait.get_class_names()[value] if trait.kind == "literal" else None
         return TraitScore(value=value, label=label, details=known)
@@ -201,11 +203,11 @@ def failed(
     if stops_item(error):
         raise error
     where = {"question": question, "trait": trait.name}
-    if not isinstance(error, WorkspaceError):  # that one says what to do, and where it was raised helps nobody
+    if not isinstance(error, WorkspaceError):  # that one says what to do; where it was raised is no help
         where["traceback"] = "".join(traceback.format_exception(error))
     log.warning(f"the {step} of a trait failed", error=one_line(error), **where)
-    said = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
-    reason = f"the {step} failed: {said}"[:MOST_SAID]
+    message = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
+    reason = f"the {step} failed: {message}"[:LONGEST_REASON]
     return TraitScore(state="error", reason=reason, kind=error_kind(error), details=dict(details or {}))
 
 
@@ -215,7 +217,7 @@ class _Reader:
 
     trait: AgenticRubricTrait
     problem: str = ""
-    said: str | None = field(default=None, init=False)
+    no_class: str | None = field(default=None, init=False)
     """What a literal trait was given instead of a class."""
 
     @property
@@ -228,13 +230,13 @@ class _Reader:
     async def read(self, data: Mapping[str, Any]) -> Any:
         """The score. Raises FillError, in words for the model."""
         kind = self.trait.kind
-        self.problem, self.said = "", None
+        self.problem, self.no_class = "", None
         try:
             if isinstance(kind, TemplateKind):
                 return read_record(kind, data)
             value = data.get(KEYS[str(kind)])
             if kind == "literal" and isinstance(value, str):
-                self.said = value[:MOST_SAID]
+                self.no_class = value[:LONGEST_REASON]
             if value is None:
                 raise FillError(f"{KEYS[str(kind)]} is missing")
             score = read_score(self.trait, value)

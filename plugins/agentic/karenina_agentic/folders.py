@@ -30,7 +30,7 @@ log = get_logger("karenina.agentic")
 
 
 Copies = Callable[[], AbstractAsyncContextManager[Path | None]]
-"""Makes a copy of a workspace, which is gone after its `async with`."""
+"""Makes a copy of a workspace, which is removed after its `async with`."""
 
 
 def copies_of(context: VerificationContext) -> Copies:
@@ -42,7 +42,7 @@ def copies_of(context: VerificationContext) -> Copies:
 async def own_folder(
     workspace: Path | None, trace_file: Path | None, copies: Copies | None = None, *, trace_as: str = ""
 ) -> AsyncIterator[Path | None]:
-    """A folder for one investigation, gone at the end: a copy of the workspace, and in it of the trace's file.
+    """A folder for one investigation, removed at the end: a copy of the workspace, and in it of the trace's file.
 
     Traces that were written into the workspace are not in it: only whoever is given `trace_file` sees that one, under
     the name `trace_as` or else its own. None where there is neither. `copies` makes the copy; without it, a temporary
@@ -94,7 +94,7 @@ def written_trace(text: str, question_id: str, workspace: Path | None, *, keep: 
     """Write the trace under `.karenina/traces/` of the workspace, or into a temporary folder where there is none.
 
     The file is removed at the end unless it is to be kept, and so are these folders where nothing is in them. A folder
-    that leads out of the workspace is not written to. What goes wrong is told, and raises nothing.
+    that leads out of the workspace is not written to. What goes wrong is reported, and raises nothing.
     """
     written = WrittenTrace(name=f"{trace_name(question_id)}.txt", keep=keep)
     folders: list[Path] = []
@@ -115,7 +115,8 @@ def written_trace(text: str, question_id: str, workspace: Path | None, *, keep: 
 
 def kept_at(context: VerificationContext, written: WrittenTrace, text: str, setting: str) -> str | None:
     """Have a written trace kept. Returns where it is after the run: relative to the result's folder in the run
-    directory, and to the workspace; as a whole path where there is neither. None where it cannot be kept: that is told.
+    directory, and to the workspace; as a whole path where there is neither. None where it cannot be kept: that is
+    reported.
     """
     if written.path is None:
         return None
@@ -144,14 +145,14 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
             if (removed := removed + 1) > MOST_REMOVED:
                 raise
         else:
-            with file, _gone_if_broken(path):
+            with file, _removed_if_broken(path):
                 file.write(text)
             return path
     raise OSError(f"{folders[-1]} is full of traces")
 
 
 @contextmanager
-def _gone_if_broken(path: Path) -> Iterator[None]:
+def _removed_if_broken(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError:
@@ -171,7 +172,7 @@ def _make(folders: Sequence[Path]) -> None:
 
 
 def trace_name(question_id: str) -> str:
-    """`trace_<id>`; ids that are no file names are made so, and told apart by a hash."""
+    """`trace_<id>`; ids that are no file names are made so, and distinguished by a hash."""
     safe = re.sub(r"[^A-Za-z0-9_-]+", "_", question_id)[:80]
     if safe == question_id:
         return f"trace_{safe}"

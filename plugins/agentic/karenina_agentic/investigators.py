@@ -22,7 +22,7 @@ CANNOT = "the parsing model cannot work with tools"
 
 @frozen
 class Investigator:
-    """Who evaluates a trait; where nobody can, why."""
+    """The evaluator of a trait; where there is none, why."""
 
     evaluator: AgenticTraitEvaluator | None
     why_not: str = ""
@@ -74,8 +74,8 @@ async def _investigator(context: VerificationContext, override: ModelConfig | No
         if reason := why_no_investigator(context.app, override):
             return Investigator(None, reason, skipped=True)
         return Investigator(AgenticTraitEvaluator(await context.service(OTHER_MODEL)(override)))
-    except BaseException as error:  # adapters and their middleware are anybody's code
+    except BaseException as error:  # adapters and their middleware are third-party code
         if stops_item(error):
             raise
-        said = str(error) if isinstance(error, KareninaError) else one_line(error)
-        return Investigator(None, f"its model cannot be opened: {said}")
+        reason = str(error) if isinstance(error, KareninaError) else one_line(error)
+        return Investigator(None, f"its model cannot be opened: {reason}")

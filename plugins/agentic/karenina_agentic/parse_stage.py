@@ -97,8 +97,8 @@ class AgenticParseTemplate(Stage):
         task = PromptTask.AGENTIC_PARSING_INVESTIGATION
         for number, model in enumerate(config.parsing_models):
             if reason := why_no_investigator(app, model, task):
-                told = f"{reason}; use a model that can call tools, or switch agentic_parsing off"
-                yield Problem(f"parsing_models[{number}]", told)
+                remedy = f"{reason}; use a model that can call tools, or switch agentic_parsing off"
+                yield Problem(f"parsing_models[{number}]", remedy)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
@@ -202,7 +202,7 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
     writing = written_trace(response, context.question_id, context.workspace, keep=keep)
     with writing if as_file else nullcontext(WrittenTrace()) as written:
         if written.problem:
-            context.warn(f"{written.problem}; it stands in the prompt instead")
+            context.warn(f"{written.problem}; it is in the prompt instead")
         if keep:
             kept_at(context, written, response, "agentic_parsing_persist_trace")
         material = evolve(material, trace_file=written.path, trace_as=written.name)

@@ -58,7 +58,7 @@ the evidence of the record alone. The last part, its report, counts most."""
 
 
 def investigation_system(trait: AgenticRubricTrait) -> str:
-    """What the agent of one trait is told about its work."""
+    """The prompt of the agent of one trait."""
     what = f"What you evaluate:\n{trait.description}\n\nWhat your report has to allow: {_wanted(trait)}"
     return "\n\n".join((INVESTIGATOR, what, LAST, UNTRUSTED_NOTE))
 
@@ -91,7 +91,7 @@ def investigation_text(
 
 
 def verification_system(schema: Mapping[str, Any]) -> str:
-    """What the agent is told that looks for the values of a template's fields."""
+    """The prompt of the agent that looks for the values of a template's fields."""
     return "\n\n".join((VERIFIER, f"The JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}", UNTRUSTED_NOTE))
 
 
@@ -108,7 +108,7 @@ def extraction_text(trait: AgenticRubricTrait, report: str) -> str:
 
 
 def bounded(text: str, most: int = EXTRACTION_MOST) -> str:
-    """The text, or of a longer one its first third and its last two thirds: the report stands at the end."""
+    """The text, or of a longer one its first third and its last two thirds: the report is at the end."""
     if len(text) <= most:
         return text
     mark = f"\n\n[... {len(text) - most} characters left out ...]\n\n"

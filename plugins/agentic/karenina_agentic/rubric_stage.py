@@ -110,7 +110,7 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
     keep = any(trait.persist_trace for trait in traits)
     with written_trace(response, context.question_id, context.workspace, keep=keep) as written:
         if written.problem:
-            context.warn(f"{written.problem}; it stands in the prompts instead")
+            context.warn(f"{written.problem}; it is in the prompts instead")
         kept = kept_at(context, written, response, "persist_trace") if keep else None
         material = evolve(material, trace_file=written.path, trace_as=written.name)
         findings = await strategy(Case(context, material, able, places), traits)
@@ -118,7 +118,7 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
 
 
 def _keeps(trait: AgenticRubricTrait) -> bool:
-    """Whether a trait tells where the trace stays: it asks for it, and is about the trace."""
+    """Whether a trait's details say where the trace stays: it asks for it, and is about the trace."""
     return trait.persist_trace and trait.context_mode in WITH_TRACE
 
 
@@ -151,8 +151,8 @@ def _keep(
         context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
     failed = {t.name: findings[t.name].score.reason for t in wanted if findings[t.name].score.state != "ok"}
     if failed:
-        told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-        context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({told:.1000})")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({reasons:.1000})")
     context.note(f"{len(wanted) - len(failed)} of {len(traits)} agentic traits have a score")
 
 

@@ -77,12 +77,12 @@ async def _group(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findings:
     assert evaluator is not None  # only those that can be evaluated are in a group
     try:
         investigation = await case.in_turn(lambda: evaluator.investigate(traits, case.material))
-    except BaseException as error:  # adapters, agents and their tools are anybody's code
+    except BaseException as error:  # adapters, agents and their tools are third-party code
         failed(error, traits[0], "shared investigation", question=case.context.question_id)
-        told = f"the shared investigation failed ({one_line(error)}); each trait was investigated on its own"
-        case.context.warn(told)
+        warning = f"the shared investigation failed ({one_line(error)}); each trait was investigated on its own"
+        case.context.warn(warning)
         return await individual(case, traits)
-    _tell_of_union(case, traits)
+    _warn_of_union(case, traits)
 
     async def read(trait: AgenticRubricTrait) -> Finding:
         own = case.investigators[trait.name].evaluator
@@ -106,11 +106,13 @@ def _unable(case: Case, trait: AgenticRubricTrait) -> TraitScore | None:
     return None
 
 
-def _tell_of_union(case: Case, traits: Sequence[AgenticRubricTrait]) -> None:
+def _warn_of_union(case: Case, traits: Sequence[AgenticRubricTrait]) -> None:
     """Which traits' agent was shown more than they ask for."""
     shown = {"trace": bool(case.material.response), "workspace": case.material.workspace is not None}
     for what, modes in (("trace", WITH_TRACE), ("workspace", WITH_WORKSPACE)):
         without = [trait.name for trait in traits if trait.context_mode not in modes]
         if shown[what] and without and len(without) < len(traits):
-            told = f"{', '.join(without)}: the agent of the shared investigation was shown the {what} for other traits"
-            case.context.warn(f"{told}; agentic_rubric_by_context keeps them apart")
+            warning = (
+                f"{', '.join(without)}: the agent of the shared investigation was shown the {what} for other traits"
+            )
+            case.context.warn(f"{warning}; agentic_rubric_by_context keeps them apart")

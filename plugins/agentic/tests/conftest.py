@@ -1,4 +1,4 @@
-"""Agentic traits before a model on a real server that investigates and scores as a test tells it."""
+"""Agentic traits before a model on a real server that investigates and scores as a test scripts it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def look(request: ServedRequest) -> Reply:
 
 
 @define(eq=False)
-class Told:
+class Scripted:
     """What the model says: `investigates` and `scores` are replies, or functions of the request."""
 
     investigates: Any = "The totals are there and right."
@@ -68,9 +68,9 @@ class Told:
         ):
             return look(request)
         self.requests.append(("extraction" if is_extraction else "investigation", request))
-        said = self.scores if is_extraction else self.investigates
-        said = said(request) if callable(said) else said
-        return json.dumps(said) if isinstance(said, Mapping) else said
+        reply = self.scores if is_extraction else self.investigates
+        reply = reply(request) if callable(reply) else reply
+        return json.dumps(reply) if isinstance(reply, Mapping) else reply
 
     def asked(self, step: str) -> list[ServedRequest]:
         return [request for kind, request in self.requests if kind == step]
@@ -84,7 +84,7 @@ class Ran:
     """The context after the stage, and what the model was asked."""
 
     context: VerificationContext
-    told: Told
+    scripted: Scripted
     peak: int
     calls: list[CallRecord]
 
@@ -126,7 +126,7 @@ def model(url: str, **more: Any) -> ModelConfig:
 
 def evaluate(
     traits: Sequence[AgenticRubricTrait],
-    told: Told,
+    scripted: Scripted,
     *,
     workspace: Path | None = None,
     response: str = ANSWER,
@@ -171,21 +171,21 @@ def evaluate(
                 await stage.execute(context)
             return context
 
-    with ScriptedServer(told) as server:
+    with ScriptedServer(scripted) as server:
         context = asyncio.run(run(server.url))
-        return Ran(context, told, server.peak, calls)
+        return Ran(context, scripted, server.peak, calls)
 
 
 @pytest.fixture(scope="session")
 def evaluated() -> Callable[..., Ran]:
-    """`evaluated([trait, ...], told(...), workspace=..., response=..., agentic_rubric_strategy=...)`."""
+    """`evaluated([trait, ...], scripted(...), workspace=..., response=..., agentic_rubric_strategy=...)`."""
     return evaluate
 
 
 @pytest.fixture(scope="session")
-def told() -> type[Told]:
-    """`told(investigates=reply, scores=reply)`: a model that says these things."""
-    return Told
+def scripted() -> type[Scripted]:
+    """`scripted(investigates=reply, scores=reply)`: a model that replies these things."""
+    return Scripted
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ WRONG = {
 
 @define(eq=False)
 class Agent:
-    """Investigates as it is told: a report, or a failure."""
+    """Investigates as scripted: a report, or a failure."""
 
     says: str | BaseException = "I looked."
     capabilities: PortCapabilities = field(factory=PortCapabilities)
@@ -95,9 +95,9 @@ def test_score_and_trace_are_returned_and_none_for_what_failed(kind: str) -> Non
         return asyncio.run(evaluator(agent, *replies).evaluate_trait(one, "What?", TRACE))
 
     assert both(Agent(), reply) == (score, "trace: I looked.")
-    assert both(Agent(), PortError("gone", kind="auth")) == (None, "trace: I looked.")
+    assert both(Agent(), PortError("away", kind="auth")) == (None, "trace: I looked.")
     assert both(Agent(), WRONG[kind]) == (no_score, "trace: I looked.")
-    for error in (PortError("gone", kind="auth"), ValueError("a bug"), TimeoutError()):
+    for error in (PortError("away", kind="auth"), ValueError("a bug"), TimeoutError()):
         assert both(Agent(error)) == (None, None)
 
 
@@ -106,17 +106,17 @@ def test_an_extraction_alone_gives_the_score_and_says_why_there_is_none(kind: st
     facts, reply, score, no_score = KINDS[kind]
     one = trait(**facts)
 
-    def extracted(said: Any) -> Any:
-        return asyncio.run(evaluator(Agent(), said).run_extraction(one, "A record."))
+    def extracted(reply: Any) -> Any:
+        return asyncio.run(evaluator(Agent(), reply).run_extraction(one, "A record."))
 
     assert extracted(reply) == score
     assert extracted(WRONG[kind]) == no_score
-    for failure in (PortError("gone", kind="auth"), "no object at all"):
+    for failure in (PortError("away", kind="auth"), "no object at all"):
         with pytest.raises(PortError):
             extracted(failure)
 
 
-def test_the_agent_is_told_what_it_is_what_to_evaluate_and_what_its_report_has_to_allow() -> None:
+def test_the_prompt_of_the_agent_says_what_it_is_what_to_evaluate_and_what_its_report_has_to_allow() -> None:
     for kind, wanted in (
         ({"kind": "boolean"}, "true or false"),
         ({"kind": "score", "min_score": 1, "max_score": 5}, "from 1 (lowest) to 5 (highest)"),
@@ -136,10 +136,12 @@ def _material() -> Any:
     return Material(question="What is it?", response=TRACE)
 
 
-def test_the_form_of_a_template_kind_is_filled_in_by_the_descriptions_of_its_fields(evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait(kind=Facts)], told(scores={"files": 3}))
-    assert "How many files there are, links not counted" in json.dumps(ran.told.asked("extraction")[0].body)
-    assert "Fill in every field" in ran.told.prompts("extraction")[0]
+def test_the_form_of_a_template_kind_is_filled_in_by_the_descriptions_of_its_fields(
+    evaluated: Any, scripted: Any
+) -> None:
+    ran = evaluated([trait(kind=Facts)], scripted(scores={"files": 3}))
+    assert "How many files there are, links not counted" in json.dumps(ran.scripted.asked("extraction")[0].body)
+    assert "Fill in every field" in ran.scripted.prompts("extraction")[0]
     assert ran.scores == {"right.files": 3}
 
 
@@ -159,13 +161,13 @@ FAILURES: dict[str, tuple[Any, Any, bool, str]] = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_every_failure_has_its_score_its_trace_and_its_state(
-    failure: str, strategy: str, evaluated: Any, told: Any, workspace: Path, caplog: pytest.LogCaptureFixture
+    failure: str, strategy: str, evaluated: Any, scripted: Any, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     investigates, scores, keeps_trace, state = FAILURES[failure]
     with caplog.at_level(logging.WARNING, logger="karenina.agentic"):
         ran = evaluated(
             [trait(max_turns=2), trait("neat", max_turns=2)],
-            told(investigates, scores),
+            scripted(investigates, scores),
             workspace=workspace,
             agentic_rubric_strategy=strategy,
         )
@@ -183,17 +185,17 @@ def test_every_failure_has_its_score_its_trace_and_its_state(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_too_much_to_copy_for_an_investigation_says_what_to_raise_without_a_traceback(
-    strategy: str, evaluated: Any, told: Any, workspace: Path, caplog: pytest.LogCaptureFixture
+    strategy: str, evaluated: Any, scripted: Any, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(9):
         (workspace / f"{number}.txt").write_text("made")
     settings = {"workspace_max_files": 5, "agentic_rubric_strategy": strategy}
     with caplog.at_level(logging.WARNING, logger="karenina.agentic"):
-        ran = evaluated([trait()], told("Seen.", {"result": True}), workspace=workspace, **settings)
+        ran = evaluated([trait()], scripted("Seen.", {"result": True}), workspace=workspace, **settings)
     assert ran.states == {"right": "error"}
-    said = [record.getMessage() for record in caplog.records]
-    assert any("raise workspace_max_files" in line for line in said)
-    assert not any("Traceback" in line or "take some out" in line for line in said)
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("raise workspace_max_files" in line for line in logged)
+    assert not any("Traceback" in line or "take some out" in line for line in logged)
 
 
 # Which model investigates
@@ -201,10 +203,10 @@ def test_too_much_to_copy_for_an_investigation_says_what_to_raise_without_a_trac
 
 @pytest.mark.parametrize(("others", "count"), [({"temperature": 0.9}, 1), ({"model_name": "n"}, 2)])
 def test_models_are_one_where_interface_provider_and_name_are(
-    others: dict[str, Any], count: int, evaluated: Any, told: Any
+    others: dict[str, Any], count: int, evaluated: Any, scripted: Any
 ) -> None:
     """Their other settings do not count: one agent is enough."""
-    model_ = told("Fine.", {"result": True})
+    model_ = scripted("Fine.", {"result": True})
     with ScriptedServer(model_) as other:
         facts = {"model_name": "m", "interface": "openai_endpoint", "endpoint_base_url": other.url, **others}
         traits = [trait(), trait("neat", model_override=ModelConfig(**facts))]
@@ -233,17 +235,17 @@ def test_it_runs_where_there_is_something_to_evaluate_and_no_error(missing: str)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_without_workspace_and_answer_only_the_question_is_shown(strategy: str, evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait()], told(scores={"result": True}), response="", agentic_rubric_strategy=strategy)
-    (request,) = ran.told.asked("investigation")
+def test_without_workspace_and_answer_only_the_question_is_shown(strategy: str, evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait()], scripted(scores={"result": True}), response="", agentic_rubric_strategy=strategy)
+    (request,) = ran.scripted.asked("investigation")
     assert "What do the sales add up to?" in request.text
     assert "Workspace directory" not in request.text
     assert "ANSWERING AGENT TRACE" not in request.text
     assert not request.body.get("tools")
 
 
-def test_an_inline_trace_stands_between_marks(evaluated: Any, told: Any) -> None:
-    (prompt,) = evaluated([trait()], told(scores={"result": True}), response=TRACE).told.prompts()
+def test_an_inline_trace_is_between_marks(evaluated: Any, scripted: Any) -> None:
+    (prompt,) = evaluated([trait()], scripted(scores={"result": True}), response=TRACE).scripted.prompts()
     begin, end = prompt.index("--- ANSWERING AGENT TRACE ---"), prompt.index("--- END TRACE ---")
     assert begin < prompt.index(TRACE) < end
 
@@ -259,7 +261,7 @@ def test_a_trace_that_no_trait_is_shown_cannot_be_a_file() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("persists", [False, True])
 def test_one_file_is_written_for_all_traits_and_any_of_them_keeps_it(
-    persists: bool, strategy: str, evaluated: Any, told: Any, workspace: Path
+    persists: bool, strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     there: set[str] = set()
 
@@ -279,7 +281,7 @@ def test_one_file_is_written_for_all_traits_and_any_of_them_keeps_it(
     ]
     ran = evaluated(
         traits,
-        told(looks, {"result": True}),
+        scripted(looks, {"result": True}),
         workspace=workspace,
         response=TRACE,
         agentic_rubric_strategy=strategy,
@@ -355,5 +357,5 @@ def test_a_single_verification_with_an_agentic_trait_evaluates_rubrics_too() -> 
     assert dict(result.rubric.agentic_trait_scores) == {"right": True}
 
 
-def _as_text(said: Any) -> str:
-    return said if isinstance(said, str) else json.dumps(said)
+def _as_text(reply: Any) -> str:
+    return reply if isinstance(reply, str) else json.dumps(reply)

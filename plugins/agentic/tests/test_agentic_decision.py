@@ -45,7 +45,7 @@ LACKING: dict[str, Any] = {"reasoning": "fact: only a file is named.", "sufficie
 
 @define(eq=False)
 class Judge:
-    """Decides, investigates and fills in as it is told. What it decides may also be a `Reply`."""
+    """Decides, investigates and fills in as scripted. What it decides may also be a `Reply`."""
 
     decides: Any = field(factory=lambda: DIRECT)
     decisions: list[ServedRequest] = field(factory=list)
@@ -133,7 +133,7 @@ def test_the_judge_is_shown_the_question_the_final_message_and_the_schema_and_no
     assert "tools" not in request.body
 
 
-def test_one_that_is_not_enough_sends_an_agent_which_is_told_why(tmp_path: Path) -> None:
+def test_one_that_is_not_enough_sends_an_agent_which_is_shown_why(tmp_path: Path) -> None:
     judge = Judge(LACKING)
     result = verified(judge, tmp_path)
     part = result.template
@@ -159,12 +159,12 @@ def test_an_answer_that_does_not_fit_the_template_sends_an_agent(tmp_path: Path)
     assert (part.dynamic_parse_decision, judge.asked) == ("escalated", (1, 1, 1))
     assert "does not fit the template" in (part.dynamic_decision_reasoning or "")
     assert DIRECT["reasoning"] in judge.investigations[0].text
-    assert "ODD-VALUE" not in judge.investigations[0].text, "the agent is told why, and no values"
+    assert "ODD-VALUE" not in judge.investigations[0].text, "the agent is shown why, and no values"
     assert result.metadata.caveats == ()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "decision",
     [
         "I would say yes.",
         "",
@@ -175,8 +175,8 @@ def test_an_answer_that_does_not_fit_the_template_sends_an_agent(tmp_path: Path)
     ],
     ids=["prose", "nothing", "no reasoning", "no boolean", "no answer", "no object"],
 )
-def test_a_decision_that_cannot_be_read_is_not_asked_for_again_and_is_a_caveat(said: Any, tmp_path: Path) -> None:
-    judge = Judge(said)
+def test_a_decision_that_cannot_be_read_is_not_asked_for_again_and_is_a_caveat(decision: Any, tmp_path: Path) -> None:
+    judge = Judge(decision)
     result = verified(judge, tmp_path)
     assert result.template is not None
     assert (result.template.dynamic_parse_decision, judge.asked) == ("escalated", (1, 1, 1))
@@ -207,7 +207,7 @@ def test_a_judge_that_refuses_ends_the_item(status: int, tmp_path: Path) -> None
     assert result.template.parsed_llm_response is None
 
 
-def test_without_a_final_message_an_agent_is_sent_and_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_final_message_an_agent_is_sent_and_no_judge_is_asked(tmp_path: Path) -> None:
     judge = Judge()
     rows = [{"role": "assistant", "content": "", "tool_calls": [{"id": "c", "name": "run", "input": {}}]}]
     result = verified(judge, tmp_path, answer="a rendered trace", rows=rows)
@@ -285,6 +285,6 @@ def test_what_contradicts_it_is_refused_before_any_call(config: dict[str, Any], 
     assert "off" in str(refused.value)
 
 
-def test_a_trigger_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_trigger_is_refused() -> None:
     with pytest.raises(ConfigError, match="agentic_parsing_trigger: must be one of always, dynamic"):
         VerificationConfig(agentic_parsing_trigger="sometimes")  # type: ignore[arg-type]  # what is refused

@@ -115,7 +115,7 @@ FATES = ("fine", "no investigation", "no reply", "no score", "unable", "closed",
     parallel=st.booleans(),
 )
 def test_no_mix_of_failures_costs_another_trait_its_score(
-    evaluated: Any, told: Any, fates: list[str], strategy: str, parallel: bool
+    evaluated: Any, scripted: Any, fates: list[str], strategy: str, parallel: bool
 ) -> None:
     def named(text: str, fate: str) -> bool:
         return any(fates[number] == fate and f"number {number} " in text for number in range(len(fates)))
@@ -143,7 +143,7 @@ def test_no_mix_of_failures_costs_another_trait_its_score(
         for number, fate in enumerate(fates)
     ]
     ran = evaluated(
-        traits, told(investigates, scores), agentic_rubric_strategy=strategy, agentic_rubric_parallel=parallel
+        traits, scripted(investigates, scores), agentic_rubric_strategy=strategy, agentic_rubric_parallel=parallel
     )
     names = [trait.name for trait in traits]
     fine = dict(zip(names, (fate == "fine" for fate in fates), strict=True))
@@ -188,12 +188,12 @@ def test_a_decision_is_read_as_it_is_or_not_at_all(reasoning: Any, sufficient: A
     data = {**more, "reasoning": reasoning, "sufficient": sufficient, "answer": answer}
     readable = isinstance(reasoning, str) and (sufficient is False or (sufficient is True and isinstance(answer, dict)))
     try:
-        said, record = asyncio.run(_read(data))
+        kept, record = asyncio.run(_read(data))
     except FillError:
         assert not readable
     else:
         assert readable
-        assert reasoning.startswith(said)
+        assert reasoning.startswith(kept)
         assert record == (answer if sufficient else None)
 
 

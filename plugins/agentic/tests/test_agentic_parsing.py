@@ -47,9 +47,9 @@ class Judge:
             trace = re.search(r"saved to: (\S+)", request.text)
             return Reply(tool_calls=[ToolUseBlock("look", "read_file", {"path": trace[1] if trace else "totals.csv"})])
         (self.extractions if extracting else self.investigations).append(request)
-        said = self.fills if extracting else self.report
-        said = said(request) if callable(said) else said
-        return json.dumps(said) if isinstance(said, Mapping) else said
+        reply = self.fills if extracting else self.report
+        reply = reply(request) if callable(reply) else reply
+        return json.dumps(reply) if isinstance(reply, Mapping) else reply
 
 
 def parsed(
@@ -192,7 +192,7 @@ def test_the_file_of_a_trace_has_the_same_name_in_prompts_when_it_is_kept_twice(
 
 
 @pytest.mark.parametrize("report", ["No object at all.", '{"fact": 42}', 'It says {"fact": "42", "more'])
-def test_a_report_that_nobody_can_read_is_an_error(report: str, workspace: Path) -> None:
+def test_a_report_that_no_judge_can_read_is_an_error(report: str, workspace: Path) -> None:
     with pytest.raises(PortError):
         parsed(Judge(report, "I cannot."), workspace=workspace)
 

@@ -39,9 +39,9 @@ RIGHT = AgenticRubricTrait(name="right", kind="boolean", description="Whether th
 CITES = RegexRubricTrait(name="cites", pattern=r"\[\d+\]")
 
 
-def run(told: Any, *traits: RubricTrait, **config: Any) -> VerificationResult:
+def run(scripted: Any, *traits: RubricTrait, **config: Any) -> VerificationResult:
     app = application(rubric_stage, installed=INSTALLED)
-    with ScriptedServer(told) as server:
+    with ScriptedServer(scripted) as server:
         model = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url, max_retries=0)
         return run_single_model_verification(
             Question(id="q", question="What is the sum?"),
@@ -55,8 +55,8 @@ def run(told: Any, *traits: RubricTrait, **config: Any) -> VerificationResult:
         )
 
 
-def test_a_rubric_of_agentic_traits_alone_has_a_rubric_section(told: Any) -> None:
-    result = run(told("It is 42.", {"result": True}), RIGHT)
+def test_a_rubric_of_agentic_traits_alone_has_a_rubric_section(scripted: Any) -> None:
+    result = run(scripted("It is 42.", {"result": True}), RIGHT)
     part = result.rubric
     assert part is not None
     assert part.agentic_rubric_evaluation_performed
@@ -69,31 +69,31 @@ def test_a_rubric_of_agentic_traits_alone_has_a_rubric_section(told: Any) -> Non
     assert result.metadata.outcome == "scored"
 
 
-def test_other_traits_and_agentic_ones_stand_in_the_same_tables(told: Any) -> None:
-    part = run(told("It is 42.", {"result": False}), RIGHT, CITES).rubric
+def test_other_traits_and_agentic_ones_are_in_the_same_tables(scripted: Any) -> None:
+    part = run(scripted("It is 42.", {"result": False}), RIGHT, CITES).rubric
     assert part is not None
     assert {name: row["state"] for name, row in part.trait_states.items()} == {"cites": "ok", "right": "ok"}
     assert part.get_all_trait_scores() == {"cites": True, "right": False}
     assert {row["trait_name"]: row["kind"] for row in part.rows()} == {"cites": "boolean", "right": "boolean"}
 
 
-def test_a_failed_agentic_trait_ends_no_item(told: Any) -> None:
-    result = run(told("It is 42.", "no score"), RIGHT, CITES)
+def test_a_failed_agentic_trait_ends_no_item(scripted: Any) -> None:
+    result = run(scripted("It is 42.", "no score"), RIGHT, CITES)
     assert result.rubric is not None
     assert result.rubric.trait_errors.keys() == {"right"}
     assert (result.metadata.completed_without_errors, result.metadata.outcome) == (True, "scored")
     assert any("1 of 1 agentic traits" in warning for warning in result.metadata.warnings)
 
 
-def test_usage_is_told_by_task(told: Any) -> None:
-    result = run(told("It is 42.", {"result": True}), RIGHT)
+def test_usage_is_recorded_by_task(scripted: Any) -> None:
+    result = run(scripted("It is 42.", {"result": True}), RIGHT)
     usage = result.generation.usage_metadata
     assert usage["rubric_agentic_trait_investigation"]["calls"] == 1
     assert usage["rubric_agentic_trait_extraction"]["total_tokens"] > 0
 
 
 @pytest.mark.parametrize("where", ["judge", "override"])
-def test_a_model_that_cannot_investigate_is_refused_before_any_call(where: str, told: Any) -> None:
+def test_a_model_that_cannot_investigate_is_refused_before_any_call(where: str, scripted: Any) -> None:
     app = application(rubric_stage, installed=INSTALLED)
     recorded = ModelConfig(interface="manual", manual_traces={"q": "It is 42."})
     trait = AgenticRubricTrait(
@@ -102,7 +102,7 @@ def test_a_model_that_cannot_investigate_is_refused_before_any_call(where: str, 
         description="Whether the sum is right.",
         model_override=recorded if where == "override" else None,
     )
-    with ScriptedServer(told()) as server:
+    with ScriptedServer(scripted()) as server:
         able = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url)
         with pytest.raises(ConfigError, match=r"right.*cannot investigate|cannot investigate.*right") as refused:
             run_single_model_verification(
@@ -117,7 +117,7 @@ def test_a_model_that_cannot_investigate_is_refused_before_any_call(where: str, 
     assert "rubric_trait_names" in str(refused.value)
 
 
-def test_the_stage_stands_after_other_traits_and_before_the_guard_of_deep_judgment() -> None:
+def test_the_stage_comes_after_other_traits_and_before_the_guard_of_deep_judgment() -> None:
     app = application(rubric_stage, installed=True)
 
     def plan(*traits: RubricTrait, mode: Any) -> list[str]:
@@ -152,7 +152,7 @@ def test_the_stage_keeps_the_promises_of_stages() -> None:
     )
 
 
-def test_the_evaluator_returns_score_and_trace(told: Any, tmp_path: Path) -> None:
+def test_the_evaluator_returns_score_and_trace(scripted: Any, tmp_path: Path) -> None:
     """Without a run: a model, a trait, an answer, a folder."""
     (tmp_path / "sum.txt").write_text("42")
 
@@ -165,7 +165,7 @@ def test_the_evaluator_returns_score_and_trace(told: Any, tmp_path: Path) -> Non
             score = await evaluator.evaluate_trait(RIGHT, "What is the sum?", ANSWER, tmp_path)
             return score, await evaluator.run_extraction(RIGHT, "A record that says yes.")
 
-    says = told("It is 42.", {"result": True})
+    says = scripted("It is 42.", {"result": True})
     with ScriptedServer(says) as server:
         (score, trace), extracted = asyncio.run(both(server.url, says))
     assert (score, extracted) == (True, True)
@@ -173,7 +173,9 @@ def test_the_evaluator_returns_score_and_trace(told: Any, tmp_path: Path) -> Non
     assert "A record that says yes." in says.prompts("extraction")[1]
 
 
-def test_a_whole_run_investigates_a_copy_of_the_workspace_and_leaves_nothing_behind(told: Any, tmp_path: Path) -> None:
+def test_a_whole_run_investigates_a_copy_of_the_workspace_and_leaves_nothing_behind(
+    scripted: Any, tmp_path: Path
+) -> None:
     (tmp_path / "q1").mkdir()
     (tmp_path / "q1" / "sum.txt").write_text("It is 42.")
 
@@ -192,7 +194,7 @@ def test_a_whole_run_investigates_a_copy_of_the_workspace_and_leaves_nothing_beh
     )
     filed = AgenticRubricTrait(name="filed", kind="boolean", description="Whether it is told.", materialize_trace=True)
     app = application(rubric_stage, installed=INSTALLED)
-    with ScriptedServer(told(says, {"result": True})) as server:
+    with ScriptedServer(scripted(says, {"result": True})) as server:
         model = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url, max_retries=0)
         result = run_single_model_verification(
             Question(id="q1", question="What is the sum?", workspace_path="q1"),

@@ -54,10 +54,10 @@ BY_KIND = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", BY_KIND)
 def test_every_kind_has_a_score_and_the_trace_of_its_investigation(
-    kind: str, strategy: str, evaluated: Any, told: Any
+    kind: str, strategy: str, evaluated: Any, scripted: Any
 ) -> None:
     one, says, expected = BY_KIND[kind]
-    ran = evaluated([one], told("They match.", says), agentic_rubric_strategy=strategy)
+    ran = evaluated([one], scripted("They match.", says), agentic_rubric_strategy=strategy)
     assert ran.scores == expected
     assert ran.states == {"right": "ok"}
     assert "They match." in (ran.traces["right"] or "")
@@ -66,44 +66,46 @@ def test_every_kind_has_a_score_and_the_trace_of_its_investigation(
     assert ran.context.get_artifact("agentic_trait_investigation_traces") == ran.traces
 
 
-def test_the_extraction_is_told_the_scale_and_the_classes(evaluated: Any, told: Any) -> None:
-    score = evaluated([BY_KIND["score"][0]], told(scores={"score": 2})).told.prompts("extraction")[0]
+def test_the_extraction_is_shown_the_scale_and_the_classes(evaluated: Any, scripted: Any) -> None:
+    score = evaluated([BY_KIND["score"][0]], scripted(scores={"score": 2})).scripted.prompts("extraction")[0]
     assert "from 1 (lowest) to 5 (highest)" in score
-    literal = evaluated([BY_KIND["literal"][0]], told(scores={"classification": "Poor"})).told.prompts("extraction")[0]
+    literal = evaluated([BY_KIND["literal"][0]], scripted(scores={"classification": "Poor"})).scripted.prompts(
+        "extraction"
+    )[0]
     assert "Poor: bad work" in literal
     assert "Good: fine work" in literal
 
 
-def test_a_class_keeps_its_name_and_an_unknown_one_what_was_said(evaluated: Any, told: Any) -> None:
+def test_a_class_keeps_its_name_and_an_unknown_one_its_text(evaluated: Any, scripted: Any) -> None:
     one = BY_KIND["literal"][0]
-    ran = evaluated([one], told(scores={"classification": "GOOD "}))
+    ran = evaluated([one], scripted(scores={"classification": "GOOD "}))
     assert (ran.scores, ran.details("right")["label"]) == ({"right": 1}, "Good")
-    ran = evaluated([one], told(scores={"classification": "splendid"}))
+    ran = evaluated([one], scripted(scores={"classification": "splendid"}))
     assert (ran.scores, ran.states, ran.details("right")["label"]) == ({"right": -1}, {"right": "invalid"}, "splendid")
 
 
-@pytest.mark.parametrize("said", [0, 6, 7.5, "many", True])
-def test_a_number_beyond_the_scale_is_no_score(said: Any, evaluated: Any, told: Any) -> None:
-    ran = evaluated([BY_KIND["score"][0]], told(scores={"score": said}))
+@pytest.mark.parametrize("value", [0, 6, 7.5, "many", True])
+def test_a_number_beyond_the_scale_is_no_score(value: Any, evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([BY_KIND["score"][0]], scripted(scores={"score": value}))
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "invalid"})
     assert ran.traces["right"] is not None
 
 
-def test_a_reply_that_is_no_score_is_repaired(evaluated: Any, told: Any) -> None:
-    said = iter([{"score": 9}, {"score": 3}])
-    ran = evaluated([BY_KIND["score"][0]], told(scores=lambda _: next(said)), judge={"max_retries": 1})
+def test_a_reply_that_is_no_score_is_repaired(evaluated: Any, scripted: Any) -> None:
+    replies = iter([{"score": 9}, {"score": 3}])
+    ran = evaluated([BY_KIND["score"][0]], scripted(scores=lambda _: next(replies)), judge={"max_retries": 1})
     assert ran.scores == {"right": 3}
 
 
-def test_a_template_kind_that_failed_has_its_bare_name_and_no_fields(evaluated: Any, told: Any) -> None:
-    ran = evaluated([BY_KIND["template"][0]], told(scores={"files": "none"}))
+def test_a_template_kind_that_failed_has_its_bare_name_and_no_fields(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([BY_KIND["template"][0]], scripted(scores={"files": "none"}))
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "invalid"})
 
 
-def test_of_a_long_investigation_the_begin_and_the_end_are_read(evaluated: Any, told: Any) -> None:
+def test_of_a_long_investigation_the_begin_and_the_end_are_read(evaluated: Any, scripted: Any) -> None:
     report = "BEGIN" + "x" * 100_000 + "END"
-    ran = evaluated([trait()], told(report, {"result": True}))
-    asked = ran.told.prompts("extraction")[0]
+    ran = evaluated([trait()], scripted(report, {"result": True}))
+    asked = ran.scripted.prompts("extraction")[0]
     assert 60_000 < len(asked) < 65_000
     assert "BEGIN" in asked
     assert "END" in asked
@@ -119,8 +121,8 @@ def broken(_: Any) -> Reply:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_failed_investigation_leaves_neither_score_nor_trace(strategy: str, evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait(), trait("neat")], told(broken, {"result": True}), agentic_rubric_strategy=strategy)
+def test_a_failed_investigation_leaves_neither_score_nor_trace(strategy: str, evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait(), trait("neat")], scripted(broken, {"result": True}), agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": None, "neat": None}
     assert ran.traces == {"right": None, "neat": None}
     assert ran.states == {"right": "error", "neat": "error"}
@@ -130,27 +132,27 @@ def test_a_failed_investigation_leaves_neither_score_nor_trace(strategy: str, ev
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("scores", [broken, "I cannot say."])
-def test_a_failed_extraction_leaves_the_trace(scores: Any, strategy: str, evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait()], told("They match.", scores), agentic_rubric_strategy=strategy)
+def test_a_failed_extraction_leaves_the_trace(scores: Any, strategy: str, evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait()], scripted("They match.", scores), agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": None}
     assert "They match." in (ran.traces["right"] or "")
     assert (ran.states, ran.context.error) == ({"right": "error"}, None)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_trait_that_fails_costs_no_other_its_score(strategy: str, evaluated: Any, told: Any) -> None:
+def test_a_trait_that_fails_costs_no_other_its_score(strategy: str, evaluated: Any, scripted: Any) -> None:
     def scores(request: Any) -> Any:
         return broken(request) if "(neat)" in request.text else {"result": True}
 
-    ran = evaluated([trait(), trait("neat")], told("Fine.", scores), agentic_rubric_strategy=strategy)
+    ran = evaluated([trait(), trait("neat")], scripted("Fine.", scores), agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": True, "neat": None}
     assert ran.traces["neat"] is not None
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_trait_whose_model_cannot_investigate_is_passed_over(strategy: str, evaluated: Any, told: Any) -> None:
+def test_a_trait_whose_model_cannot_investigate_is_passed_over(strategy: str, evaluated: Any, scripted: Any) -> None:
     unable = trait("neat", model_override=ModelConfig(interface="manual", manual_traces={"q": "a"}))
-    ran = evaluated([trait(), unable], told("Fine.", {"result": True}), agentic_rubric_strategy=strategy)
+    ran = evaluated([trait(), unable], scripted("Fine.", {"result": True}), agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": True, "neat": None}
     assert (ran.traces["neat"], ran.states["neat"]) == (None, "skipped")
     assert "manual" in ran.reason("neat")
@@ -159,10 +161,10 @@ def test_a_trait_whose_model_cannot_investigate_is_passed_over(strategy: str, ev
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_an_investigation_that_ran_out_of_turns_is_never_scored(
-    strategy: str, evaluated: Any, told: Any, workspace: Path
+    strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     looks = Reply(tool_calls=[ToolUseBlock("c1", "list_files", {})])
-    model_ = told(looks, {"result": True})
+    model_ = scripted(looks, {"result": True})
     ran = evaluated([trait(max_turns=2)], model_, workspace=workspace, agentic_rubric_strategy=strategy)
     assert ran.scores == {"right": None}
     assert (ran.states, ran.details("right")["limit"]) == ({"right": "error"}, "turns")
@@ -171,10 +173,10 @@ def test_an_investigation_that_ran_out_of_turns_is_never_scored(
     assert model_.asked("extraction") == []
 
 
-def test_an_investigation_that_ran_out_of_time_is_never_scored(evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait(timeout_seconds=1)], told(Reply("Late.", latency=3.0), {"result": True}))
+def test_an_investigation_that_ran_out_of_time_is_never_scored(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait(timeout_seconds=1)], scripted(Reply("Late.", latency=3.0), {"result": True}))
     assert (ran.scores, ran.details("right")["limit"]) == ({"right": None}, "time")
-    assert ran.told.asked("extraction") == []
+    assert ran.scripted.asked("extraction") == []
 
 
 LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -190,7 +192,7 @@ LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_whatever_limit_ends_an_investigation_its_state_names_the_setting_to_raise(
-    limit: str, strategy: str, evaluated: Any, told: Any, workspace: Path, pricing: Any
+    limit: str, strategy: str, evaluated: Any, scripted: Any, workspace: Path, pricing: Any
 ) -> None:
     facts, judge, setting = LIMITS[limit]
 
@@ -201,7 +203,7 @@ def test_whatever_limit_ends_an_investigation_its_state_names_the_setting_to_rai
 
     ran = evaluated(
         [trait(**facts)],
-        told(looks, {"result": True}),
+        scripted(looks, {"result": True}),
         workspace=workspace,
         judge=judge,
         plugins=[pricing()],
@@ -214,67 +216,69 @@ def test_whatever_limit_ends_an_investigation_its_state_names_the_setting_to_rai
     shared = "the traits that share it" if strategy == "shared" else "the trait"
     assert f"raise {setting.replace('the trait', shared)}" in ran.reason("right")
     assert "totals.csv" in (ran.traces["right"] or "")
-    assert ran.told.asked("extraction") == []
+    assert ran.scripted.asked("extraction") == []
 
 
-def test_an_agent_that_says_nothing_has_found_nothing(evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait()], told("", {"result": True}))
+def test_an_agent_that_says_nothing_has_found_nothing(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait()], scripted("", {"result": True}))
     assert (ran.scores, ran.traces) == ({"right": None}, {"right": None})
-    assert ran.told.asked("extraction") == []
+    assert ran.scripted.asked("extraction") == []
 
 
-def test_a_trait_without_the_workspace_that_it_is_about_has_no_score(evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait(context_mode="workspace_only")], told(scores={"result": True}))
-    assert (ran.states, ran.told.requests) == ({"right": "error"}, [])
+def test_a_trait_without_the_workspace_that_it_is_about_has_no_score(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait(context_mode="workspace_only")], scripted(scores={"result": True}))
+    assert (ran.states, ran.scripted.requests) == ({"right": "error"}, [])
     assert "no workspace" in ran.reason("right")
 
 
 # The shared strategy
 
 
-def test_shared_traits_have_one_investigation_and_a_score_each(evaluated: Any, told: Any) -> None:
+def test_shared_traits_have_one_investigation_and_a_score_each(evaluated: Any, scripted: Any) -> None:
     ran = evaluated(
         [trait(max_turns=3), trait("neat", max_turns=9)],
-        told("Both.", {"result": True}),
+        scripted("Both.", {"result": True}),
         agentic_rubric_strategy="shared",
     )
-    assert len(ran.told.asked("investigation")) == 1
-    assert len(ran.told.asked("extraction")) == 2
-    prompt = ran.told.prompts()[0]
+    assert len(ran.scripted.asked("investigation")) == 1
+    assert len(ran.scripted.asked("extraction")) == 2
+    prompt = ran.scripted.prompts()[0]
     assert "- right: Whether it is right." in prompt
     assert "- neat: Whether it is neat." in prompt
     assert ran.traces["right"] == ran.traces["neat"]
 
 
-def test_a_shared_investigation_has_the_largest_limits(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_a_shared_investigation_has_the_largest_limits(evaluated: Any, scripted: Any, workspace: Path) -> None:
     looks = Reply(tool_calls=[ToolUseBlock("c1", "list_files", {})])
-    said = iter([looks, looks, "Done."])
+    replies = iter([looks, looks, "Done."])
     ran = evaluated(
         [trait(max_turns=1), trait("neat", max_turns=3)],
-        told(lambda _: next(said), {"result": True}),
+        scripted(lambda _: next(replies), {"result": True}),
         workspace=workspace,
         agentic_rubric_strategy="shared",
     )
     assert ran.scores == {"right": True, "neat": True}
 
 
-def test_a_failed_shared_investigation_is_made_up_for_one_by_one(evaluated: Any, told: Any) -> None:
+def test_a_failed_shared_investigation_is_made_up_for_one_by_one(evaluated: Any, scripted: Any) -> None:
     def investigates(request: Any) -> Any:
         return Reply.error(400) if "- right:" in request.text else "Fine."
 
-    ran = evaluated([trait(), trait("neat")], told(investigates, {"result": True}), agentic_rubric_strategy="shared")
+    ran = evaluated(
+        [trait(), trait("neat")], scripted(investigates, {"result": True}), agentic_rubric_strategy="shared"
+    )
     assert ran.scores == {"right": True, "neat": True}
-    assert len(ran.told.asked("investigation")) == 3
+    assert len(ran.scripted.asked("investigation")) == 3
 
 
-def test_traits_of_different_models_are_not_investigated_together(evaluated: Any, told: Any) -> None:
+def test_traits_of_different_models_are_not_investigated_together(evaluated: Any, scripted: Any) -> None:
     seen: list[str] = []
 
     def investigates(request: Any) -> str:
         seen.append(request.model)
         return "Fine."
 
-    model_ = told(investigates, {"result": True})
+    model_ = scripted(investigates, {"result": True})
     from karenina_core.testing import ScriptedServer
 
     with ScriptedServer(model_) as other:
@@ -286,57 +290,57 @@ def test_traits_of_different_models_are_not_investigated_together(evaluated: Any
 
 
 def test_traits_of_one_context_mode_can_have_investigations_of_their_own(
-    evaluated: Any, told: Any, workspace: Path
+    evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     blind, seeing = trait("blind", context_mode="workspace_only"), trait("seeing")
     together = {"workspace": workspace, "response": TRACE, "agentic_rubric_strategy": "shared"}
-    ran = evaluated([blind, seeing], told(scores={"result": True}), **together, agentic_rubric_by_context=True)
-    for prompt in ran.told.prompts():
+    ran = evaluated([blind, seeing], scripted(scores={"result": True}), **together, agentic_rubric_by_context=True)
+    for prompt in ran.scripted.prompts():
         assert ("blind" in prompt) != ("SECRET-TRACE" in prompt)
-    assert len(ran.told.prompts()) == 2
-    ran = evaluated([blind, seeing], told(scores={"result": True}), **together)
-    assert len(ran.told.prompts()) == 1
-    assert "SECRET-TRACE" in ran.told.prompts()[0]
+    assert len(ran.scripted.prompts()) == 2
+    ran = evaluated([blind, seeing], scripted(scores={"result": True}), **together)
+    assert len(ran.scripted.prompts()) == 1
+    assert "SECRET-TRACE" in ran.scripted.prompts()[0]
     assert any("agentic_rubric_by_context" in warning for warning in ran.context.warnings)
 
 
 @pytest.mark.parametrize("hidden", ["trace", "workspace"])
 @pytest.mark.parametrize("by_context", [False, True])
-def test_a_shared_agent_that_is_shown_more_than_a_trait_asks_for_is_told_either_way(
-    by_context: bool, hidden: str, evaluated: Any, told: Any, workspace: Path
+def test_a_shared_agent_that_is_shown_more_than_a_trait_asks_for_is_a_warning_either_way(
+    by_context: bool, hidden: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     modes = {"trace": "workspace_only", "workspace": "trace_only"}
     ran = evaluated(
         [trait("blind", context_mode=modes[hidden]), trait("seeing")],
-        told(scores={"result": True}),
+        scripted(scores={"result": True}),
         workspace=workspace,
         response=TRACE,
         agentic_rubric_strategy="shared",
         agentic_rubric_by_context=by_context,
     )
-    said = f"blind: the agent of the shared investigation was shown the {hidden} for other traits"
+    expected = f"blind: the agent of the shared investigation was shown the {hidden} for other traits"
     warned = [warning for warning in ran.context.warnings if "was shown" in warning]
-    assert [warning.startswith(said) for warning in warned] == ([] if by_context else [True])
+    assert [warning.startswith(expected) for warning in warned] == ([] if by_context else [True])
 
 
-def test_what_is_not_there_was_shown_to_nobody(evaluated: Any, told: Any) -> None:
+def test_what_is_not_there_was_not_shown(evaluated: Any, scripted: Any) -> None:
     traits = [trait("blind", context_mode="trace_only"), trait("seeing")]
-    ran = evaluated(traits, told(scores={"result": True}), response=TRACE, agentic_rubric_strategy="shared")
+    ran = evaluated(traits, scripted(scores={"result": True}), response=TRACE, agentic_rubric_strategy="shared")
     assert ran.context.warnings == []
 
 
 @pytest.mark.parametrize("parallel", [False, True])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_traits_are_evaluated_at_the_same_time_only_where_that_is_asked_for(
-    strategy: str, parallel: bool, evaluated: Any, told: Any
+    strategy: str, parallel: bool, evaluated: Any, scripted: Any
 ) -> None:
-    def slow(said: Any) -> Callable[[Any], Reply]:
-        return lambda _: Reply(said, latency=0.1)
+    def slow(reply: Any) -> Callable[[Any], Reply]:
+        return lambda _: Reply(reply, latency=0.1)
 
     traits = [trait(), trait("neat"), trait("quick"), trait("short")]
     ran = evaluated(
         traits,
-        told(slow("Fine."), slow({"result": True})),
+        scripted(slow("Fine."), slow({"result": True})),
         agentic_rubric_strategy=strategy,
         agentic_rubric_parallel=parallel,
         rubric_concurrency=3,
@@ -354,16 +358,16 @@ def test_traits_are_evaluated_at_the_same_time_only_where_that_is_asked_for(
     [("workspace_only", False, True), ("trace_and_workspace", True, True), ("trace_only", True, False)],
 )
 def test_each_context_mode_shows_what_it_says_and_nothing_else(
-    mode: str, has_trace: bool, has_workspace: bool, strategy: str, evaluated: Any, told: Any, workspace: Path
+    mode: str, has_trace: bool, has_workspace: bool, strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     ran = evaluated(
         [trait(context_mode=mode)],
-        told(scores={"result": True}),
+        scripted(scores={"result": True}),
         workspace=workspace,
         response=TRACE,
         agentic_rubric_strategy=strategy,
     )
-    (request,) = ran.told.asked("investigation")
+    (request,) = ran.scripted.asked("investigation")
     assert "What do the sales add up to?" in request.text
     assert ("SECRET-TRACE" in request.text) == has_trace
     assert ("Workspace directory:" in request.text) == has_workspace
@@ -375,28 +379,28 @@ def calls(name: str, **given: Any) -> Reply:
     return Reply(tool_calls=[ToolUseBlock("c1", name, given)])
 
 
-def in_turn(*said: Any) -> Callable[[Any], Any]:
-    rest = iter(said)
+def in_turn(*replies: Any) -> Callable[[Any], Any]:
+    rest = iter(replies)
     return lambda _: next(rest)
 
 
-def test_an_investigator_reads_the_files_of_the_workspace(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_an_investigator_reads_the_files_of_the_workspace(evaluated: Any, scripted: Any, workspace: Path) -> None:
     says = in_turn(calls("read_file", path="totals.csv"), "It says 42.")
-    ran = evaluated([trait(context_mode="workspace_only")], told(says, {"result": True}), workspace=workspace)
-    assert "42" in json.dumps(ran.told.asked("investigation")[1].messages[-1])
-    assert "It says 42." in ran.told.prompts("extraction")[0]
+    ran = evaluated([trait(context_mode="workspace_only")], scripted(says, {"result": True}), workspace=workspace)
+    assert "42" in json.dumps(ran.scripted.asked("investigation")[1].messages[-1])
+    assert "It says 42." in ran.scripted.prompts("extraction")[0]
 
 
-def test_no_investigator_finds_traces_that_it_was_not_given(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_no_investigator_finds_traces_that_it_was_not_given(evaluated: Any, scripted: Any, workspace: Path) -> None:
     says = in_turn(
         calls("read_file", path=".karenina/traces/trace_old.txt"), calls("search_files", query="old trace"), "Nothing."
     )
     one = trait(context_mode="workspace_only")
-    ran = evaluated([one], told(says, {"result": True}), workspace=workspace, response=TRACE)
+    ran = evaluated([one], scripted(says, {"result": True}), workspace=workspace, response=TRACE)
     assert "an old trace" not in (ran.traces["right"] or "")
 
 
-def test_an_investigation_works_on_a_copy(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_an_investigation_works_on_a_copy(evaluated: Any, scripted: Any, workspace: Path) -> None:
     offered: list[str] = []
 
     def looks(request: Any) -> Any:
@@ -404,7 +408,7 @@ def test_an_investigation_works_on_a_copy(evaluated: Any, told: Any, workspace: 
         (workspace / "late.txt").write_text("written meanwhile")
         return calls("list_files") if request.messages[-1]["role"] == "user" else "Seen."
 
-    ran = evaluated([trait()], told(looks, {"result": True}), workspace=workspace)
+    ran = evaluated([trait()], scripted(looks, {"result": True}), workspace=workspace)
     assert "totals.csv" in (ran.traces["right"] or "")
     assert "late.txt" not in (ran.traces["right"] or "")
     assert "write_file" not in offered
@@ -416,7 +420,7 @@ def test_an_investigation_works_on_a_copy(evaluated: Any, told: Any, workspace: 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("mode", ["trace_and_workspace", "trace_only"])
 def test_a_trace_that_is_to_be_a_file_is_one_that_the_prompt_names_and_the_tools_can_read(
-    mode: str, strategy: str, evaluated: Any, told: Any, workspace: Path
+    mode: str, strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     def says(request: Any) -> Any:
         if request.messages[-1]["role"] == "tool":
@@ -426,34 +430,36 @@ def test_a_trace_that_is_to_be_a_file_is_one_that_the_prompt_names_and_the_tools
 
     ran = evaluated(
         [trait(context_mode=mode, materialize_trace=True)],
-        told(says, {"result": True}),
+        scripted(says, {"result": True}),
         workspace=workspace,
         response=TRACE,
         agentic_rubric_strategy=strategy,
     )
-    first = ran.told.asked("investigation")[0]
+    first = ran.scripted.asked("investigation")[0]
     assert "SECRET-TRACE" not in first.text
     assert "trace is saved to: .karenina/traces/trace_q_1_" in first.text
     assert "SECRET-TRACE" in (ran.traces["right"] or "")
     assert ran.scores == {"right": True}
 
 
-def test_only_traits_that_ask_for_it_have_the_trace_as_a_file(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_only_traits_that_ask_for_it_have_the_trace_as_a_file(evaluated: Any, scripted: Any, workspace: Path) -> None:
     ran = evaluated(
         [trait("filed", materialize_trace=True), trait("inline")],
-        told(scores={"result": True}),
+        scripted(scores={"result": True}),
         workspace=workspace,
         response=TRACE,
     )
-    for request in ran.told.asked("investigation"):
+    for request in ran.scripted.asked("investigation"):
         prompt = json.dumps(request.messages[:2])  # what a tool has read follows
         assert ("Whether it is inline." in prompt) == ("SECRET-TRACE" in prompt)
 
 
-def test_a_trace_that_is_only_a_file_does_not_open_the_workspace(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_a_trace_that_is_only_a_file_does_not_open_the_workspace(
+    evaluated: Any, scripted: Any, workspace: Path
+) -> None:
     one = trait(context_mode="trace_only", materialize_trace=True)
     says = in_turn(calls("list_files", recursive=True), calls("read_file", path="totals.csv"), "Done.")
-    ran = evaluated([one], told(says, {"result": True}), workspace=workspace, response=TRACE)
+    ran = evaluated([one], scripted(says, {"result": True}), workspace=workspace, response=TRACE)
     assert "totals.csv (" not in (ran.traces["right"] or "")
     assert "42" not in (ran.traces["right"] or "")
 
@@ -461,7 +467,7 @@ def test_a_trace_that_is_only_a_file_does_not_open_the_workspace(evaluated: Any,
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_file_of_a_trace_is_removed_unless_a_trait_keeps_it(
-    fails: bool, keep: bool, evaluated: Any, told: Any, workspace: Path
+    fails: bool, keep: bool, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     there: list[list[str]] = []
 
@@ -470,7 +476,7 @@ def test_the_file_of_a_trace_is_removed_unless_a_trait_keeps_it(
         return Reply.error(400) if fails else "Fine."
 
     one = trait(materialize_trace=True, persist_trace=keep)
-    ran = evaluated([one], told(looks, {"result": True}), workspace=workspace, response=TRACE)
+    ran = evaluated([one], scripted(looks, {"result": True}), workspace=workspace, response=TRACE)
     left = sorted(path.name for path in (workspace / ".karenina" / "traces").iterdir())
     assert len(there[0]) == 2
     assert len(left) == (2 if keep else 1)
@@ -479,33 +485,35 @@ def test_the_file_of_a_trace_is_removed_unless_a_trait_keeps_it(
 
 
 def test_without_a_workspace_the_file_of_a_trace_is_a_temporary_one(
-    evaluated: Any, told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    evaluated: Any, scripted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    ran = evaluated([trait(materialize_trace=True)], told(scores={"result": True}), response=TRACE)
-    assert "trace is saved to: .karenina/traces/" in ran.told.prompts()[0]
+    ran = evaluated([trait(materialize_trace=True)], scripted(scores={"result": True}), response=TRACE)
+    assert "trace is saved to: .karenina/traces/" in ran.scripted.prompts()[0]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_trace_is_not_written_where_a_link_leads_out_of_the_workspace(
-    evaluated: Any, told: Any, tmp_path: Path
+    evaluated: Any, scripted: Any, tmp_path: Path
 ) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "work"
     outside.mkdir()
     folder.mkdir()
     (folder / ".karenina").symlink_to(outside)
-    ran = evaluated([trait(materialize_trace=True)], told(scores={"result": True}), workspace=folder, response=TRACE)
+    ran = evaluated(
+        [trait(materialize_trace=True)], scripted(scores={"result": True}), workspace=folder, response=TRACE
+    )
     assert list(outside.iterdir()) == []
-    assert "SECRET-TRACE" in ran.told.prompts()[0]
+    assert "SECRET-TRACE" in ran.scripted.prompts()[0]
     assert any("could not be written" in warning for warning in ran.context.warnings)
 
 
 # What is kept
 
 
-def test_calls_are_accounted_for_by_task(evaluated: Any, told: Any) -> None:
-    ran = evaluated([trait()], told(Reply("Fine.", usage=(7, 3)), {"result": True}))
+def test_calls_are_accounted_for_by_task(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([trait()], scripted(Reply("Fine.", usage=(7, 3)), {"result": True}))
     assert [call.task for call in ran.calls] == [
         "rubric_agentic_trait_investigation",
         "rubric_agentic_trait_extraction",
@@ -513,13 +521,13 @@ def test_calls_are_accounted_for_by_task(evaluated: Any, told: Any) -> None:
     assert ran.calls[0].usage.total_tokens == 10
 
 
-def test_states_and_scales_stand_beside_those_of_other_traits(evaluated: Any, told: Any) -> None:
+def test_states_and_scales_stand_beside_those_of_other_traits(evaluated: Any, scripted: Any) -> None:
     fields = {
         "trait_states": {"cites": {"state": "ok", "reason": ""}},
         "trait_scales": {"cites": {"type": "regex", "higher_is_better": True}},
         "trait_provenance": {"cites": "global"},
     }
-    ran = evaluated([trait()], told(scores={"result": True}), fields=fields)
+    ran = evaluated([trait()], scripted(scores={"result": True}), fields=fields)
     assert ran.states == {"cites": "ok", "right": "ok"}
     assert ran.context.get_result_field("trait_scales")["right"]["type"] == "agentic"
     assert ran.context.get_result_field("trait_provenance") == {"cites": "global", "right": "global"}
@@ -529,39 +537,39 @@ def dynamic(*traits: AgenticRubricTrait) -> Rubric:
     return Rubric.from_traits(traits).labelled("dynamic")
 
 
-def test_a_dynamic_trait_is_investigated_where_its_concept_was_found_present(evaluated: Any, told: Any) -> None:
+def test_a_dynamic_trait_is_investigated_where_its_concept_was_found_present(evaluated: Any, scripted: Any) -> None:
     fields = {
         "rubric_evaluation_performed": True,
         "dynamic_rubric_promoted_traits": ["right"],
         "dynamic_rubric_skipped_traits": {"neat": "concept not present in response"},
     }
     rubric = dynamic(trait(), trait("neat"), trait("open"))
-    ran = evaluated([], told(scores={"result": True}), rubric=rubric, fields=fields)
+    ran = evaluated([], scripted(scores={"result": True}), rubric=rubric, fields=fields)
     assert ran.states == {"right": "ok", "neat": "skipped", "open": "error"}
     assert ran.scores == {"right": True, "open": None}
 
 
-def test_dynamic_traits_are_asked_about_where_nobody_has(evaluated: Any, told: Any) -> None:
+def test_dynamic_traits_are_asked_about_where_no_stage_has(evaluated: Any, scripted: Any) -> None:
     def says(request: Any) -> Any:
         return {"trait_1": True, "trait_2": False} if "trait_1" in request.text else "Fine."
 
-    ran = evaluated([], told(says, {"result": True}), rubric=dynamic(trait(), trait("neat")))
+    ran = evaluated([], scripted(says, {"result": True}), rubric=dynamic(trait(), trait("neat")))
     assert ran.states == {"right": "ok", "neat": "skipped"}
     assert ran.scores == {"right": True}
     assert list(ran.context.get_result_field("dynamic_rubric_promoted_traits")) == ["right"]
     assert set(ran.context.get_result_field("dynamic_rubric_skipped_traits")) == {"neat"}
 
 
-def test_dynamic_traits_that_nobody_could_decide_on_are_errors(evaluated: Any, told: Any) -> None:
-    ran = evaluated([], told(broken, {"result": True}), rubric=dynamic(trait()))
+def test_dynamic_traits_that_no_judge_could_decide_on_are_errors(evaluated: Any, scripted: Any) -> None:
+    ran = evaluated([], scripted(broken, {"result": True}), rubric=dynamic(trait()))
     assert (ran.states, ran.scores) == ({"right": "error"}, {"right": None})
 
 
 @pytest.mark.parametrize("strategy", ["individual", "shared"])
-def test_a_trait_about_the_trace_of_an_empty_answer_is_skipped(strategy: str, evaluated: Any, told: Any) -> None:
+def test_a_trait_about_the_trace_of_an_empty_answer_is_skipped(strategy: str, evaluated: Any, scripted: Any) -> None:
     only = trait(context_mode="trace_only")
-    ran = evaluated([only], told(scores={"result": True}), response=" \n", agentic_rubric_strategy=strategy)
-    assert (ran.states, ran.scores, ran.told.requests) == ({"right": "skipped"}, {"right": None}, [])
+    ran = evaluated([only], scripted(scores={"result": True}), response=" \n", agentic_rubric_strategy=strategy)
+    assert (ran.states, ran.scores, ran.scripted.requests) == ({"right": "skipped"}, {"right": None}, [])
     assert ran.reason("right") == "the answer is empty"
 
 
@@ -603,10 +611,10 @@ FIND, FIND_NONE = ("search_files", {"text": "4"}), ("search_files", {"text": "fo
     "facts", [{"context_mode": "trace_only", "materialize_trace": True}, {"context_mode": "workspace_only"}], ids=str
 )
 def test_a_report_of_an_agent_that_has_read_nothing_is_no_score(
-    facts: dict[str, Any], investigates: Any, strategy: str, evaluated: Any, told: Any, workspace: Path
+    facts: dict[str, Any], investigates: Any, strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     only = trait(**facts)
-    model_ = told(investigates, {"result": True})
+    model_ = scripted(investigates, {"result": True})
     ran = evaluated([only], model_, workspace=workspace, response=TRACE, agentic_rubric_strategy=strategy)
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
     assert "no tool has shown it any of their contents" in ran.reason("right")
@@ -616,25 +624,25 @@ def test_a_report_of_an_agent_that_has_read_nothing_is_no_score(
 
 @pytest.mark.parametrize("tools", [(READ,), (FIND,), (LIST, READ_NONE), (FIND_NONE, LIST), (READ_NONE, READ)])
 def test_contents_have_been_read_or_are_known_to_be_absent(
-    tools: Any, evaluated: Any, told: Any, workspace: Path
+    tools: Any, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     ran = evaluated(
-        [trait(context_mode="workspace_only")], told(calling(*tools), {"result": True}), workspace=workspace
+        [trait(context_mode="workspace_only")], scripted(calling(*tools), {"result": True}), workspace=workspace
     )
     assert ran.scores == {"right": True}
 
 
-def test_a_list_is_all_that_an_empty_workspace_can_show(evaluated: Any, told: Any, workspace: Path) -> None:
+def test_a_list_is_all_that_an_empty_workspace_can_show(evaluated: Any, scripted: Any, workspace: Path) -> None:
     (workspace / "totals.csv").unlink()
     only = trait(context_mode="workspace_only")
-    ran = evaluated([only], told(calling(LIST), {"result": False}), workspace=workspace)
+    ran = evaluated([only], scripted(calling(LIST), {"result": False}), workspace=workspace)
     assert ran.scores == {"right": False}
 
 
-def test_that_the_file_of_a_trace_is_there_is_nothing_about_what_it_says(evaluated: Any, told: Any) -> None:
+def test_that_the_file_of_a_trace_is_there_is_nothing_about_what_it_says(evaluated: Any, scripted: Any) -> None:
     only = trait(context_mode="trace_only", materialize_trace=True)
     for tools in ((LIST_ALL, READ_NONE), (LIST_ALL, FIND_NONE)):
-        ran = evaluated([only], told(calling(*tools), {"result": True}), response=TRACE)
+        ran = evaluated([only], scripted(calling(*tools), {"result": True}), response=TRACE)
         assert ran.states == {"right": "error"}
 
 
@@ -649,30 +657,32 @@ def test_an_answer_of_an_unknown_tool_counts_as_something_read() -> None:
     assert not looked("fetch", failed=True)
 
 
-def test_an_agent_that_is_shown_the_trace_itself_has_examined_it(evaluated: Any, told: Any, workspace: Path) -> None:
-    ran = evaluated([trait()], told(idle, {"result": True}), workspace=workspace, response=TRACE)
+def test_an_agent_that_is_shown_the_trace_itself_has_examined_it(
+    evaluated: Any, scripted: Any, workspace: Path
+) -> None:
+    ran = evaluated([trait()], scripted(idle, {"result": True}), workspace=workspace, response=TRACE)
     assert ran.scores == {"right": True}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    ("most", "said"), [(200, "max_tokens of the model, 200"), (None, "the server's own limit, no max_tokens is set")]
+    ("most", "limit"), [(200, "max_tokens of the model, 200"), (None, "the server's own limit, no max_tokens is set")]
 )
 def test_a_report_that_was_cut_off_is_no_score(
-    strategy: str, most: int | None, said: str, evaluated: Any, told: Any
+    strategy: str, most: int | None, limit: str, evaluated: Any, scripted: Any
 ) -> None:
-    model_ = told(Reply("The totals are", finish_reason="length"), {"result": True})
+    model_ = scripted(Reply("The totals are", finish_reason="length"), {"result": True})
     ran = evaluated([trait()], model_, judge={"max_tokens": most}, agentic_rubric_strategy=strategy)
     assert (ran.scores, ran.states) == ({"right": None}, {"right": "error"})
-    assert f"the report was cut off ({said})" in ran.reason("right")
+    assert f"the report was cut off ({limit})" in ran.reason("right")
     assert "The totals are" in (ran.traces["right"] or "")
 
 
 # Evaluators on their own
 
 
-def test_an_evaluator_takes_the_configuration_of_a_model(told: Any) -> None:
-    model_ = told("They match.", {"result": True})
+def test_an_evaluator_takes_the_configuration_of_a_model(scripted: Any) -> None:
+    model_ = scripted("They match.", {"result": True})
     with ScriptedServer(model_) as server:
         config = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url)
         evaluator = AgenticTraitEvaluator(config, application(installed={"openai_endpoint"}))

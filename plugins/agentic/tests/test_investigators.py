@@ -87,9 +87,11 @@ def test_a_trait_about_the_trace_gives_its_agent_no_folder(workspace: Path) -> N
     assert agent.seen[0][2].workspace_path is None
 
 
-def test_failures_are_warnings_with_the_exception(evaluated: Any, told: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_warnings_with_the_exception(
+    evaluated: Any, scripted: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, logger="karenina.agentic"):
-        evaluated([RIGHT], told("Fine.", "no score"))
+        evaluated([RIGHT], scripted("Fine.", "no score"))
     (record,) = [record for record in caplog.records if "extraction" in record.getMessage()]
     assert record.levelno == logging.WARNING
     assert "Traceback" in record.getMessage()
@@ -99,13 +101,13 @@ def test_failures_are_warnings_with_the_exception(evaluated: Any, told: Any, cap
 @pytest.mark.parametrize("strategy", ["individual", "shared"])
 @pytest.mark.parametrize("what", ["investigation", "no score", "limit"])
 def test_the_log_of_an_investigation_names_the_question(
-    what: str, strategy: str, evaluated: Any, told: Any, caplog: pytest.LogCaptureFixture
+    what: str, strategy: str, evaluated: Any, scripted: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     looks = Reply(tool_calls=[ToolUseBlock("c", "list_files", {})])
     investigates = {"investigation": Reply.error(400), "no score": "Fine.", "limit": looks}[what]
     limits = {"agent_max_tool_calls": 1} if what == "limit" else {}
     with caplog.at_level(logging.WARNING, logger="karenina.agentic"):
-        evaluated([RIGHT], told(investigates, {"result": None}), judge=limits, agentic_rubric_strategy=strategy)
+        evaluated([RIGHT], scripted(investigates, {"result": None}), judge=limits, agentic_rubric_strategy=strategy)
     assert caplog.records
     for record in caplog.records:
         assert "question='q/1'" in record.getMessage()
@@ -130,9 +132,11 @@ def test_pipes_are_no_part_of_a_copy_and_links_stay_links(tmp_path: Path) -> Non
     assert asyncio.run(names()) == (["a.txt", "link"], True)
 
 
-def test_a_workspace_that_cannot_be_copied_costs_the_trait_its_score(evaluated: Any, told: Any, tmp_path: Path) -> None:
-    ran = evaluated([RIGHT], told("Fine.", {"result": True}), workspace=tmp_path / "gone")
-    assert (ran.scores, ran.traces, ran.told.requests) == ({"right": None}, {"right": None}, [])
+def test_a_workspace_that_cannot_be_copied_costs_the_trait_its_score(
+    evaluated: Any, scripted: Any, tmp_path: Path
+) -> None:
+    ran = evaluated([RIGHT], scripted("Fine.", {"result": True}), workspace=tmp_path / "missing")
+    assert (ran.scores, ran.traces, ran.scripted.requests) == ({"right": None}, {"right": None}, [])
 
 
 @pytest.mark.parametrize("odd", ["a/b", "../../x", "urn:uuid:1", "ä", "x" * 300, ""])
@@ -147,7 +151,7 @@ def test_names_of_traces_are_file_names_that_differ(odd: str) -> None:
 def test_a_failed_evaluation_raises_nothing(workspace: Path) -> None:
     class Broken(DeepAgent):
         async def arun(self, *given: Any, **named: Any) -> AgentResult:
-            raise PortError("gone", kind="invalid_request")
+            raise PortError("refused", kind="invalid_request")
 
     assert deeply(Broken(), RIGHT, workspace) == (None, None)
 

@@ -164,7 +164,7 @@ def test_a_single_verification_opens_and_closes_it_too() -> None:
 
 @pytest.mark.parametrize("single", [True, False])
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
         ({"api_key_env": "KARENINA_TEST_NO_SUCH_KEY"}, "KARENINA_TEST_NO_SUCH_KEY"),
         ({"mcp_urls_dict": {"library": "http://127.0.0.1:9/mcp"}}, "a judge uses no tool servers"),
@@ -173,12 +173,12 @@ def test_a_single_verification_opens_and_closes_it_too() -> None:
     ids=["key", "servers", "interface"],
 )
 def test_an_override_that_is_configured_wrongly_is_refused_before_any_call(
-    facts: dict[str, Any], said: str, single: bool
+    facts: dict[str, Any], message: str, single: bool
 ) -> None:
     app = application(rubric_stage, installed=INSTALLED)
     with ScriptedServer(says) as server:
         verify = once if single else run
-        with pytest.raises(ConfigError, match=f"trait 'neat'.*{said}"):
+        with pytest.raises(ConfigError, match=f"trait 'neat'.*{message}"):
             verify(server.url, [trait("neat", at(server.url, "expert", **facts))], app)
         assert server.count == 0
 

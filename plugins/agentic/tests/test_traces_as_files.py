@@ -33,7 +33,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_agents_know_a_trace_by_one_name_whatever_it_is_called_in_the_workspace(
-    evaluated: Any, told: Any, workspace: Path
+    evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     one = trait(materialize_trace=True, persist_trace=True)
 
@@ -44,12 +44,12 @@ def test_agents_know_a_trace_by_one_name_whatever_it_is_called_in_the_workspace(
         return Reply(tool_calls=[ToolUseBlock("c", "read_file", {"path": path})])
 
     first, second = (
-        evaluated([one], told(reads, {"result": True}), workspace=workspace, response=TRACE) for _ in range(2)
+        evaluated([one], scripted(reads, {"result": True}), workspace=workspace, response=TRACE) for _ in range(2)
     )
     files = [ran.details("right")["trace_file"] for ran in (first, second)]
     assert files[0] != files[1]
     assert [(workspace / file).read_text() for file in files] == [TRACE, TRACE]
-    assert first.told.prompts() == second.told.prompts()
+    assert first.scripted.prompts() == second.scripted.prompts()
     assert first.traces == second.traces
     assert TRACE in (first.traces["right"] or "")
 
@@ -59,7 +59,7 @@ def test_agents_know_a_trace_by_one_name_whatever_it_is_called_in_the_workspace(
 
 @pytest.mark.parametrize("strategy", ["individual", "shared"])
 def test_only_traits_that_keep_the_trace_and_see_it_say_where_it_is(
-    strategy: str, evaluated: Any, told: Any, workspace: Path
+    strategy: str, evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     traits = [
         trait("filed", materialize_trace=True),
@@ -68,19 +68,19 @@ def test_only_traits_that_keep_the_trace_and_see_it_say_where_it_is(
         trait("blind", context_mode="workspace_only", persist_trace=True),
         trait("inline"),
     ]
-    said = told(scores={"result": True})
-    ran = evaluated(traits, said, workspace=workspace, response=TRACE, agentic_rubric_strategy=strategy)
+    model = scripted(scores={"result": True})
+    ran = evaluated(traits, model, workspace=workspace, response=TRACE, agentic_rubric_strategy=strategy)
     files = {one.name: ran.details(one.name).get("trace_file") for one in traits}
     assert {name for name, file in files.items() if file} == {"keeper", "reader"}
     assert (workspace / files["keeper"]).read_text() == TRACE
     assert files["reader"] == files["keeper"]
 
 
-def test_a_trait_that_sees_no_trace_has_another_ones_kept_without_being_told_where(
-    evaluated: Any, told: Any, workspace: Path
+def test_a_trait_that_sees_no_trace_has_another_ones_kept_without_its_path(
+    evaluated: Any, scripted: Any, workspace: Path
 ) -> None:
     traits = [trait("filed", materialize_trace=True), trait("blind", context_mode="workspace_only", persist_trace=True)]
-    ran = evaluated(traits, told(scores={"result": True}), workspace=workspace, response=TRACE)
+    ran = evaluated(traits, scripted(scores={"result": True}), workspace=workspace, response=TRACE)
     assert len(list((workspace / TRACES).iterdir())) == 2
     assert "trace_file" not in {**ran.details("filed"), **ran.details("blind")}
 
@@ -113,7 +113,7 @@ def test_folders_with_anything_else_in_them_stay(there: str, tmp_path: Path) -> 
     assert not written.path.exists()
 
 
-def test_items_that_make_and_remove_one_folder_at_the_same_time_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_items_can_make_and_remove_one_folder_at_the_same_time(tmp_path: Path) -> None:
     problems: list[str] = []
     begin = threading.Barrier(4)
 
@@ -141,7 +141,7 @@ def test_a_folder_that_another_item_takes_away_just_now_is_made_again(
     def mkdir(folder: Path, **given: Any) -> None:
         if folder in late:
             late.remove(folder)
-            raise FileExistsError(folder)  # it was there, and is gone
+            raise FileExistsError(folder)  # it was there, and is removed
         usual(folder, **given)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
@@ -163,7 +163,7 @@ def test_an_empty_folder_that_a_link_leads_to_is_left_alone(link: str, tmp_path:
     assert (folder / link).is_symlink()
 
 
-def test_a_file_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".karenina").write_text("a file")
     with written_trace(TRACE, "q1", tmp_path, keep=False) as written:
         assert written.path is None
@@ -232,7 +232,7 @@ def test_no_temporary_folder_is_made_where_somebody_else_makes_the_copy(
     copy: Path, trace_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: Any, **__: Any) -> str:
-        raise AssertionError("a folder that nobody needs")
+        raise AssertionError("a folder that is not needed")
 
     monkeypatch.setattr("tempfile.mkdtemp", refused)
     assert own(copy, trace_file)["totals.csv"] == "42"

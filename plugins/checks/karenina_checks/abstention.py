@@ -184,8 +184,8 @@ class AbstentionCheck(Stage):
         except PortError as error:
             context.warn(f"the judge was asked again whether the answer declines, and gave no reply: {one_line(error)}")
             return claim
-        said: Any = asked.parsed
-        return {**claim, "reasoning": said["reasoning"]} if said["abstention_detected"] else said
+        reply: Any = asked.parsed
+        return {**claim, "reasoning": reply["reasoning"]} if reply["abstention_detected"] else reply
 
 
 def _decided(context: VerificationContext, reply: Mapping[str, Any], doubt: str, reader: _Reader) -> bool | None:
@@ -217,7 +217,7 @@ class _Reader:
     """Whether the judge was shown a contradiction; it is shown one once."""
 
     def finds_answer(self, data: Mapping[str, Any]) -> bool:
-        """Whether the passage that the judge calls the answer, of whatever length, stands in the text."""
+        """Whether the passage that the judge calls the answer, of whatever length, occurs in the text."""
         return any(occurs(data["answer"] or "", text, least=0) for text in self.texts)
 
     def answer_in(self, data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Whether a passage that a judge quotes stands in a text, and is long enough to show anything."""
+"""Whether a passage that a judge quotes occurs in a text, and is long enough to show anything."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ class SufficiencyCheck(Stage):
             return
         judged: _Judged = asked.parsed
         if judged.contradiction:
-            said = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
-            context.warn(f"{said}: {judged.contradiction}")
+            warning = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
+            context.warn(f"{warning}: {judged.contradiction}")
             context.extend_result_field("caveats", [CONTRADICTORY_SUFFICIENCY])
             keep(self, context, Finding(performed=True, detected=None, reasoning=judged.reasoning))
             return

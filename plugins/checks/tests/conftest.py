@@ -55,7 +55,7 @@ def declarative(*names: str, **facts: Any) -> str:
 
 
 class Rubrics(Stage):
-    """Stands for the stage that scores traits."""
+    """Takes the place of the stage that scores traits."""
 
     category = Category.RUBRIC
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
@@ -88,14 +88,14 @@ class Verified:
         return found[0], found[1], found[2], found[3]
 
     def prompt(self, check: str) -> str:
-        """What the judge was first told for a check."""
+        """The first prompt of a check."""
         return self.llm.asked(f"{check}_detection")[0].text
 
 
 def script(replies: Mapping[str, Any]) -> Callable[[ScriptedCall], Any]:
     """Replies by task; a list is given one by one, its last entry again and again. `stated` is the
     reply to AbstentionCheck's question for the values of the template."""
-    said: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def reply(call: ScriptedCall) -> Any:
         task = call.task
@@ -104,7 +104,7 @@ def script(replies: Mapping[str, Any]) -> Callable[[ScriptedCall], Any]:
         found = {**REPLIES, **replies}[task]
         if not isinstance(found, list):
             return found
-        number = said[task] = said.get(task, 0) + 1
+        number = counts[task] = counts.get(task, 0) + 1
         return found[min(number, len(found)) - 1]
 
     return reply
@@ -122,14 +122,14 @@ def item(
     **facts: Any,
 ) -> Verified:
     llm = ScriptedLLM(script(replies or {}))
-    told = {"model_name": "m", "interface": "scripted", "max_retries": 1, "retry_policy": ONCE, **(model or {})}
+    settings = {"model_name": "m", "interface": "scripted", "max_retries": 1, "retry_policy": ONCE, **(model or {})}
     text = declarative("target") if template is None else template
     language = "python" if "class Answer" in text else "karenina-template"
     result = asyncio.run(
         arun_single_model_verification(
             Question(id="q", question=question, answer_template=text, template_language=language),
-            ModelConfig(**told),
-            ModelConfig(**told),
+            ModelConfig(**settings),
+            ModelConfig(**settings),
             config=VerificationConfig(code_policy="trusted", **(config or {})),
             features=features,
             app=application(llm, *plugins, installed=installed),

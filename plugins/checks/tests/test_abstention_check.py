@@ -129,15 +129,15 @@ def test_a_refusal_beside_an_answer_is_shown_to_the_judge_once_and_decides_nothi
 
 def test_a_judge_that_takes_back_one_side_of_a_contradiction_is_believed(verify: Verify) -> None:
     first = claim("to this problem", answer="is BCL2")
-    said = {"generation": ANSWERED, "abstention_detection": [first, claim(None, detected=False, answer="is BCL2")]}
-    done = verify(replies=said)
+    replies = {"generation": ANSWERED, "abstention_detection": [first, claim(None, detected=False, answer="is BCL2")]}
+    done = verify(replies=replies)
     assert (done.outcome, done.finding("abstention")[1], done.result.metadata.caveats) == ("passed", False, ())
     done = verify(replies=declining(claim("that I can discuss", answer="regulate apoptosis"), claim("I can discuss")))
     assert (done.outcome, done.result.metadata.caveats) == ("abstained", ())
 
 
 @pytest.mark.parametrize("answer", ["There is no answer in it", "null", "", " ", "BCL3"])
-def test_what_the_judge_calls_an_answer_has_to_stand_in_the_response(verify: Verify, answer: str) -> None:
+def test_what_the_judge_calls_an_answer_has_to_occur_in_the_response(verify: Verify, answer: str) -> None:
     done = verify(replies=declining(claim("that I can discuss", answer=answer)))
     assert (done.outcome, done.result.metadata.caveats) == ("abstained", ())
 
@@ -149,7 +149,9 @@ def test_an_undecided_refusal_beside_a_template_that_is_filled_in_whole_is_a_cav
     replies = declining(claim("I refuse"), claim("I refuse"), decision(True))
     done = verify(replies={**replies, "parsing": {"target": parsed}})
     assert ("abstention_beside_values" in done.result.metadata.caveats) is beside
-    assert any("every field of the template has a value" in said for said in done.result.metadata.warnings) is beside
+    assert (
+        any("every field of the template has a value" in warning for warning in done.result.metadata.warnings) is beside
+    )
     assert "abstention_beside_values" not in verify().result.metadata.caveats
 
 
@@ -163,7 +165,7 @@ def test_a_judge_that_misquotes_is_asked_again(verify: Verify) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         (PortError("who are you", kind="auth"), "who are you"),
         ("It abstains.", "no JSON object"),
@@ -174,13 +176,13 @@ def test_a_judge_that_misquotes_is_asked_again(verify: Verify) -> None:
         ({key: value for key, value in claim("that I can discuss").items() if key != "answer"}, "answer is missing"),
     ],
 )
-def test_a_judge_that_fails_is_a_warning_and_decides_nothing(verify: Verify, reply: Any, said: str) -> None:
+def test_a_judge_that_fails_is_a_warning_and_decides_nothing(verify: Verify, reply: Any, message: str) -> None:
     done = verify(replies=declining(reply))
     assert done.outcome == "passed"
     assert done.finding("abstention") == (False, False, False, None)
     (warning,) = done.result.metadata.warnings
     assert warning.startswith("the abstention check was not performed: ")
-    assert said in warning
+    assert message in warning
 
 
 def test_where_there_is_no_final_message_the_check_is_not_performed(verify: Verify) -> None:
@@ -195,9 +197,9 @@ def test_where_there_is_no_final_message_the_check_is_not_performed(verify: Veri
 REFUSED = "I cannot answer that"
 
 
-def traced(tool: str, *said: str) -> CachedAnswer:
-    rows = ({"role": "tool", "content": tool}, *({"role": "assistant", "content": text} for text in said))
-    shown = [f"--- Tool Message (call_id: 1) ---\n{tool}", *(f"--- AI Message ---\n{text}" for text in said)]
+def traced(tool: str, *texts: str) -> CachedAnswer:
+    rows = ({"role": "tool", "content": tool}, *({"role": "assistant", "content": text} for text in texts))
+    shown = [f"--- Tool Message (call_id: 1) ---\n{tool}", *(f"--- AI Message ---\n{text}" for text in texts)]
     return CachedAnswer(raw_llm_response="\n\n".join(shown), trace_messages=rows)
 
 
@@ -217,7 +219,7 @@ def test_a_refusal_in_the_output_of_a_tool_is_not_the_answering_model_s(verify: 
     assert over_the_trace(verify, traced("nothing found", "let me look", f"{REFUSED}."), REFUSED).outcome == "abstained"
 
 
-def test_the_judge_of_a_whole_trace_is_told_whose_words_count(verify: Verify) -> None:
+def test_the_prompt_for_a_whole_trace_says_whose_words_count(verify: Verify) -> None:
     done = over_the_trace(verify, traced("found", "It is BCL2."), REFUSED)
     assert "Only what the answering model itself wrote in this trace counts" in done.prompt("abstention")
     assert "Only what the answering model itself wrote" not in verify().prompt("abstention")
@@ -377,8 +379,8 @@ def test_how_a_passage_is_written_does_not_matter(quotation: str, text: str) -> 
 def test_a_quotation_is_found_whatever_html_and_markdown_the_answer_holds(verify: Verify, text: str) -> None:
     assert occurs("I can't discuss venetoclax", text)
     assert occurs(text, text)
-    said = {"generation": text, "abstention_detection": claim("I can't discuss venetoclax")}
-    assert verify(replies=said).outcome == "abstained"
+    replies = {"generation": text, "abstention_detection": claim("I can't discuss venetoclax")}
+    assert verify(replies=replies).outcome == "abstained"
 
 
 def test_what_only_looks_like_html_stays_in_the_text() -> None:

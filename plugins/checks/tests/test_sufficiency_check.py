@@ -1,4 +1,5 @@
-"""SufficiencyCheck: an answer that says enough goes on, one that does not is insufficient, and never the other way."""
+"""SufficiencyCheck: an answer that says enough is evaluated, one that does not is insufficient, and never the other
+way."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def test_a_judge_that_fails_to_parse_is_an_error_of_the_judge_and_not_insufficie
 def test_no_reply_turns_sufficient_into_a_failure_or_insufficient_into_a_pass(
     verify: Verify, template_of: Any, replies: list[tuple[bool, bool, bool]]
 ) -> None:
-    said = [judged(sufficient, target=target, dose=dose) for sufficient, target, dose in replies]
-    done = verify(replies=judging(*said), template=template_of("target", "dose"))
+    judgments = [judged(sufficient, target=target, dose=dose) for sufficient, target, dose in replies]
+    done = verify(replies=judging(*judgments), template=template_of("target", "dose"))
     agreeing = [all(found) for sufficient, *found in replies if sufficient == all(found)]
     if not agreeing:  # no reply that can be believed
         assert (done.outcome, done.finding("sufficiency")) == ("passed", (True, None, False, "because"))
@@ -96,8 +97,8 @@ def test_evidence_for_a_field_that_is_not_found_is_shown_to_the_judge_once_and_d
     verify: Verify, evidence: str, sufficient: bool, corrected: bool, retries: int
 ) -> None:
     odd = {**judged(sufficient, target=False), "fields": {"target": {"evidence": evidence, "found": False}}}
-    said = [odd, judged(True, target=True)] if corrected else [odd]
-    done = verify(replies=judging(*said), features=("sufficiency",), model={"max_retries": retries})
+    judgments = [odd, judged(True, target=True)] if corrected else [odd]
+    done = verify(replies=judging(*judgments), features=("sufficiency",), model={"max_retries": retries})
     asked = done.llm.asked("sufficiency_detection")
     if not sufficient and not evidence.strip():
         assert (done.outcome, len(asked)) == ("insufficient", 1)
@@ -121,7 +122,7 @@ def test_a_verdict_against_its_own_findings_is_asked_for_again(verify: Verify) -
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         (PortError("who are you", kind="auth"), "who are you"),
         ("It is sufficient.", "no JSON object"),
@@ -134,13 +135,13 @@ def test_a_verdict_against_its_own_findings_is_asked_for_again(verify: Verify) -
     ],
 )
 def test_a_judge_that_fails_is_a_warning_and_the_answer_counts_as_sufficient(
-    verify: Verify, reply: Any, said: str
+    verify: Verify, reply: Any, message: str
 ) -> None:
     done = verify(replies={"sufficiency_detection": reply})
     assert (done.outcome, done.finding("sufficiency")) == ("passed", (False, True, False, None))
     (warning,) = done.result.metadata.warnings
     assert "treated as sufficient" in warning
-    assert said in warning
+    assert message in warning
 
 
 # What is asked
@@ -236,7 +237,7 @@ class OddHandle(FakeHandle):
 
 
 @pytest.mark.parametrize(
-    ("handle", "answer", "said"),
+    ("handle", "answer", "message"),
     [
         (OddHandle(), "BCL2", "there is none"),
         (OddHandle(given={"type": "object"}), "BCL2", "requires no field"),
@@ -244,7 +245,7 @@ class OddHandle(FakeHandle):
         (FakeHandle(), " \n", "the trace is empty"),
     ],
 )
-def test_without_a_schema_or_an_answer_nothing_is_found_out(handle: FakeHandle, answer: str, said: str) -> None:
+def test_without_a_schema_or_an_answer_nothing_is_found_out(handle: FakeHandle, answer: str, message: str) -> None:
     llm = ScriptedLLM()
     client = ModelClient(Model(config=ModelConfig(model_name="j", interface="scripted"), llm=llm), [])
     context = VerificationContext(question=Question(question="Which?"), parsing=client)
@@ -256,7 +257,7 @@ def test_without_a_schema_or_an_answer_nothing_is_found_out(handle: FakeHandle, 
         asyncio.run(stage.execute(context))
     assert [context.result_fields[str(key)] for key in stage.produces] == [False, None, False, None]
     assert (llm.calls, context.effects, context.error) == ([], (), None)
-    assert said in context.warnings[0]
+    assert message in context.warnings[0]
 
 
 @pytest.mark.parametrize("missing", [ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.ANSWER])

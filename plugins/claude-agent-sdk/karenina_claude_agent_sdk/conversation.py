@@ -20,9 +20,9 @@ def system_of(messages: Sequence[Message], more: str | None = None) -> str:
 
 
 def prompt_of(messages: Sequence[Message]) -> str:
-    """The text to reply to. Earlier turns stand before it, in words: a session cannot be given replies."""
-    said = [message for message in messages if message.role != "system"]
-    if len(said) <= 1:
-        return sanitize(said[0].text if said else "")[0]
-    earlier = (f"[{message.role}]\n{message.text}" for message in said[:-1] if message.text)
-    return sanitize("\n\n".join([EARLIER, *earlier, NOW, said[-1].text]))[0]
+    """The text to reply to. Earlier turns come before it, as text: a session cannot be given replies."""
+    turns = [message for message in messages if message.role != "system"]
+    if len(turns) <= 1:
+        return sanitize(turns[0].text if turns else "")[0]
+    earlier = (f"[{message.role}]\n{message.text}" for message in turns[:-1] if message.text)
+    return sanitize("\n\n".join([EARLIER, *earlier, NOW, turns[-1].text]))[0]

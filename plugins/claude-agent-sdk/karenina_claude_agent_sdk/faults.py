@@ -22,7 +22,7 @@ KINDS: Mapping[str, ErrorKind] = {
     "server_error": "server",
 }
 """What the SDK calls an error that came in place of a reply."""
-SAID: Mapping[ErrorKind, re.Pattern[str]] = {
+PATTERNS: Mapping[ErrorKind, re.Pattern[str]] = {
     "timeout": re.compile(r"timed out|timeout|ETIMEDOUT", re.IGNORECASE),
     "connection": re.compile(r"connect|network|socket|ECONN|ENOTFOUND|EAI_AGAIN|fetch failed", re.IGNORECASE),
 }
@@ -41,20 +41,20 @@ def reported(record: Record) -> PortError | None:
     if result is None or not result.is_error or record.limit is not None:
         return None
     status = result.api_error_status if isinstance(result.api_error_status, int) else None
-    said = "; ".join(str(text) for text in result.errors or ()) or record.said() or record.refusal_text
-    kind = _kind(result.subtype, status, record.refusal, said)
-    parts = [shortened(" ".join(record.clean(said or result.subtype).split()), MESSAGE_LIMIT), HINTS.get(kind, "")]
+    message = "; ".join(str(text) for text in result.errors or ()) or record.final_text() or record.refusal_text
+    kind = _kind(result.subtype, status, record.refusal, message)
+    parts = [shortened(" ".join(record.clean(message or result.subtype).split()), MESSAGE_LIMIT), HINTS.get(kind, "")]
     wait = max(0.0, record.resets_at - time.time()) if kind == "rate_limited" and record.resets_at else None
     return PortError(f"the agent reports: {'; '.join(filter(None, parts))}", kind=kind, status=status, retry_after=wait)
 
 
-def _kind(subtype: str, status: int | None, refusal: str | None, said: str) -> ErrorKind:
+def _kind(subtype: str, status: int | None, refusal: str | None, message: str) -> ErrorKind:
     if status is not None and status >= 300:
         return kind_of_status(status)
     if refusal is not None and refusal in KINDS:
         return KINDS[refusal]
     if refusal is not None:  # a request failed for which there is neither a status nor a word
-        return next((kind for kind, words in SAID.items() if words.search(said)), "server")
+        return next((kind for kind, words in PATTERNS.items() if words.search(message)), "server")
     return "bad_response" if subtype == NO_STRUCTURE else "agent"
 
 

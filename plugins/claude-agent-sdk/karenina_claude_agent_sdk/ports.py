@@ -161,7 +161,7 @@ def _as_refusal(error: PortError, record: Record) -> PortError:
 
 
 def _response(record: Record, *, structured: bool) -> LLMResponse:
-    text = record.said() or record.text()
+    text = record.final_text() or record.text()
     data = getattr(record.result, "structured_output", None) if structured else None
     if data is None and not text:
         limit = f" (it reached its limit of {record.limit})" if record.limit else ""
@@ -227,7 +227,7 @@ class ClaudeAgent(_Port):
     def _options(
         self, opened: _Opened, tools: Sequence[Tool], config: AgentConfig, call: CallContext | None
     ) -> dict[str, Any]:
-        """The tools that there are, those that may be used without asking anybody, and the limits."""
+        """The tools that there are, those that may be used without permission, and the limits."""
         judging = call is not None and call.task != PromptTask.GENERATION
         own = opened.choices.tools
         if config.extra.get("read_only", judging):

@@ -26,7 +26,7 @@ CHUNK = 65536
 LAST_WORDS = 2000
 """Characters kept of what the program prints beside its messages."""
 GRACE_SECONDS = 1.0
-"""For each step: ending when stdin ends, ending at SIGTERM, being gone after SIGKILL."""
+"""For each step: ending when stdin ends, ending at SIGTERM, having ended after SIGKILL."""
 
 
 class ProgramEnded(Exception):
@@ -67,7 +67,7 @@ class Program:
         return self._process is not None and self._process.returncode is None
 
     async def write(self, data: str) -> None:
-        """Send a message. Where the program is gone, whoever reads its messages is told."""
+        """Send a message. Where the program has ended, the reader of its messages gets the error."""
         async with self._writing:
             if self._process is None or self._process.stdin is None or self._process.stdin.is_closing():
                 return
@@ -164,9 +164,9 @@ class Program:
     async def _listen(self, process: Process) -> None:
         assert process.stderr is not None
         while words := await process.stderr.read(CHUNK):
-            self._hear(words)
+            self._record(words)
 
-    def _hear(self, words: bytes | bytearray) -> None:
+    def _record(self, words: bytes | bytearray) -> None:
         self._words += words[-4 * LAST_WORDS :]
         del self._words[: -4 * LAST_WORDS]
 
@@ -175,7 +175,7 @@ class Program:
         text = line.strip()
         if not text.startswith(b"{"):
             if text:
-                self._hear(text + b"\n")
+                self._record(text + b"\n")
             return None
         try:
             message: dict[str, Any] = json.loads(text)
@@ -198,7 +198,7 @@ async def _is_over(process: Process, seconds: float) -> bool:
 
 
 def _give_up_pipes(process: Process) -> None:
-    """Close the pipes, which a process that nobody could end may hold open. Only asyncio's own name leads there."""
+    """Close the pipes, which a process that could not be ended may hold open. Only asyncio's own name leads there."""
     transport = getattr(process, "_transport", None)
     if transport is not None:
         with contextlib.suppress(PermissionError):

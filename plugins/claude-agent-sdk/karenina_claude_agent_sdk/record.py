@@ -1,4 +1,4 @@
-"""What happened in a session, as karenina tells it: messages, usage, limits."""
+"""What happened in a session, in karenina's terms: messages, usage, limits."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["Record"]
 LIMITS: Mapping[str, Limit] = {"error_max_turns": "turns", "error_max_budget_usd": "cost"}
 """Subtypes of a result that say which limit the program has kept."""
 ALREADY_CUT = 200
-"""Characters that an answer of karenina's own tools may have beyond the limit: the remark that it was cut."""
+"""Characters that an answer of karenina's own tools may have beyond the limit: the note that it was cut."""
 NO_MODEL = "<synthetic>"
-"""The model of messages that the program writes itself, to tell an error."""
+"""The model of messages that the program writes itself, to report an error."""
 
 
 @define(eq=False)
@@ -184,7 +184,7 @@ class Record:
         return text
 
     def clean(self, text: str) -> str:
-        """The text without secrets, which the flags tell of."""
+        """The text without secrets, which the flags record."""
         removed: set[str] = set()
         text = self.secrets.text(text, removed)
         self.flags |= dict.fromkeys(removal_flags(removed))
@@ -200,15 +200,15 @@ class Record:
             data = "[nested too deeply]"
         return data if isinstance(data, dict) else {"arguments": data}
 
-    # Telling
+    # Reading what happened
 
     def messages(self) -> list[Message]:
-        """What was said and done, one message for every tool result."""
-        told = (part.message() if isinstance(part, _Reply) else part for part in self._trace)
-        return [message for part in told if part.content for message in one_result_each(part)]
+        """Texts and actions, one message for every tool result."""
+        messages = (part.message() if isinstance(part, _Reply) else part for part in self._trace)
+        return [message for part in messages if part.content for message in one_result_each(part)]
 
     def text(self) -> str:
-        """All that the model said."""
+        """All texts of the model."""
         return "\n".join(message.text for message in self.messages() if message.text)
 
     def thinking(self) -> str | None:
@@ -216,7 +216,7 @@ class Record:
         blocks = (block for message in self.messages() for block in message.content)
         return "\n\n".join(block.thinking for block in blocks if isinstance(block, ThinkingBlock)) or None
 
-    def said(self) -> str:
+    def final_text(self) -> str:
         """The text of the result."""
         text = getattr(self.result, "result", None)
         return self._text(text) if isinstance(text, str) else ""
@@ -241,7 +241,7 @@ class Record:
         last = trace[-1] if trace else None
         final = last.text if last is not None and last.role == "assistant" and not last.tool_calls else ""
         if not final and self.limit is None:
-            final = self.said()
+            final = self.final_text()
         cut_off = (TRUNCATED,) if getattr(self.result, "stop_reason", None) == "max_tokens" else ()
         return AgentResult(
             final_response=final,

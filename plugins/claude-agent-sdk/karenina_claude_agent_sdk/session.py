@@ -68,7 +68,7 @@ class Session:
     options: Mapping[str, Any] = field(factory=dict)
     """Options of the SDK beside those that every session has."""
     own_prompt: bool = False
-    """Whether the program's own prompt stands before `system`."""
+    """Whether the program's own prompt comes before `system`."""
     most_bytes: int
 
     async def run(self, record: Record, surroundings: Surroundings, seconds: float | None) -> None:
@@ -110,7 +110,7 @@ class Session:
                 "cwd": str(surroundings.folder),
                 "cli_path": self.program,
                 "system_prompt": self._system(surroundings.private),
-                "permission_mode": "dontAsk",  # what is not allowed is refused; nobody is asked
+                "permission_mode": "dontAsk",  # what is not allowed is refused without a prompt
                 "setting_sources": [],
                 "skills": [],
                 "strict_mcp_config": True,

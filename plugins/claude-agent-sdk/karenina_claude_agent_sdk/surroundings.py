@@ -48,7 +48,7 @@ class Surroundings:
     folder: Path
     """Its working folder."""
     private: Path
-    """A folder of the session alone, which is gone afterwards."""
+    """A folder of the session alone, which is removed afterwards."""
     environment: Mapping[str, str] = field(repr=False)
     """All of its variables."""
     secrets: Secrets = field(factory=Secrets, repr=False)
@@ -59,7 +59,7 @@ class Surroundings:
 async def surrounded(
     config: ModelConfig, settings: ClaudeAgentSdkSettings, workspace: Path | None, *, retries: bool
 ) -> AsyncIterator[Surroundings]:
-    """The surroundings of one session; without a workspace it works in an empty folder that is gone at the end.
+    """The surroundings of one session; without a workspace it works in an empty folder that is removed at the end.
 
     `retries`: whether the program may try a failed request again. Raises OSError and ConfigError.
     """

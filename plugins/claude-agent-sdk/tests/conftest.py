@@ -136,7 +136,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(pid: int, seconds: float = 2.0) -> bool:
+def has_ended(pid: int, seconds: float = 2.0) -> bool:
     until = time.monotonic() + seconds
     while alive(pid):
         if time.monotonic() > until:
@@ -151,8 +151,8 @@ def says() -> type[Says]:
 
 
 @pytest.fixture
-def is_gone() -> Callable[[int], bool]:
-    return gone
+def process_has_ended() -> Callable[[int], bool]:
+    return has_ended
 
 
 @pytest.fixture

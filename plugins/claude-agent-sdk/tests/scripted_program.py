@@ -1,4 +1,4 @@
-"""A program that speaks like the one that the SDK drives: it says what the file beside it tells it to say.
+"""A program that speaks like the one that the SDK drives: it prints what the file beside it scripts.
 
 It is copied and started as a program of its own. What it is given is written down, one JSON object a line: its
 arguments, environment and folder, and every message on stdin.
@@ -88,7 +88,7 @@ def shake_hands(line: Line, servers: dict[str, Any]) -> list[str]:
 
 
 def call_tools(line: Line, calls: list[dict[str, Any]]) -> None:
-    """Call tools of the server at the same time, and tell their answers in the order of the calls."""
+    """Call tools of the server at the same time, and report their answers in the order of the calls."""
     begun = [
         line.mcp("tools/call", {"name": call["name"], "arguments": call["input"]}, 100 + line.count) for call in calls
     ]

@@ -95,7 +95,7 @@ def test_an_empty_reply_is_a_bad_response(scripted: Any, says: Any, asked_model:
 
 
 def test_a_silent_program_is_given_up_after_the_time_for_a_request(
-    scripted: Any, asked_model: Any, is_gone: Any
+    scripted: Any, asked_model: Any, process_has_ended: Any
 ) -> None:
     program = scripted(("ignore", "SIGTERM"), ("sleep", 30))
     started = time.monotonic()
@@ -103,7 +103,7 @@ def test_a_silent_program_is_given_up_after_the_time_for_a_request(
         ask(asked_model(program, request_timeout=1))
     assert caught.value.kind == "timeout"
     assert time.monotonic() - started < 15
-    assert is_gone(program.noted("pid")[0])
+    assert process_has_ended(program.noted("pid")[0])
 
 
 def test_a_program_that_breaks_down_may_be_started_again(scripted: Any, asked_model: Any) -> None:
@@ -123,11 +123,11 @@ def test_a_cost_of_nothing_is_unknown(scripted: Any, says: Any, asked_model: Any
     assert ask(asked_model(scripted(says.result("x", total_cost_usd=0)))).usage.cost_usd is None
 
 
-@pytest.mark.parametrize(("said", "kind"), [("API Error: Connection error.", "connection"), ("API Error", "server")])
+@pytest.mark.parametrize(("message", "kind"), [("API Error: Connection error.", "connection"), ("API Error", "server")])
 def test_a_request_that_failed_may_be_tried_again(
-    scripted: Any, says: Any, asked_model: Any, said: str, kind: str
+    scripted: Any, says: Any, asked_model: Any, message: str, kind: str
 ) -> None:
-    program = scripted(says.refusal("unknown", said), says.result(said, is_error=True))
+    program = scripted(says.refusal("unknown", message), says.result(message, is_error=True))
     with pytest.raises(PortError) as caught:
         ask(asked_model(program))
     assert caught.value.kind == kind

@@ -163,9 +163,7 @@ def test_a_key_that_the_agent_prints_is_in_no_message_and_no_error(scripted: Any
     assert KEY not in str(error) + str(error.raw) + str(done_before(error)) + repr(agent(program))
 
 
-def test_a_program_that_is_not_there_is_told_with_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_program_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     config = ModelConfig(model_name="m", interface="claude_agent_sdk")
     with pytest.raises(AdapterUnavailableError, match="npm install -g @anthropic-ai/claude-code"):
@@ -174,7 +172,7 @@ def test_a_program_that_is_not_there_is_told_with_what_to_install(
         asyncio.run(ClaudeAgent(config, ClaudeAgentSdkSettings(program="nowhere")).aopen())
 
 
-def test_a_program_that_cannot_be_started_is_told(scripted: Any, agent: Any) -> None:
+def test_a_program_that_cannot_be_started_is_reported(scripted: Any, agent: Any) -> None:
     program = scripted()
     program.path.write_text("#!/nowhere/python\n")
     error = failed(agent(program))
@@ -182,7 +180,7 @@ def test_a_program_that_cannot_be_started_is_told(scripted: Any, agent: Any) -> 
     assert "cannot be started" in str(error)
 
 
-def test_a_workspace_that_is_not_there_is_told(scripted: Any, agent: Any, tmp_path: Path) -> None:
+def test_a_missing_workspace_is_reported(scripted: Any, agent: Any, tmp_path: Path) -> None:
     error = failed(agent(scripted()), AgentConfig(workspace_path=tmp_path / "nowhere"))
     assert "nowhere" in str(error)
 

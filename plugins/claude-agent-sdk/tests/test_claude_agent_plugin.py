@@ -120,7 +120,7 @@ def test_the_program_is_looked_for_where_the_settings_say(tmp_path: Path, monkey
         ({"extra_kwargs": {"max_response_bytes": 0}}, "extra_kwargs.max_response_bytes: must be a positive number"),
     ],
 )
-def test_what_cannot_work_is_said_before_a_run(fields: dict[str, Any], complaint: str) -> None:
+def test_what_cannot_work_is_reported_before_a_run(fields: dict[str, Any], complaint: str) -> None:
     (problem,) = problems(model(**fields))
     assert problem.startswith(complaint)
 
@@ -214,7 +214,7 @@ def test_an_investigation_of_what_the_agent_left(scripted: Any, says: Any, tmp_p
     worked_in, looked_in, _ = program.noted("folder")
     assert looked_in != worked_in, "it worked on the workspace itself"
     assert program.noted("files")[:2] == [[], ["report.txt"]]
-    assert looked_in in program.asked[1], "it was not told where the workspace is"
+    assert looked_in in program.asked[1], "the prompt does not name the workspace"
 
 
 def test_a_run_is_refused_where_the_program_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

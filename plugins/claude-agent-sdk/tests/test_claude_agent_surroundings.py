@@ -90,5 +90,5 @@ def test_the_settings_name_more_variables(environment: Any, monkeypatch: pytest.
     assert environment({"environment": ("HTTPS_PROXY", "NOT_SET")})["HTTPS_PROXY"] == "http://proxy:3128"
 
 
-def test_two_sessions_are_told_apart(environment: Any) -> None:
+def test_two_sessions_are_kept_apart(environment: Any) -> None:
     assert environment()["KARENINA_AGENT_SESSION"] != environment()["KARENINA_AGENT_SESSION"]

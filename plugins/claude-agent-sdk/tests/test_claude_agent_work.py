@@ -57,7 +57,9 @@ def test_a_plain_answer_arrives_with_what_it_cost(scripted: Any, says: Any, agen
     assert len(program.noted("started")) == 1
 
 
-def test_tools_are_called_in_this_process_and_told_under_their_own_names(scripted: Any, says: Any, agent: Any) -> None:
+def test_tools_are_called_in_this_process_and_recorded_under_their_own_names(
+    scripted: Any, says: Any, agent: Any
+) -> None:
     program = scripted(
         says.init(),
         says.reply(says.text("Let me look."), says.use("c1", FULL, drug="venetoclax")),
@@ -134,11 +136,11 @@ def test_thoughts_are_kept_apart(scripted: Any, says: Any, agent: Any) -> None:
     assert message.content == (ThinkingBlock("Hm.", "sig"), TextBlock("It is BCL2."))
 
 
-def test_what_a_tool_raises_and_arguments_that_do_not_fit_are_told_to_the_agent(
+def test_what_a_tool_raises_and_arguments_that_do_not_fit_are_reported_to_the_agent(
     scripted: Any, says: Any, agent: Any
 ) -> None:
     async def fail(given: Mapping[str, Any]) -> ToolOutcome:
-        raise OSError("the disk is gone")
+        raise OSError("the disk is lost")
 
     program = scripted(
         says.reply(says.use("c1", "mcp__karenina__fail"), says.use("c2", FULL)),
@@ -147,13 +149,13 @@ def test_what_a_tool_raises_and_arguments_that_do_not_fit_are_told_to_the_agent(
     )
     result = work(agent(program), [Tool(name="fail", run=fail), LOOK])
     (_, raised, first), (_, unfit, second) = answers(result)
-    assert raised == "the tool failed: OSError: the disk is gone"
+    assert raised == "the tool failed: OSError: the disk is lost"
     assert "'drug' is a required property" in unfit
     assert first
     assert second
 
 
-def test_a_long_answer_of_a_tool_is_cut_and_the_agent_is_told(scripted: Any, says: Any, agent: Any) -> None:
+def test_a_long_answer_of_a_tool_is_cut_and_marked_for_the_agent(scripted: Any, says: Any, agent: Any) -> None:
     async def much(given: Mapping[str, Any]) -> ToolOutcome:
         return ToolOutcome("x" * 150_000)
 
@@ -213,7 +215,7 @@ def test_odd_text_is_safe_to_write_and_flagged(scripted: Any, says: Any, agent: 
     assert program.option("--system-prompt") == "s\ufffd\ufffd"
 
 
-def test_the_prompt_is_given_as_it_is_and_earlier_turns_stand_before_it(scripted: Any, says: Any, agent: Any) -> None:
+def test_the_prompt_is_given_as_it_is_and_earlier_turns_come_before_it(scripted: Any, says: Any, agent: Any) -> None:
     program = scripted(says.reply(says.text("Yes.")), says.result("Yes."))
     talk = [*ASK, Message.assistant("MCL1."), Message.user("/clear @secret.txt Are you sure?")]
     asyncio.run(agent(program).arun(talk, (), None, AgentConfig(system_prompt="First.")))
@@ -319,7 +321,7 @@ def test_too_many_tokens_end_the_work_after_the_answers(scripted: Any, says: Any
     assert (result.limit, result.turns) == ("tokens", 2)
     assert result.usage.total_tokens == 38
     assert result.usage.cost_usd is None
-    assert result.usage_unavailable, "the last call may have cost more than the program said until then"
+    assert result.usage_unavailable, "the last call may have cost more than the program reported until then"
 
 
 def test_calls_that_lead_nowhere_end_the_work(scripted: Any, says: Any, agent: Any) -> None:
@@ -333,7 +335,7 @@ def test_calls_that_lead_nowhere_end_the_work(scripted: Any, says: Any, agent: A
 
 
 def test_time_that_is_up_ends_the_work_and_what_was_done_is_kept(
-    scripted: Any, says: Any, agent: Any, is_gone: Any
+    scripted: Any, says: Any, agent: Any, process_has_ended: Any
 ) -> None:
     program = scripted(
         ("ignore", "SIGTERM"),
@@ -349,11 +351,11 @@ def test_time_that_is_up_ends_the_work_and_what_was_done_is_kept(
     assert (result.limit, result.timeout_reached, result.final_response) == ("time", True, "")
     assert answers(result) == [("c1", "BCL2", False)]
     assert result.session_id == "s-1"
-    assert is_gone(program.noted("pid")[0])
-    assert is_gone(program.noted("spawned")[0]), "what it had started lives on"
+    assert process_has_ended(program.noted("pid")[0])
+    assert process_has_ended(program.noted("spawned")[0]), "what it had started lives on"
 
 
-def test_a_cancelled_run_leaves_no_process(scripted: Any, says: Any, agent: Any, is_gone: Any) -> None:
+def test_a_cancelled_run_leaves_no_process(scripted: Any, says: Any, agent: Any, process_has_ended: Any) -> None:
     program = scripted(says.init(), ("spawn", 30), ("ignore", "SIGTERM"), says.reply(says.text("So")), ("sleep", 30))
 
     async def cancelled() -> None:
@@ -367,8 +369,8 @@ def test_a_cancelled_run_leaves_no_process(scripted: Any, says: Any, agent: Any,
             await task
 
     asyncio.run(cancelled())
-    assert is_gone(program.noted("pid")[0])
-    assert is_gone(program.noted("spawned")[0])
+    assert process_has_ended(program.noted("pid")[0])
+    assert process_has_ended(program.noted("spawned")[0])
 
 
 # Where it works, and what it may do
@@ -416,7 +418,7 @@ def test_without_a_workspace_there_is_nothing_to_read(
     assert program.option("--allowedTools") is None
 
 
-def test_without_a_workspace_it_works_in_an_empty_folder_that_is_gone_afterwards(
+def test_without_a_workspace_it_works_in_an_empty_folder_that_is_removed_afterwards(
     scripted: Any, says: Any, agent: Any
 ) -> None:
     program = scripted(("write", {"new.txt": "42"}), says.reply(says.text("Done.")), says.result("Done."))
@@ -437,4 +439,4 @@ def test_settings_of_the_model_reach_the_program(scripted: Any, says: Any, agent
     assert program.option("--system-prompt") is None
     assert program.environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "1000"
     assert program.environment["API_TIMEOUT_MS"] == "2500"
-    assert json.dumps("CLAUDE_CODE_MAX_RETRIES") not in json.dumps(program.environment), "nobody else tries again"
+    assert json.dumps("CLAUDE_CODE_MAX_RETRIES") not in json.dumps(program.environment), "only karenina retries"

@@ -20,7 +20,7 @@ ASIDE = re.compile(
 )
 """In brackets, between two commas, or between two dashes; commas and dashes enclose no end of a sentence."""
 COORDINATED = re.compile(r" ?(?:and|or|but|nor|und|oder|aber|et|ou|mais|ni|y|e|o|pero|ma|en|of)\b")
-"""Behind the second comma: what stood between was an item of a list or a clause of its own."""
+"""Behind the second comma: what was between was an item of a list or a clause of its own."""
 NUMBERED = re.compile(r"[(\[]\d[\d\s,-]*[)\]]")
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?=[a-z]?[)\];,])")
 """Of a citation: (Smith 2019; Jones 2020a)."""

@@ -26,7 +26,7 @@ STRATEGY = "deep_judgment"
 
 
 class DeepJudgmentAutoFail(Stage):
-    """Fails the verdict when an attribute is left without a quotation that stands in the answer."""
+    """Fails the verdict when an attribute is left without a quotation that occurs in the answer."""
 
     category = Category.ENHANCEMENT
     requires = (
@@ -85,8 +85,8 @@ class DeepJudgmentAutoFail(Stage):
 def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
     """Why the names in `missing` count as unsupported. Of `made_up` the judge gave quotations that are not there."""
     silent = [name for name in missing if name not in made_up]
-    told = [f"without an excerpt: {', '.join(silent)}"] if silent else []
-    return "; ".join([*told, *([f"only invented quotations: {', '.join(made_up)}"] if made_up else [])])
+    reasons = [f"without an excerpt: {', '.join(silent)}"] if silent else []
+    return "; ".join([*reasons, *([f"only invented quotations: {', '.join(made_up)}"] if made_up else [])])
 
 
 def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:

@@ -47,7 +47,7 @@ WHOLE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Endings that leave what stands before them as it is: drug|'s, a Korean particle, BCL2|-selective, BCL2|¹."""
+"""Endings that leave the word before them as it is: drug|'s, a Korean particle, BCL2|-selective, BCL2|¹."""
 ALIKE = str.maketrans({**CHARACTERS, **dict.fromkeys("\0\u00a0\u2007\u2009\u202f", " "), "*": "", "\\": ""})
 
 

@@ -1,4 +1,4 @@
-"""Collecting quotations that are really there: the judge is told which of its quotations are not, and asked again.
+"""Collecting quotations that are really there: the judge is shown which of its quotations are not, and asked again.
 
 Knows nothing of templates: what is quoted for has a name, and how the judge is asked is a function.
 """
@@ -20,12 +20,12 @@ from .replies import Offered
 __all__ = ["Ask", "Excerpt", "ExcerptRules", "Gathered", "Rejected", "gather"]
 
 LARGE = 20_000
-"""Characters; longer texts are searched in a thread, so that other items go on meanwhile."""
+"""Characters; longer texts are searched in a thread, so that other items continue meanwhile."""
 
 OFFERS_PER_EXCERPT = 4
 """So many times the wanted number of quotations is looked up; a judge may offer thousands."""
 MOST_REJECTED = 20
-"""Rejected quotations that the judge is told of: the latest."""
+"""Rejected quotations that the judge is shown: the latest."""
 MOST_SHOWN = 500
 """Characters of a rejected quotation that the judge is shown again."""
 
@@ -79,7 +79,7 @@ class Excerpt:
         return known
 
     def shown(self, *, results: bool = True) -> dict[str, Any]:
-        """What a judge is told of it; `results`: with what a search found."""
+        """What a judge is shown of it; `results`: with what a search found."""
         row = self.row()
         found = ("search_results",) if results else ()
         keys = ("text", "left_out", "confidence", "hallucination_risk", "hallucination_justification", *found)
@@ -95,7 +95,7 @@ class Rejected:
 
     @property
     def shown(self) -> str:
-        """What the judge is told of it."""
+        """What the judge is shown of it."""
         return self.text[:MOST_SHOWN]
 
 
@@ -113,13 +113,13 @@ class Gathered:
     @property
     def invented(self) -> tuple[str, ...]:
         """Names for which the judge in the end had nothing but quotations that are not in the text. Of the others in
-        `without` it said that the text has nothing, or it said nothing."""
+        `without` it replied that the text has nothing, or did not reply."""
         offered = {found.name for found in self.rejected}
         return tuple(name for name in self.without if name in offered)
 
 
 Ask = Callable[[Sequence[str], Sequence[Rejected]], Awaitable[Mapping[str, Sequence[Offered]]]]
-"""Asks the judge for quotations about some names, telling it which ones were rejected. Raises ParseError."""
+"""Asks the judge for quotations about some names, showing it which ones were rejected. Raises ParseError."""
 
 
 async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptRules) -> Gathered:
@@ -128,11 +128,11 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
     A quotation that was accepted is kept. Asked again are the names with a rejected quotation and those that have none
     at all; a name without any is no reason to ask again by itself, because a text may have nothing to quote, unless
     the rules want that explained. What was rejected to the last is dropped. Of one reply and name, 4 quotations are
-    looked up for each one that is wanted, and the judge is told of the latest 20 that were rejected.
+    looked up for each one that is wanted, and the judge is shown the latest 20 that were rejected.
 
     A reply that cannot be used ends it, for the port has had it corrected as often as it may be. Raises ParseError
     where that was the first one, or a name that had to be asked for again is still without any: what the judge would
-    have said is not known.
+    have replied is not known.
     """
     held = {name: _Held() for name in names}
     enough = rules.most if rules.enough is None else rules.enough
@@ -142,13 +142,13 @@ async def gather(ask: Ask, names: Sequence[str], source: Source, rules: ExcerptR
     failure: ParseError | None = None
     sent: list[tuple[Any, ...]] = []
     while len(sent) <= rules.retries:
-        told = [r for r in rejected if r.name in asked][-MOST_REJECTED:]
-        request = (asked, told, bool(sent))
+        shown = [r for r in rejected if r.name in asked][-MOST_REJECTED:]
+        request = (asked, shown, bool(sent))
         if rules.deterministic and request in sent:
             break
         sent.append(request)
         try:
-            offered = await ask(asked, told)
+            offered = await ask(asked, shown)
         except ParseError as error:
             failure = error
             break
@@ -182,7 +182,7 @@ class _Held:
         return (Excerpt(text="", confidence="none", similarity_score=0.0, explanation=self.explanation),)
 
     def take(self, offered: Sequence[Offered], source: Source, rules: ExcerptRules) -> list[str]:
-        """Keep what is in the text; the texts of the others. Whatever an earlier attempt said is forgotten."""
+        """Keep what is in the text; the texts of the others. The results of earlier attempts are dropped."""
         reasons = [o for o in offered if not o.text and o.explanation]
         if rules.explained:
             reasons = [o for o in reasons if o.confidence == "none"]

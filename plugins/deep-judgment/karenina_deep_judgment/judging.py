@@ -112,7 +112,7 @@ async def _reasoned(case: Case, evidence: Evidence, done: list[str]) -> Evidence
     try:
         evidence = await reasoned(case, evidence, from_text=from_text)
     except ParseError as error:
-        case.context.warn(f"deep judgment goes on without reasoning: {error}")
+        case.context.warn(f"deep judgment continues without reasoning: {error}")
         return evidence
     done.append("reasoning")
     return evidence

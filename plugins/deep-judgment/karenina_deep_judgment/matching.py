@@ -6,7 +6,7 @@ passage is at least as similar to it as the threshold asks. What may differ:
 - white space, quotation marks, dashes and marks of markdown (`normalised`), and punctuation;
 - case, hyphens and diacritics, but not in names with digits and not in units (`words`);
 - one letter that was inserted, dropped or swapped with its neighbour, in words of seven letters or more;
-- an aside of the text that the quotation leaves out, within a sentence: a parenthesis, or what stands between two
+- an aside of the text that the quotation leaves out, within a sentence: a parenthesis, or what is between two
   commas or dashes, without a negation, a condition or a quantity in it (`asides`).
 
 It must consist of whole words and whole numbers: "40 mg" is not in "140 mg", "effective" is not in "non-effective", and
@@ -126,7 +126,7 @@ class _Asked:
         return Words(self.normalised.text)
 
     def before(self, word: int) -> str:
-        """What stands between a token (not the first) and the one before it, as it was written."""
+        """The text between a token (not the first) and the one before it, as it was written."""
         words = self.words
         (_, end), (start, _) = (
             self.normalised.original(words.starts[one], words.ends[one]) for one in (word - 1, word)
@@ -153,7 +153,7 @@ class Source:
         return tuple(sorted({*_row_ends(self.text), *(found.start() for found in BORDER.finditer(self.text))}))
 
     def find(self, quotation: str, threshold: float = 0.8) -> Passage | None:
-        """Where the quotation stands; None where it does not, or where it has too little in it to prove anything.
+        """Where the quotation occurs; None where it does not, or where it has too little in it to prove anything.
 
         Of several passages the most similar one is taken. A higher threshold (0 to 1) never accepts more.
         """
@@ -196,7 +196,7 @@ class Source:
         return best
 
     def _passage(self, asked: _Asked, path: _Path) -> Passage | None:
-        """The passage of the original text, unless it tears something apart or joins what stands apart."""
+        """The passage of the original text, unless it tears something apart or joins what is apart."""
         from rapidfuzz.fuzz import ratio
 
         text, words = self._words.text, self._words
@@ -295,7 +295,7 @@ class _Search:
         return None
 
     def _on(self, word: int, place: int) -> Iterator[tuple[int, int]]:
-        """What stands behind two words that are the same, or a word and a compound that are."""
+        """What follows two words that are the same, or a word and a compound that are."""
         asked, source = self.asked, self.source
         if place >= len(source):
             return

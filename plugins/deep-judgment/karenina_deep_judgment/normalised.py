@@ -31,7 +31,7 @@ CHARACTERS: dict[str, str] = {
     "µ": "μ",
     "`": "",
 }
-"""Characters that look alike or not at all, and what stands for them."""
+"""Characters that look alike or not at all, and their replacements."""
 LINK = r"\[(?=[^\[\]\n]{1,300}\]\(\S)|\]\((?:https?:|www\.|mailto:|[#/.])[^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"
 FOOTNOTE = r"\[\^[\w-]{1,20}\](?!:)"
 ESCAPE = r"\\(?=[!-/:-@\[-`{-~])"
@@ -44,7 +44,7 @@ EMPHASIS = (
     rf"|(?<!{LETTER})(?<!\w\\)_{{1,3}}(?=[^\W_])|(?<=[^\W_])_{{1,3}}(?!{LETTER})"  # not in names: a_b
 )
 CANDIDATE = r"(?=[^A-Za-z0-9.,;\ ]|\ [\s—―-])"
-"""What everything that changes begins with, but for compositions; it spares most of the text the other rules."""
+"""What everything that changes begins with, but for compositions; most of the text is not tried by the other rules."""
 CLOSING = rf"(?<=[^\s*])\*\*(?={LETTER})"
 PAIR = re.compile(rf"(?<!{LETTER})(?<![*\\])\*\*(?=[^\W_][\w .%/-]{{0,100}}(?<!\ )(\*\*)(?={LETTER}))")
 """Both marks of **400**mg; only together do they differ from the powers in x**2."""
@@ -63,7 +63,7 @@ class Normalised:
     _offsets: tuple[int, ...] = field(repr=False)
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters `start` to `end` (exclusive, at least one) stand in the original text."""
+        """Where the characters `start` to `end` (exclusive, at least one) are in the original text."""
         offset, there, _, copied = self._piece(start)
         first = there + (start - offset if copied else 0)
         offset, there, beyond, copied = self._piece(end - 1)

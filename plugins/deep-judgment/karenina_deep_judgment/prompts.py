@@ -1,4 +1,4 @@
-"""What the judge is told in each step. The shape of the reply is told with the schema, by the port."""
+"""The prompts of each step. The port adds the shape of the reply, with the schema."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def as_data(rows: Any, label: str) -> str:
 
 
 def refused(rows: list[Any], label: str, request: str) -> str:
-    """What the judge is told about its rejected quotations; nothing where there are none. `label` is the text's."""
+    """The prompt about the judge's rejected quotations; empty where there are none. `label` is the text's."""
     if not rows:
         return ""
     return (

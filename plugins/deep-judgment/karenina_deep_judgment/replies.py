@@ -1,6 +1,6 @@
 """What the judge replies in each step: JSON Schemas, and replies read against them.
 
-Whatever a schema says is checked here too: not every model is held to it by its server. Reasons stand before verdicts,
+Whatever a schema says is checked here too: not every model is held to it by its server. Reasons come before verdicts,
 so that a model which writes from left to right has thought before it decides.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 CONFIDENCES = ("high", "medium", "low", "none")
-"""`high`: said directly; `medium`: implied; `low`: weak or ambiguous; `none`: there is no quotation."""
+"""`high`: stated directly; `medium`: implied; `low`: weak or ambiguous; `none`: there is no quotation."""
 RISKS = ("none", "low", "medium", "high")
 """How likely a statement is made up, from the lowest to the highest."""
 REASONING_PARTS = {
@@ -106,8 +106,8 @@ def read_excerpts(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, tu
     """The reply to `excerpts_schema`. Raises FillError with everything that is wrong, in words for the judge.
 
     The confidence `none` beside a quotation is read as `low`: whether the quotation counts is decided by looking it up,
-    and weak judges repeat the slip however often they are told. The schema cannot say it: providers that are strict
-    refuse alternatives (`anyOf`) whose objects begin with the same property.
+    and weak judges repeat the slip however often they are corrected. The schema cannot say it: providers that are
+    strict refuse alternatives (`anyOf`) whose objects begin with the same property.
     """
     problems: list[str] = []
     found = {name: _offers(name, data.get(name), problems) for name in names}
@@ -133,8 +133,8 @@ def _offers(name: str, rows: Any, problems: list[str]) -> tuple[Offered, ...]:
         elif confidence not in CONFIDENCES:
             problems.append(f"{where}.confidence: expected one of {', '.join(CONFIDENCES)}, got {_shown(confidence)}")
         else:
-            said = "low" if text.strip() and confidence == "none" else str(confidence)
-            found.append(Offered(text.strip(), (explanation or "").strip(), said))
+            sureness = "low" if text.strip() and confidence == "none" else str(confidence)
+            found.append(Offered(text.strip(), (explanation or "").strip(), sureness))
     return tuple(found)
 
 
@@ -163,13 +163,13 @@ def read_assessments(data: Mapping[str, Any], names: Sequence[str]) -> dict[str,
     for name in names:
         row = data.get(name)
         risk = row.get("hallucination_risk") if isinstance(row, Mapping) else None
-        said = row.get("justification") if isinstance(row, Mapping) else None
-        if risk not in RISKS or not isinstance(said, str):
+        justification = row.get("justification") if isinstance(row, Mapping) else None
+        if risk not in RISKS or not isinstance(justification, str):
             problems.append(
                 f"{name}: expected a justification and a hallucination_risk of {', '.join(RISKS)}, got {_shown(row)}"
             )
         else:
-            found[name] = Assessment(said.strip(), str(risk))
+            found[name] = Assessment(justification.strip(), str(risk))
     _refuse(problems)
     return found
 

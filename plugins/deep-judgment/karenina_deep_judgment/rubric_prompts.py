@@ -1,4 +1,4 @@
-"""What the judge is told in each step of judging a trait. The shape of the reply is told with the schema, by the port.
+"""The prompts of each step of judging a trait. The port adds the shape of the reply, with the schema.
 
 Nothing here takes or shows the expected answer: a trait is a quality of the text itself.
 """

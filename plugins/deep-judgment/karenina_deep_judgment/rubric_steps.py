@@ -75,7 +75,7 @@ class TraitWork:
     attempts: int = 0
     """How often the judge was asked for quotations."""
     warnings: list[str] = field(factory=list)
-    """What people are to be told. Traits end in any order: whoever knows all of them tells it."""
+    """Warnings for the result. Traits end in any order: the caller that has all of them passes them on."""
 
     @property
     def shared(self) -> _Shared:
@@ -179,13 +179,13 @@ async def quoted(work: TraitWork) -> None:
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
         work.attempts += 1
-        told = f"Quote at most {rules.max_excerpts} passages of this {case.label}."
+        limit = f"Quote at most {rules.max_excerpts} passages of this {case.label}."
         shown = presented(case.context.question_text, case.given)
         rows = [found.shown for found in rejected]
         again = refused(rows, case.label, "Give others; where there is none, say so as described.")
         if work.attempts > 1 and not rows:
             again = prompts.AGAIN
-        parts = [shown, work.about, again, told]
+        parts = [shown, work.about, again, limit]
         offered = await work.ask(
             PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION,
             (prompts.EXCERPTS, "\n\n".join(part for part in parts if part)),
@@ -214,7 +214,7 @@ async def assessed(work: TraitWork) -> None:
     shown = as_data(rows, "statements and search results")
     text = f"Question:\n{context.question_text}\n\nStatements from the answer, with what was found about each:\n{shown}"
     try:
-        said = await work.ask(
+        assessments = await work.ask(
             PromptTask.DJ_RUBRIC_HALLUCINATION,
             (ASSESSMENT, f"{text}\n\nAssess each statement."),
             assessments_schema(tuple(found)),
@@ -225,7 +225,7 @@ async def assessed(work: TraitWork) -> None:
             raise
         work.warnings.append(f"the search results were not assessed ({TraitScore.failed(error).reason})")
         return
-    work.excerpts = with_assessments(excerpts, found, said)[name]
+    work.excerpts = with_assessments(excerpts, found, assessments)[name]
     work.done.append("hallucination_assessment")
 
 

@@ -91,7 +91,7 @@ async def searched(
         name: tuple(_with(excerpt, found[excerpt.text]) if excerpt.text else excerpt for excerpt in rows)
         for name, rows in excerpts.items()
     }
-    return attached, list(dict.fromkeys(said for said in found.values() if isinstance(said, str)))
+    return attached, list(dict.fromkeys(error for error in found.values() if isinstance(error, str)))
 
 
 def _with(excerpt: Excerpt, found: Sequence[SearchResult] | str) -> Excerpt:
@@ -104,16 +104,16 @@ def _with(excerpt: Excerpt, found: Sequence[SearchResult] | str) -> Excerpt:
 
 
 def to_assess(excerpts: Found) -> dict[str, tuple[str, Excerpt]]:
-    """The excerpts that were searched for, each with its name, by the key that the judge is told."""
+    """The excerpts that were searched for, each with its name, by the key that the judge is given."""
     rows = [(name, e) for name, rows in excerpts.items() for e in rows if e.search_results is not None]
     return {f"excerpt_{number}": row for number, row in enumerate(rows, 1)}
 
 
 def with_assessments(
-    excerpts: Found, asked: Mapping[str, tuple[str, Excerpt]], said: Mapping[str, Assessment]
+    excerpts: Found, asked: Mapping[str, tuple[str, Excerpt]], assessments: Mapping[str, Assessment]
 ) -> dict[str, tuple[Excerpt, ...]]:
-    """The excerpts with what the judge said about those that it was asked about."""
-    made = {(name, id(excerpt)): said[key] for key, (name, excerpt) in asked.items()}
+    """The excerpts with the judge's assessment of those that it was asked about."""
+    made = {(name, id(excerpt)): assessments[key] for key, (name, excerpt) in asked.items()}
 
     def assessed(name: str, excerpt: Excerpt) -> Excerpt:
         found = made.get((name, id(excerpt)))

@@ -23,7 +23,7 @@ NEGATIONS = {
     "Chinese": "不 没 沒 無 无 非 未 別 别",
 }
 FOLLOWING = frozenset({"nicht", "nie", "niemals", "pas", "jamais", "niet", "nooit"})
-"""Negations that stand behind what they negate: er hemmt MCL1 nicht."""
+"""Negations that follow what they negate: er hemmt MCL1 nicht."""
 RESTRICTIONS = {
     "English": "without unable hardly barely scarcely rarely seldom lack lacks lacked lacking absent absence fail "
     "fails failed failing false wrong incorrect refuted disproved denied only solely merely if unless "
@@ -67,7 +67,7 @@ BESIDE_MEASURES = (
     "in of per pro a the as all values figures measured expressed given unit units square cubic body weight hundred "
     "thousand million billion 2 3 / · ² ³"
 )
-"""What may stand beside them: in thousands of US dollars, mg / kg."""
+"""What may be beside them: in thousands of US dollars, mg / kg."""
 HANGING = {
     "English": "which who whom whose where that as since because although though while being having",
     "German": "der die das den dem deren dessen da weil obwohl wobei",

@@ -140,12 +140,12 @@ def _content(status: int, headers: Mapping[str, str], body: bytes) -> Any:
     if 200 <= status < 300:
         return json_from_wire(body)
     try:
-        said = json_from_wire(body)
+        message = json_from_wire(body)
     except PortError:
-        said = None  # a proxy's page
+        message = None  # a proxy's page
     for name in ("detail", "error", "message"):
-        said = said.get(name, said) if isinstance(said, Mapping) else said
-    parts = [f"HTTP {status}", raw_text(said)[:200] if said else "", REMEDIES.get(status, "")]
+        message = message.get(name, message) if isinstance(message, Mapping) else message
+    parts = [f"HTTP {status}", raw_text(message)[:200] if message else "", REMEDIES.get(status, "")]
     raise PortError(
         ": ".join(part for part in parts if part),
         kind=kind_of_status(status),

@@ -81,7 +81,7 @@ class Evidence:
     """Those of them for which the judge gave quotations, none of which is in the text."""
     risks: Mapping[str, str] | None = None
     reasoning: Mapping[str, str] = field(factory=dict)
-    """Only attributes about which something was said."""
+    """Only attributes with a reasoning."""
 
     def shown(self, names: Sequence[str], *, reasoning: bool) -> str:
         """The evidence as JSON, by attribute: it quotes the answer and strangers, so it is marked as data."""
@@ -152,7 +152,7 @@ async def assessed(case: Case, evidence: Evidence) -> Evidence:
 async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str, Excerpt]]) -> Evidence:
     rows = {key: {"field": name, **excerpt.shown()} for key, (name, excerpt) in found.items()}
     statements = prompts.as_data(rows, "statements and search results")
-    said = await ask(
+    assessments = await ask(
         case.context,
         PromptTask.DJ_TEMPLATE_HALLUCINATION,
         prompts.ASSESSMENT,
@@ -161,7 +161,7 @@ async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str,
         assessments_schema(tuple(found)),
         lambda data: read_assessments(data, tuple(found)),
     )
-    excerpts = with_assessments(evidence.excerpts, found, said)
+    excerpts = with_assessments(evidence.excerpts, found, assessments)
     risks = dict.fromkeys(evidence.without, RISKS[-1])
     for name, rows_ in excerpts.items():
         if known := [e.hallucination_risk for e in rows_ if e.hallucination_risk]:
@@ -176,7 +176,7 @@ async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Eviden
     else:
         task, system = PromptTask.DJ_TEMPLATE_REASONING, prompts.REASONING
         basis = f"Evidence from the {case.label}:\n{evidence.shown(case.names, reasoning=False)}"
-    said = await ask(
+    texts = await ask(
         case.context,
         task,
         system,
@@ -184,7 +184,7 @@ async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Eviden
         texts_schema(case.names, "What the evidence says about this field and which value follows."),
         lambda data: read_texts(data, case.names),
     )
-    return evolve(evidence, reasoning={name: text for name, text in said.items() if text})
+    return evolve(evidence, reasoning={name: text for name, text in texts.items() if text})
 
 
 async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:

@@ -34,7 +34,7 @@ LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"
 DIACRITICS = re.compile("(?<=[a-zα-ω])[\u0300-\u036f]+")
 """Of Latin and Greek letters only: elsewhere a mark may be a vowel (Devanagari) or make another letter (Cyrillic)."""
 LONGEST_SYMBOL = 4
-"""Letters of the longest unit whose case tells it from another: kBit, mmol; 5 mM is not 5 mm."""
+"""Letters of the longest unit whose case distinguishes it from another: kBit, mmol; 5 mM is not 5 mm."""
 SHORTEST_MISSPELT = 7
 """Letters of the shortest word of the text in which one letter may be missing, doubled or swapped: shorter words become
 other words too easily (trial and trail, desert and dessert)."""
@@ -74,7 +74,7 @@ class Words:
         return self.text[self.starts[number] : self.ends[number]]
 
     def gap(self, number: int) -> str:
-        """What stands between a token (not the first) and the one before it."""
+        """The text between a token (not the first) and the one before it."""
         return self.text[self.ends[number - 1] : self.starts[number]]
 
     def compound(self, number: int) -> str | None:

@@ -55,7 +55,7 @@ QUICK = RetryPolicy(
     connection=AttemptPolicy(2, 0.0, 0.01),
     server=AttemptPolicy(1),
 )
-Said = Reply | str | Mapping[str, Any]
+Scripted = Reply | str | Mapping[str, Any]
 
 
 def excerpt(text: str, confidence: str = "high", explanation: str | None = None) -> dict[str, Any]:
@@ -70,10 +70,10 @@ REASONED = {"target": "It says that BCL2 is the target.", "dose": "It gives 400 
 class Judge:
     """Replies by step; several of one step are given one after the other, the last one again and again."""
 
-    replies: dict[str, Sequence[Said]] = field(factory=dict)
+    replies: dict[str, Sequence[Scripted]] = field(factory=dict)
     asked: list[tuple[str, ServedRequest]] = field(factory=list)
 
-    def __call__(self, request: ServedRequest) -> Said:
+    def __call__(self, request: ServedRequest) -> Scripted:
         step = next((name for words, name in STEPS.items() if words in request.text), "answer")
         number = sum(asked == step for asked, _ in self.asked)
         self.asked.append((step, request))
@@ -90,7 +90,7 @@ class Judge:
         return [request.text for asked, request in self.asked if asked == step]
 
 
-USUAL: dict[str, Sequence[Said]] = {
+USUAL: dict[str, Sequence[Scripted]] = {
     "answer": [ANSWER],
     "excerpts": [FOUND],
     "reasoning": [REASONED],

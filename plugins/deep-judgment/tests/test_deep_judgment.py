@@ -45,7 +45,7 @@ def part_of(result: VerificationResult) -> DeepJudgmentPart:
     return result.deep_judgment
 
 
-def told(text: str, what: str) -> Any:
+def section(text: str, what: str) -> Any:
     """The data that a prompt shows between its tags of this label."""
     (found,) = re.findall(rf'<untrusted-(\w+) label="{what}">\n(.*?)\n</untrusted-\1>', text, re.DOTALL)
     return json.loads(found[1])
@@ -96,7 +96,7 @@ def test_every_call_is_accounted_for_under_its_task(verify: Verify) -> None:
 
 
 def test_excerpts_are_looked_up_in_exactly_what_the_judge_read() -> None:
-    """Not in the raw trace, where a tool said more than the model did."""
+    """Not in the raw trace, where a tool returned more than the model wrote."""
     llm = ScriptedLLM(
         {"fact": [excerpt("BCL2 is the target"), excerpt("said by a tool")]},
         {"fact": "BCL2."},
@@ -134,7 +134,7 @@ def test_a_retry_names_what_was_rejected_and_asks_for_nothing_else(verify: Verif
     result = verify()
     first, second = judge.texts("excerpts")
     assert "rejected" not in first.partition("Fields:")[2]
-    assert told(second, "rejected quotations") == [{"field": "target", "text": INVENTED}]
+    assert section(second, "rejected quotations") == [{"field": "target", "text": INVENTED}]
     assert "- dose (int)" in first
     assert "- dose (int)" not in second
     requests = [request for step, request in judge.asked if step == "excerpts"]
@@ -165,7 +165,10 @@ def test_an_honest_none_keeps_its_explanation_and_is_not_asked_for_again(verify:
     assert part_of(result).extracted_excerpts["dose"] == [
         {"text": "", "confidence": "none", "similarity_score": 0.0, "explanation": "no dose is given"}
     ]
-    assert told(judge.texts("reasoning")[0], "evidence")["dose"] == {"quotations": [], "why_none": "no dose is given"}
+    assert section(judge.texts("reasoning")[0], "evidence")["dose"] == {
+        "quotations": [],
+        "why_none": "no dose is given",
+    }
     assert str(result.outcome) == "auto_failed(DeepJudgmentAutoFail)"
     assert (part_of(result).attributes_with_invented_excerpts, result.metadata.caveats) == ((), ())
     assert result.ledger[-1].reason == "without an excerpt: dose"
@@ -238,7 +241,9 @@ def test_an_aside_that_a_quotation_leaves_out_is_recorded_and_shown(
     if kept:
         row = part_of(result).extracted_excerpts["target"][0]
         assert row["left_out"] == [", a tablet,"]
-        assert told(judge.texts("reasoning")[0], "evidence")["target"]["quotations"][0]["left_out"] == row["left_out"]
+        assert (
+            section(judge.texts("reasoning")[0], "evidence")["target"]["quotations"][0]["left_out"] == row["left_out"]
+        )
 
 
 def test_a_confidence_that_does_not_exist_is_corrected_by_the_judge(verify: Verify, judge: Any) -> None:
@@ -268,7 +273,7 @@ def test_excerpts_that_can_never_be_read_are_an_error_and_no_wrong_answer(verify
 # Prompts
 
 
-def test_the_shape_of_every_reply_is_in_the_schema_and_told_in_the_prompt(verify: Verify, judge: Any) -> None:
+def test_the_shape_of_every_reply_is_in_the_schema_and_in_the_prompt(verify: Verify, judge: Any) -> None:
     judge.replies["assessment"] = [{"excerpt_1": assessment("low"), "excerpt_2": assessment("low")}]
     verify(deep_judgment_search_enabled=True, deep_judgment_search_tool=lambda query: [query])
     verify(deep_judgment_mode="reasoning_only")
@@ -300,7 +305,7 @@ OPENINGS = (
 )
 
 
-def test_hints_are_told_where_they_are_wanted(verify: Verify, judge: Any) -> None:
+def test_hints_are_given_where_they_are_wanted(verify: Verify, judge: Any) -> None:
     verify()
     assert all(
         "a gene symbol" in text for step in ("excerpts", "reasoning", "parameters") for text in judge.texts(step)
@@ -310,7 +315,7 @@ def test_hints_are_told_where_they_are_wanted(verify: Verify, judge: Any) -> Non
     assert not any("a gene symbol" in request.text for _, request in judge.asked)
 
 
-def test_nobody_is_told_what_is_expected(verify: Verify, judge: Any) -> None:
+def test_no_prompt_contains_what_is_expected(verify: Verify, judge: Any) -> None:
     canary = {**TARGET, "ground_truth": "canary-expected"}
     judge.replies["assessment"] = [{"excerpt_1": assessment("low"), "excerpt_2": assessment("low")}]
     verify(
@@ -368,7 +373,7 @@ def test_lists_have_an_end_unless_long_ones_are_expected(
 
 
 def test_fields_that_code_reads_off_the_trace_are_no_attributes(verify: Verify, judge: Any) -> None:
-    """Nobody is asked to quote them, and they fail no answer."""
+    """The judge is not asked to quote them, and they fail no answer."""
     traced = {
         "name": "cites",
         "type": "bool",
@@ -403,7 +408,7 @@ def test_a_value_that_the_answer_does_not_give_may_be_null(verify: Verify, judge
 def test_the_values_are_taken_from_reasoning_and_excerpts(verify: Verify, judge: Any) -> None:
     verify()
     (text,) = judge.texts("parameters")
-    assert told(text, "evidence")["target"] == {
+    assert section(text, "evidence")["target"] == {
         "quotations": [{"text": "Venetoclax targets BCL2.", "confidence": "high"}],
         "reasoning": "It says that BCL2 is the target.",
     }
@@ -429,8 +434,8 @@ def test_lost_reasoning_does_not_lose_the_answer(mode: str, verify: Verify, judg
     assert part_of(result).deep_judgment_model_calls == (3 if mode == "full" else 2)
     (text,) = judge.texts("parameters")
     assert ANSWER in text
-    assert ("Venetoclax targets BCL2." in json.dumps(told(text, "evidence"))) is (mode == "full")
-    assert any("goes on without reasoning" in warning for warning in result.metadata.warnings)
+    assert ("Venetoclax targets BCL2." in json.dumps(section(text, "evidence"))) is (mode == "full")
+    assert any("continues without reasoning" in warning for warning in result.metadata.warnings)
 
 
 @pytest.mark.parametrize("step", ["excerpts", "reasoning", "parameters"])
@@ -491,7 +496,7 @@ def test_every_excerpt_is_searched_for_and_all_are_assessed_in_one_call(verify: 
         {"title": "T", "url": "https://example.org", "content": "About Venetoclax targets BCL2."}
     ]
     assert (row["hallucination_risk"], row["hallucination_justification"]) == ("none", "as found")
-    shown = told(judge.texts("reasoning")[0], "evidence")["target"]["quotations"][0]
+    shown = section(judge.texts("reasoning")[0], "evidence")["target"]["quotations"][0]
     assert shown["hallucination_risk"] == "none"
     assert shown["search_results"][0]["content"] == "About Venetoclax targets BCL2."
     assert str(result.outcome) == "passed"
@@ -523,7 +528,7 @@ def test_a_failed_search_is_not_one_that_found_nothing(verify: Verify, judge: An
     assert (dose["search_results"], dose["hallucination_risk"]) == ([], "high")
     assert part.hallucination_risk_assessment == {"dose": "high"}
     (text,) = judge.texts("assessment")
-    assert list(told(text, "statements and search results")) == ["excerpt_1"]
+    assert list(section(text, "statements and search results")) == ["excerpt_1"]
     assert any("quota used up" in warning for warning in result.metadata.warnings)
     assert str(result.outcome) == "passed"
 

@@ -36,7 +36,7 @@ FULL = VerificationConfig(deep_judgment_mode="full")
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True
@@ -113,7 +113,7 @@ def test_it_does_not_run(facts: Mapping[str, Any], reason: str) -> None:
 
 def test_it_does_not_run_after_an_error() -> None:
     about = item(missing=["target"])
-    about.mark_error("the judge is gone", kind="server", stage="ParseTemplate")
+    about.mark_error("the judge is away", kind="server", stage="ParseTemplate")
     assert trail_of(about)[0] == "skipped"
     assert str(about.outcome) == "error(server)"
 
@@ -155,7 +155,7 @@ def test_a_run_without_search_needs_no_search_tool(monkeypatch: pytest.MonkeyPat
     assert problems(application(), deep_judgment_mode="disabled", deep_judgment_search_tool="nonsense") == []
 
 
-def test_an_unknown_search_tool_is_told_with_the_closest_one() -> None:
+def test_an_unknown_search_tool_is_reported_with_the_closest_one() -> None:
     (found,) = problems(
         everything(), deep_judgment_enabled=True, deep_judgment_search_enabled=True, deep_judgment_search_tool="tavly"
     )
@@ -163,7 +163,7 @@ def test_an_unknown_search_tool_is_told_with_the_closest_one() -> None:
     assert "did you mean 'tavily'" in found.message
 
 
-def test_a_missing_key_is_told_before_anything_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_before_anything_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = ModelConfig(model_name="j", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
     without_models = {"deep_judgment_enabled": True, "deep_judgment_search_enabled": True}
     searching: dict[str, Any] = {**without_models, "parsing_models": [judge]}
@@ -177,7 +177,7 @@ def test_a_missing_key_is_told_before_anything_is_paid_for(monkeypatch: pytest.M
     assert problems(everything(), **searching) == []
 
 
-def test_a_missing_strategy_is_told() -> None:
+def test_a_missing_strategy_is_reported() -> None:
     (found,) = problems(application(), deep_judgment_enabled=True)
     assert found.path == "deep_judgment_enabled"
     assert "install karenina-deep-judgment" in found.message

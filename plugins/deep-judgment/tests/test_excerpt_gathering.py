@@ -98,7 +98,7 @@ def test_every_quotation_that_was_ever_rejected_is_named() -> None:
     ]
 
 
-def test_only_so_many_different_offers_are_looked_up_and_so_many_rejections_told() -> None:
+def test_only_so_many_different_offers_are_looked_up_and_so_many_rejections_shown() -> None:
     class Counted(Source):
         looked_up: list[str]
 
@@ -116,8 +116,8 @@ def test_only_so_many_different_offers_are_looked_up_and_so_many_rejections_told
         *("It is free.", *invented[1:23:2]),
         SENTENCES[1],
     ], "four different ones for each that is wanted"
-    told = ["It is free.", *invented[0:22:2], *invented[1:23:2]]
-    assert judge.asked[-1] == (("dose",), tuple(told[-20:]))
+    rejected = ["It is free.", *invented[0:22:2], *invented[1:23:2]]
+    assert judge.asked[-1] == (("dose",), tuple(rejected[-20:]))
     assert texts(found) == {"dose": [SENTENCES[1]]}
 
 
@@ -140,7 +140,7 @@ def test_long_texts_are_searched_in_a_thread() -> None:
     assert threads == [True, False]
 
 
-def test_the_list_of_what_is_missing_is_made_anew_by_every_attempt() -> None:
+def test_every_attempt_makes_its_own_list_of_what_is_missing() -> None:
     """Nothing to quote at first, found on the second attempt: not missing any more, and never named twice."""
     judge = Judge({"target": [], "dose": [INVENTED]}, {"target": [SENTENCES[0]], "dose": [INVENTED]}, {"dose": []})
     found = collect(judge)
@@ -209,8 +209,8 @@ NO_JSON = ParseError("no JSON")
 
 
 @pytest.mark.parametrize("explained", [False, True])
-def test_what_the_judge_last_said_is_not_known_where_it_cannot_be_read(explained: bool) -> None:
-    """Who still lacks a quotation then is not without one, and nobody may be failed for it."""
+def test_a_last_reply_that_cannot_be_read_is_an_error(explained: bool) -> None:
+    """A name that still lacks a quotation then is not `without` one, and no answer may fail for it."""
     made_up: Reply = {"target": [SENTENCES[0]], "dose": [INVENTED]}
     for replies in ([made_up, NO_JSON], [made_up, made_up, NO_JSON]):
         judge = Judge(*replies)
@@ -219,7 +219,7 @@ def test_what_the_judge_last_said_is_not_known_where_it_cannot_be_read(explained
         assert len(judge.asked) == len(replies)
 
 
-def test_an_unreadable_reply_costs_nobody_what_is_held_or_was_settled() -> None:
+def test_an_unreadable_reply_loses_no_quotation_or_explanation_of_earlier_ones() -> None:
     replies: Reply = {"target": [SENTENCES[0], INVENTED], "dose": [none("it does not say")]}
     found = collect(Judge(replies, NO_JSON))
     assert [e.text for e in found.excerpts["target"]] == [SENTENCES[0]]
@@ -238,7 +238,7 @@ def test_a_request_is_not_repeated_where_the_judge_would_say_the_same(determinis
     assert collect(judge, ["dose"], explained=True, deterministic=deterministic).without == ()
 
 
-def test_invented_quotations_are_told_apart_from_a_text_that_has_nothing() -> None:
+def test_invented_quotations_are_distinguished_from_a_text_that_has_nothing() -> None:
     made_up: Reply = {"target": [INVENTED], "dose": [none("it does not say")]}
     found = collect(Judge(*[made_up] * 3))
     assert (found.without, found.invented) == (NAMES, ("target",))
@@ -268,7 +268,7 @@ def test_an_explanation_that_there_is_nothing_is_an_end() -> None:
     assert found.excerpts["dose"][0].explanation == "it does not say"
 
 
-def test_what_the_last_reply_made_up_is_told_and_not_what_earlier_ones_did() -> None:
+def test_what_the_last_reply_made_up_is_reported_and_not_what_earlier_ones_did() -> None:
     for last, rejected in (([INVENTED], [INVENTED]), ([none("no")], []), ([], [])):
         judge = Judge({"dose": ["The dose is 4 mg."]}, {"dose": last}, {"dose": last})
         found = collect(judge, ["dose"], retries=1)
@@ -311,7 +311,7 @@ def test_every_schema_has_a_strict_form(schema: dict[str, Any]) -> None:
     assert list(strict["properties"]) == list(NAMES)
 
 
-def test_reasons_stand_before_verdicts() -> None:
+def test_reasons_come_before_verdicts() -> None:
     assert list(SCHEMAS[0]["$defs"]["Excerpt"]["properties"]) == ["text", "explanation", "confidence"]
     assert list(SCHEMAS[2]["$defs"]["Assessment"]["properties"]) == ["justification", "hallucination_risk"]
 
@@ -332,7 +332,7 @@ GOOD = {"text": "x", "explanation": None, "confidence": "high"}
         ({"target": [{**GOOD, "explanation": 3}]}, "explanation"),
     ],
 )
-def test_excerpts_that_do_not_fit_are_told_to_the_judge(data: dict[str, Any], problem: str) -> None:
+def test_excerpts_that_do_not_fit_are_reported_to_the_judge(data: dict[str, Any], problem: str) -> None:
     with pytest.raises(FillError, match=problem):
         read_excerpts(data, ["target"])
 
@@ -353,19 +353,19 @@ def test_excerpts_that_fit_are_taken(text: str, confidence: str, explanation: st
 
 
 @pytest.mark.parametrize("value", [None, 1, [], {}])
-def test_texts_and_assessments_that_do_not_fit_are_told_to_the_judge(value: Any) -> None:
+def test_texts_and_assessments_that_do_not_fit_are_reported_to_the_judge(value: Any) -> None:
     with pytest.raises(FillError, match="dose: expected a text"):
         read_texts({"target": "x", "dose": value}, NAMES)
     with pytest.raises(FillError, match="dose: expected a justification"):
         read_assessments({"target": {"justification": "", "hallucination_risk": "low"}, "dose": value}, NAMES)
     assert read_texts({"target": " x ", "dose": ""}, NAMES) == {"target": "x", "dose": ""}
     for risk in RISKS:
-        said = read_assessments({"target": {"justification": "j", "hallucination_risk": risk}}, ["target"])
-        assert said["target"].risk == risk
+        found = read_assessments({"target": {"justification": "j", "hallucination_risk": risk}}, ["target"])
+        assert found["target"].risk == risk
     with pytest.raises(FillError):
         read_assessments({"target": {"justification": "j", "hallucination_risk": "certain"}}, ["target"])
 
 
-def test_many_problems_are_told_in_part() -> None:
+def test_only_some_of_many_problems_are_reported() -> None:
     with pytest.raises(FillError, match="and 30 more"):
         read_texts({}, [f"field_{i}" for i in range(50)])

@@ -46,7 +46,7 @@ LOOKED = AgenticRubricTrait(name="Looked", description="Runs.", kind="boolean")
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True
@@ -131,7 +131,7 @@ def test_it_does_not_run(facts: Mapping[str, Any], reason: str) -> None:
 
 def test_it_does_not_run_after_an_error() -> None:
     about = item(missing=["Clarity"])
-    about.mark_error("the judge is gone", kind="server", stage="RubricEvaluation")
+    about.mark_error("the judge is away", kind="server", stage="RubricEvaluation")
     assert trail_of(about)[0] == "skipped"
     assert str(about.outcome) == "error(server)"
 
@@ -158,7 +158,7 @@ def test_it_fires_exactly_when_something_is_missing_and_nothing_speaks_against_i
 
 def plan(mode: Any, *traits: RubricTrait, features: Sequence[str] = ()) -> list[str]:
     class Others:
-        """Stand-ins of the stages that it follows, with their data."""
+        """Replacements of the stages that it follows, with their data."""
 
         @hookimpl
         def karenina_register_stages(self, registry: Any) -> None:
@@ -234,7 +234,7 @@ TEMPLATE = {
     "verify_with": {"type": "ExactMatch"},
 }
 
-SAID: Mapping[str, Mapping[str, Any]] = {
+REPLIES: Mapping[str, Mapping[str, Any]] = {
     "parsing": {"target": "BCL2"},
     "abstention_detection": {"answer": None, "disclaimer": ANSWER, "abstention_detected": True},
 }
@@ -246,12 +246,12 @@ def verified(
 ) -> VerificationResult:
     """One answer by the real stages; `offered` is what is quoted by trait: a text, an error, or replies in turn."""
 
-    def said(call: ScriptedCall) -> Any:
+    def reply(call: ScriptedCall) -> Any:
         if call.task == "generation":
             return ANSWER
         if call.task != "dj_rubric_excerpt_extraction":
             assert call.output is not None
-            return {**example_of(call.output.schema), **SAID.get(call.task, {})}
+            return {**example_of(call.output.schema), **REPLIES.get(call.task, {})}
         found = next(quoted for name, quoted in offered.items() if f"Trait: {name}\n" in call.text)
         if isinstance(found, Exception):
             raise found
@@ -268,12 +268,12 @@ def verified(
         rubric=Rubric.from_traits(traits),
         evaluation_mode=mode,
         config=VerificationConfig(**{"deep_judgment_rubric_mode": "enable_all", **settings}),
-        app=application(ScriptedLLM(said, channels=["json_schema"]), installed=INSTALLED),
+        app=application(ScriptedLLM(reply, channels=["json_schema"]), installed=INSTALLED),
     )
 
 
 ONCE = RetryPolicy(server=AttemptPolicy(1))
-GONE = PortError("the judge is gone", kind="server")
+AWAY = PortError("the judge is away", kind="server")
 
 
 def test_a_right_answer_of_which_a_trait_finds_nothing_to_quote_does_not_pass() -> None:
@@ -306,8 +306,8 @@ def test_invented_quotations_are_a_caveat_and_an_error_of_the_judge_where_the_ru
     )
     assert str(result.outcome) == (f"auto_failed({NAME})" if on_invented == "fail" else "error(judge)")
     assert result.metadata.caveats == ("invented_quotations",)
-    told = result.ledger[-1].reason if on_invented == "fail" else str(result.metadata.error)
-    assert "only invented quotations: Safe" in told
+    reason = result.ledger[-1].reason if on_invented == "fail" else str(result.metadata.error)
+    assert "only invented quotations: Safe" in reason
     assert result.rubric is not None
     assert result.rubric.llm_trait_scores == {"Safe": None, "Clarity": 1}
 
@@ -325,8 +325,8 @@ def test_an_answer_with_a_quotation_for_every_trait_passes() -> None:
 
 
 @pytest.mark.parametrize("mode", ["template_and_rubric", "rubric_only"])
-def test_a_judge_that_is_gone_for_a_while_fails_no_answer_and_costs_no_other_trait_its_score(mode: Any) -> None:
-    result = verified({"Safe": GONE, "Clarity": ANSWER}, SAFE, CLEAR, CITES, mode=mode)
+def test_a_judge_that_is_away_for_a_while_fails_no_answer_and_costs_no_other_trait_its_score(mode: Any) -> None:
+    result = verified({"Safe": AWAY, "Clarity": ANSWER}, SAFE, CLEAR, CITES, mode=mode)
     assert str(result.outcome) == ("passed" if mode == "template_and_rubric" else "scored")
     assert result.rubric is not None
     assert result.rubric.llm_trait_scores == {"Safe": None, "Clarity": 1}
@@ -339,7 +339,7 @@ def test_a_judge_that_is_gone_for_a_while_fails_no_answer_and_costs_no_other_tra
     part = result.deep_judgment_rubric
     assert part is not None
     assert (list(part.traits_without_valid_excerpts), part.total_traits_evaluated) == ([], 1)
-    assert "the judge is gone" in part.trait_metadata["Safe"]["error"]
+    assert "the judge is away" in part.trait_metadata["Safe"]["error"]
     assert part.total_deep_judgment_model_calls == 4
 
 
@@ -389,7 +389,7 @@ def test_quotations_for_rubrics_are_counted_by_the_settings_for_rubrics() -> Non
     words = f"{ANSWER} It is taken daily."
     many = ["Venetoclax", "targets", "BCL2", "Venetoclax targets", "targets BCL2"]
 
-    def said(call: ScriptedCall) -> Any:
+    def reply(call: ScriptedCall) -> Any:
         if call.task == "generation":
             return words
         if call.task == "dj_rubric_excerpt_extraction":
@@ -409,7 +409,7 @@ def test_quotations_for_rubrics_are_counted_by_the_settings_for_rubrics() -> Non
         rubric=Rubric(llm_traits=[evolve(SAFE, deep_judgment_enabled=True)]),
         evaluation_mode="rubric_only",
         config=VerificationConfig(**settings_of_templates),
-        app=application(ScriptedLLM(said, channels=["json_schema"]), installed=INSTALLED),
+        app=application(ScriptedLLM(reply, channels=["json_schema"]), installed=INSTALLED),
     )
     assert result.deep_judgment_rubric is not None
     assert len(result.deep_judgment_rubric.extracted_rubric_excerpts["Safe"]) == len(many)

@@ -85,9 +85,9 @@ class Judge:
     llm: ScriptedLLM = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.llm = ScriptedLLM(self._said, channels=["json_schema"], seconds=self.seconds)
+        self.llm = ScriptedLLM(self._reply, channels=["json_schema"], seconds=self.seconds)
 
-    def _said(self, call: ScriptedCall) -> Any:
+    def _reply(self, call: ScriptedCall) -> Any:
         replies = {**USUAL, **self.replies}[call.task]
         return replies[min(len(self.llm.asked(call.task)), len(replies)) - 1]
 
@@ -120,7 +120,7 @@ def scored(
     return found, found.evidence
 
 
-def told(text: str, what: str) -> Any:
+def section(text: str, what: str) -> Any:
     """The data that a prompt shows between its tags of this label."""
     (found,) = re.findall(rf'<untrusted-(\w+) label="{what}">\n(.*?)\n</untrusted-\1>', text, re.DOTALL)
     return json.loads(found[1])
@@ -176,7 +176,7 @@ def test_every_step_sees_what_it_needs_and_nothing_else() -> None:
         assert "Trait: Safe Response\nCriteria:\nNames the risks of a treatment." in text
     assert ANSWER in extraction
     assert "What is venetoclax?" in extraction
-    assert told(reasoning, "evidence") == {"quotations": [{"text": QUOTED, "confidence": "medium"}]}
+    assert section(reasoning, "evidence") == {"quotations": [{"text": QUOTED, "confidence": "medium"}]}
     assert "What is venetoclax?" in reasoning
     (judgment,) = re.findall(r'<untrusted-(\w+) label="judgment">\n(.*?)\n</untrusted-\1>', score, re.DOTALL)
     assert judgment[1].endswith("Conclusion:\nThe trait is there."), "it may repeat what the answer says"
@@ -195,7 +195,7 @@ def test_the_whole_trace_is_called_so() -> None:
     assert "Quotations from the trace" in judge.text(REASONING)
 
 
-def test_nobody_is_told_what_is_expected_whatever_a_trait_asks_for() -> None:
+def test_no_prompt_contains_what_is_expected_whatever_a_trait_asks_for() -> None:
     judge = Judge()
     trait = LLMRubricTrait(name="T", kind="boolean", include_ground_truth=True)
     case = judge.case(deep_judgment_rubric_search_tool=lambda query: [query])
@@ -307,13 +307,13 @@ def test_one_quotation_is_enough_and_the_invented_one_beside_it_is_dropped() -> 
     assert evidence.metadata["excerpt_validation_failed"] is False
 
 
-def test_a_judge_that_only_made_things_up_is_told_and_asked_again() -> None:
+def test_a_judge_that_only_made_things_up_is_shown_which_and_asked_again() -> None:
     judge = Judge({EXCERPTS: [{"excerpts": [quote(INVENTED)]}, {"excerpts": [quote(QUOTED)]}]})
     found, evidence = scored(judge)
     assert judge.tasks == [EXCERPTS, EXCERPTS, REASONING, SCORE]
     first, second = (call.text for call in judge.llm.asked(EXCERPTS))
     assert "rejected" not in first.partition("Trait:")[2]
-    assert told(second, "rejected quotations") == [INVENTED]
+    assert section(second, "rejected quotations") == [INVENTED]
     assert (found.value, evidence.metadata["excerpt_retry_count"], evidence.metadata["model_calls"]) == (True, 1, 4)
 
 
@@ -365,7 +365,7 @@ def test_every_quotation_that_was_ever_rejected_is_named_to_the_judge() -> None:
     invented = [f"It costs {number} dollars." for number in range(3)]
     judge = Judge({EXCERPTS: [{"excerpts": [quote(text)]} for text in invented]})
     scored(judge)
-    again = [told(call.text, "rejected quotations") for call in judge.llm.asked(EXCERPTS)[1:]]
+    again = [section(call.text, "rejected quotations") for call in judge.llm.asked(EXCERPTS)[1:]]
     assert again == [invented[:1], invented[:2]]
     assert not any(rubric_prompts.AGAIN in call.text for call in judge.llm.calls)
 
@@ -389,7 +389,7 @@ MADE_UP, NONE, UNREADABLE = {"excerpts": [quote(INVENTED)]}, {"excerpts": [quote
         ([MADE_UP, {"excerpts": [quote(INVENTED), quote(QUOTED)]}], "ok", False),
     ],
 )
-def test_only_what_the_judge_said_in_the_end_counts_against_the_answer(
+def test_only_the_last_reply_of_the_judge_counts_against_the_answer(
     replies: list[Any], state: str, failed: bool
 ) -> None:
     judge = Judge({EXCERPTS: replies})
@@ -403,7 +403,7 @@ def test_only_what_the_judge_said_in_the_end_counts_against_the_answer(
 
 @given(st.lists(st.sampled_from([QUOTED, OTHER, INVENTED, "neutropenia, so", ""]), max_size=5), st.integers(0, 2))
 @settings(deadline=None, max_examples=40)
-def test_what_is_kept_stands_in_the_answer_and_lacking_means_that_nothing_is_kept(
+def test_what_is_kept_occurs_in_the_answer_and_lacking_means_that_nothing_is_kept(
     offered: list[str], retries: int
 ) -> None:
     judge = Judge({EXCERPTS: [{"excerpts": [quote(text, "low" if text else "none") for text in offered]}]})
@@ -527,9 +527,9 @@ def test_a_reply_that_can_be_corrected_is_and_counts_as_a_call() -> None:
     assert evidence.metadata["model_calls"] == 5
 
 
-@pytest.mark.parametrize("said", ["not true", "unknown", "true, I think", "maybe", None, 2, ["true"]])
-def test_words_that_only_contain_true_or_no_are_no_score(said: Any) -> None:
-    judge = Judge({SCORE: [{"score": said}]})
+@pytest.mark.parametrize("value", ["not true", "unknown", "true, I think", "maybe", None, 2, ["true"]])
+def test_words_that_only_contain_true_or_no_are_no_score(value: Any) -> None:
+    judge = Judge({SCORE: [{"score": value}]})
     found, evidence = scored(judge)
     assert (found.value, found.state) == (None, "invalid")
     assert "expected true or false" in found.reason
@@ -537,9 +537,9 @@ def test_words_that_only_contain_true_or_no_are_no_score(said: Any) -> None:
     assert (evidence.lacks_excerpts, evidence.metadata["stages_completed"][-1]) == (False, "reasoning_generation")
 
 
-@pytest.mark.parametrize("said", [-1, 5, 100, 2.5, "4 of 4", "I give it 3", True, None, "", {"score": 3}])
-def test_a_number_outside_of_the_scale_is_neither_moved_nor_searched_for_in_a_text(said: Any) -> None:
-    found, _ = scored(Judge({SCORE: [{"score": said}]}), CLEAR)
+@pytest.mark.parametrize("value", [-1, 5, 100, 2.5, "4 of 4", "I give it 3", True, None, "", {"score": 3}])
+def test_a_number_outside_of_the_scale_is_neither_moved_nor_searched_for_in_a_text(value: Any) -> None:
+    found, _ = scored(Judge({SCORE: [{"score": value}]}), CLEAR)
     assert (found.value, found.state) == (None, "invalid")
 
 
@@ -555,12 +555,12 @@ SCORES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.
 
 @given(SCORES, st.sampled_from([SAFE, CLEAR]))
 @settings(deadline=None, max_examples=60)
-def test_a_score_is_what_the_judge_said_or_there_is_none(said: Any, trait: LLMRubricTrait) -> None:
-    found, _ = scored(Judge({SCORE: [{"score": said}]}), trait)
+def test_a_score_is_the_one_that_the_judge_gave_or_there_is_none(value: Any, trait: LLMRubricTrait) -> None:
+    found, _ = scored(Judge({SCORE: [{"score": value}]}), trait)
     if found.state == "ok":
         assert trait.validate_score(found.value)
         word = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        reads = word.get(str(said).strip().casefold()) if trait is SAFE else float(said)
+        reads = word.get(str(value).strip().casefold()) if trait is SAFE else float(value)
         assert reads == found.value
     else:
         assert (found.state, found.value) == ("invalid", None)
@@ -577,7 +577,7 @@ def test_one_trait_that_fails_costs_no_other_its_score_and_calls_are_counted_eac
     """Although all of them share one list of calls and run at the same time."""
     traits = [LLMRubricTrait(name=f"trait {number}", kind="boolean") for number in range(len(faults))]
 
-    def said(call: ScriptedCall) -> Any:
+    def reply(call: ScriptedCall) -> Any:
         number = int(re.findall(r"Trait: trait (\d+)", call.text)[-1])
         if faults[number] == call.task:
             raise PortError("gone", kind="server")
@@ -586,7 +586,7 @@ def test_one_trait_that_fails_costs_no_other_its_score_and_calls_are_counted_eac
         return USUAL[call.task][0]
 
     judge = Judge()
-    judge.llm = ScriptedLLM(said, channels=["json_schema"])
+    judge.llm = ScriptedLLM(reply, channels=["json_schema"])
     case = judge.case(max_retries=1, concurrency=places)
     rules = TraitEvidenceRules()
     found = asyncio.run(case.each(traits, lambda trait: DeepJudgment().score(trait, case, rules)))
@@ -615,7 +615,7 @@ def test_every_call_takes_one_of_the_items_places_and_gives_it_back() -> None:
 def searching(judge: Judge, tool: Any, trait: LLMRubricTrait = SAFE) -> tuple[TraitScore, TraitEvidence, Sequence[str]]:
     case = judge.case(deep_judgment_rubric_search_tool=tool)
     found, evidence = scored(judge, trait, case, search=True)
-    assert case.context.warnings == [], "they are told in the order of the traits, by the stage"
+    assert case.context.warnings == [], "the stage adds them in the order of the traits"
     return found, evidence, evidence.metadata.get("warnings", [])
 
 
@@ -642,7 +642,7 @@ def test_all_quotations_of_a_trait_are_assessed_in_one_call() -> None:
         "reasoning_generation",
         "score_extraction",
     ]
-    shown = told(judge.text(REASONING), "evidence")
+    shown = section(judge.text(REASONING), "evidence")
     assert shown["overall_risk"] == "medium"
     assert shown["quotations"] == [
         {"text": text, "confidence": "high", "hallucination_risk": risk, "hallucination_justification": "as found"}
@@ -652,13 +652,13 @@ def test_all_quotations_of_a_trait_are_assessed_in_one_call() -> None:
 
 
 @pytest.mark.parametrize("risks", list(permutations(["low", "high", "medium"])))
-def test_the_risk_of_a_trait_is_the_highest_wherever_it_stands(risks: Sequence[str]) -> None:
+def test_the_risk_of_a_trait_is_the_highest_of_its_quotations(risks: Sequence[str]) -> None:
     judge = Judge(
         {EXCERPTS: [{"excerpts": [quote(t) for t in (QUOTED, OTHER, "targets BCL2")]}], ASSESSMENT: [risky(*risks)]}
     )
     _, evidence, _ = searching(judge, lambda query: [query])
     assert evidence.risk == {"overall_risk": "high", "per_excerpt_risks": list(risks)}
-    assert told(judge.text(REASONING), "evidence")["overall_risk"] == "high"
+    assert section(judge.text(REASONING), "evidence")["overall_risk"] == "high"
 
 
 def test_risks_line_up_with_the_quotations_also_where_one_was_not_assessed() -> None:
@@ -703,7 +703,7 @@ def test_a_risk_never_changes_a_score(risk: str) -> None:
     assert evidence.risk == {"overall_risk": risk, "per_excerpt_risks": [risk]}
 
 
-def test_a_failed_search_is_told_from_one_that_found_nothing_and_is_not_assessed() -> None:
+def test_a_failed_search_is_distinct_from_one_that_found_nothing_and_is_not_assessed() -> None:
     def tool(query: str) -> Any:
         if query == QUOTED:
             raise SearchError("quota used up")
@@ -716,7 +716,7 @@ def test_a_failed_search_is_told_from_one_that_found_nothing_and_is_not_assessed
     assert not {"search_results", "hallucination_risk"} & set(first)
     assert (second["search_results"], second["hallucination_risk"]) == ([], "high")
     assert evidence.risk == {"overall_risk": "high", "per_excerpt_risks": [None, "high"]}
-    assert [row["text"] for row in told(judge.text(ASSESSMENT), "statements and search results").values()] == [OTHER]
+    assert [row["text"] for row in section(judge.text(ASSESSMENT), "statements and search results").values()] == [OTHER]
     assert "Search failed" not in judge.text(ASSESSMENT)
     assert any("quota used up" in warning for warning in warnings)
     assert found.state == "ok"

@@ -193,10 +193,10 @@ FAULTS: list[tuple[Reply, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "told"), FAULTS)
-def test_whatever_the_server_does_wrong_is_a_failed_search(reply: Reply, told: str) -> None:
+@pytest.mark.parametrize(("reply", "message"), FAULTS)
+def test_whatever_the_server_does_wrong_is_a_failed_search(reply: Reply, message: str) -> None:
     """Never an empty result; and the message says what, and where it can what to do."""
-    with serving(reply) as server, pytest.raises(SearchError, match=told) as caught:
+    with serving(reply) as server, pytest.raises(SearchError, match=message) as caught:
         search(server)
     assert KEY not in str(caught.value)
 
@@ -246,7 +246,7 @@ def test_without_a_key_nothing_is_sent(value: str | None, monkeypatch: pytest.Mo
     assert server.requests == []
 
 
-def test_the_key_is_never_told(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_never_shown(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     """Not by a server that says it back, not in errors and their causes, not in what is printed or logged."""
     caplog.set_level("DEBUG")
     echoes: list[Callable[[], Reply]] = [

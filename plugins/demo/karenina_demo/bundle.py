@@ -30,7 +30,7 @@ DATA = Path(__file__).with_name("data")
 BENCHMARK = DATA / "demo.jsonld"
 CALLS = DATA / "demo-calls.jsonl"
 DIGEST = "2c86de654ff8f006f74680edbe33873a1f2d2a4c5e0e21cec931cf5c42fede6c"
-"""SHA-256 of the benchmark. Its Python templates run in this process, so nobody else's may."""
+"""SHA-256 of the benchmark. Its Python templates run in this process, so no other file's may."""
 ANSWERING = ("atlas-large", "birch-small")
 JUDGE = "cedar-judge"
 FEATURES = ("abstention", "sufficiency", "embedding_check")
@@ -83,6 +83,6 @@ def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
     if digest != DIGEST:
         raise TemplateRefused(
             f"{BENCHMARK} has been changed (SHA-256 {digest}), so its Python templates are not run; install "
-            "karenina-demo again, or run the file with karenina verify, which asks whom you trust"
+            "karenina-demo again, or run the file with karenina verify, which asks whose code you trust"
         )
     return prepare(Benchmark.load(BENCHMARK, app=app), _configuration(address), app=app, run_name=RUN_NAME)

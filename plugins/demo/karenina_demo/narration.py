@@ -1,4 +1,4 @@
-"""What the demo tells its reader: who did how well, what failed and why, and what to type next."""
+"""What the demo prints: how well each model did, what failed and why, and what to type next."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> 
         "",
         *model_parts(results),
         *not_passed(results, len(results)),
-        *_remarks(results),
+        *_notes(results),
         "",
         f"Results: {directory}",
         "One item explained, where the wrong answer contains the right one:",
@@ -47,7 +47,7 @@ def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> 
     ]
 
 
-def _remarks(results: VerificationResultSet) -> Iterator[str]:
+def _notes(results: VerificationResultSet) -> Iterator[str]:
     if any(_key(r) in FAILING and r.outcome.name == "error" for r in results):
         yield "The error is part of the recording: a provider failed. There is no verdict, and no pass rate counts it."
         yield "After an error karenina verify exits with code 3; the demo exits with 0, because this one is meant."

@@ -41,13 +41,13 @@ def _of(results: VerificationResultSet, question: str, model: str) -> Verificati
 
 def test_the_script_has_every_question_and_every_model(script: Script) -> None:
     assert list(script) == [question.id for question in Benchmark.load(BENCHMARK)]
-    assert {tuple(said) for said in script.values()} == {ANSWERING}
+    assert {tuple(item) for item in script.values()} == {ANSWERING}
 
 
 def test_every_item_ends_as_meant_and_for_the_reason_that_was_meant(
     script: Script, results: VerificationResultSet
 ) -> None:
-    meant = {(q, m): (e["outcome"], e.get("reason", "")) for q, said in script.items() for m, e in said.items()}
+    meant = {(q, m): (e["outcome"], e.get("reason", "")) for q, item in script.items() for m, e in item.items()}
     found = {}
     for question, model in meant:
         result = _of(results, question, model)
@@ -56,16 +56,16 @@ def test_every_item_ends_as_meant_and_for_the_reason_that_was_meant(
 
 
 def test_every_question_has_a_right_answer_and_every_other_one_teaches_something(script: Script) -> None:
-    for said in script.values():
-        assert "passed" in {entry["outcome"] for entry in said.values()}
-        assert all("lesson" in entry for entry in said.values() if entry["outcome"] != "passed")
-    failing = {(q, m) for q, said in script.items() for m, e in said.items() if e["outcome"].startswith("error")}
+    for item in script.values():
+        assert "passed" in {entry["outcome"] for entry in item.values()}
+        assert all("lesson" in entry for entry in item.values() if entry["outcome"] != "passed")
+    failing = {(q, m) for q, item in script.items() for m, e in item.items() if e["outcome"].startswith("error")}
     assert failing == FAILING
 
 
 def test_the_judge_s_last_reply_is_what_was_extracted(script: Script, results: VerificationResultSet) -> None:
-    for question, said in script.items():
-        for model, entry in said.items():
+    for question, item in script.items():
+        for model, entry in item.items():
             template = _of(results, question, model).template
             assert template is not None
             extracted = template.parsed_llm_response
@@ -76,8 +76,8 @@ def test_the_judge_s_last_reply_is_what_was_extracted(script: Script, results: V
 
 def test_checks_and_the_embedding_check_show_what_they_do(script: Script, results: VerificationResultSet) -> None:
     """A refusal, answers that say too little, a rescue by meaning, and a similar text that is not rescued."""
-    declines = {(q, m) for q, said in script.items() for m, e in said.items() if "disclaimer" in e}
-    too_little = {(q, m) for q, said in script.items() for m, e in said.items() if "missing" in e}
+    declines = {(q, m) for q, item in script.items() for m, e in item.items() if "disclaimer" in e}
+    too_little = {(q, m) for q, item in script.items() for m, e in item.items() if "missing" in e}
     found = {(r.metadata.question_id, r.metadata.answering.model_name): r for r in results}
     assert {key for key, r in found.items() if r.checks.abstention_override_applied} == declines != set()
     assert {key for key, r in found.items() if r.checks.sufficiency_override_applied} == too_little != set()
@@ -107,8 +107,8 @@ def test_the_benchmark_shows_what_templates_can_do() -> None:
 
 
 def test_no_template_shows_the_judge_what_is_expected(results: VerificationResultSet) -> None:
-    told = [warning for result in results for warning in result.metadata.warnings if "expected value" in warning]
-    assert told == []
+    warnings = [warning for result in results for warning in result.metadata.warnings if "expected value" in warning]
+    assert warnings == []
 
 
 def test_the_digest_is_that_of_the_benchmark() -> None:

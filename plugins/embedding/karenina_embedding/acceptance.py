@@ -77,7 +77,7 @@ class Wrong:
 
 
 async def granular_of(context: VerificationContext, accepted: Accepted) -> float | None:
-    """Partial credit is extra: where it fails, the verdict stands and a warning says so."""
+    """Partial credit is extra: where it fails, the verdict is kept and a warning says so."""
     try:
         return await accepted.filled.granular()
     except TemplateError as error:

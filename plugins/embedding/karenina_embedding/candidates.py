@@ -49,7 +49,7 @@ class Pair:
 @frozen
 class Candidate:
     """One wrong field with the texts that may mean the same: the two of a text; of two lists each text of the one with
-    each of the other, except those that stand in both."""
+    each of the other, except those that are in both."""
 
     name: str
     pairs: tuple[Pair, ...]

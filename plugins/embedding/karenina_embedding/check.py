@@ -36,7 +36,7 @@ FAILURES = (PluginError, PortError, TemplateError)
 """What may go wrong with an embedder, a judge and a template."""
 
 PRICE = (
-    "it does not tell what calls cost; set the price in the settings of its plugin (litellm: input_cost_per_token) or "
+    "the cost of its calls is unknown; set the price in the settings of its plugin (litellm: input_cost_per_token) or "
     "limit budget_tokens instead; an embedder of your own says tells_cost = True, or needs_provider = False where it "
     "computes on this machine"
 )
@@ -174,14 +174,14 @@ async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[
     if not (await wrong.accepting(names)).verdict.result:
         context.note(f"the judge was not asked: the answer would not pass with {', '.join(names)} accepted either")
         return None
-    said = await opinions(context, [pair for pair in close if pair.field in names])
-    same = [pair for pair in close if pair.key in said and said[pair.key].equivalent]
+    judged = await opinions(context, [pair for pair in close if pair.field in names])
+    same = [pair for pair in close if pair.key in judged and judged[pair.key].equivalent]
     if not (names := await _settled(wrong, same)):
         return None
     accepted = await wrong.accepting(names)
-    reasons = {pair.key: f"similarity {scores[pair]:.2f}; {said[pair.key].reasoning[:REASON_LIMIT]}" for pair in same}
-    told = "; ".join(f"{key} ({reason})" for key, reason in reasons.items())
-    return _Override(accepted, f"the same in other words: {told}") if accepted.verdict.result else None
+    reasons = {pair.key: f"similarity {scores[pair]:.2f}; {judged[pair.key].reasoning[:REASON_LIMIT]}" for pair in same}
+    equal = "; ".join(f"{key} ({reason})" for key, reason in reasons.items())
+    return _Override(accepted, f"the same in other words: {equal}") if accepted.verdict.result else None
 
 
 async def _settled(wrong: Wrong, same: Collection[Pair]) -> list[str]:

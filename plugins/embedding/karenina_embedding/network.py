@@ -121,7 +121,7 @@ def _gelu(x: Array) -> Array:
     """`x * (1 + erf(x / sqrt(2))) / 2`.
 
     numpy has no erf. Between the points of a table of it, 0.0007 apart, a straight line is off by at most 4e-8, less
-    than single precision can tell, and this is faster than a formula.
+    than single precision can show, and this is faster than a formula.
     """
     place = np.minimum(np.abs(x), np.float32(ERF_END)) * np.float32(ERF_STEPS / ERF_END)
     step = place.astype(np.int32)

@@ -1,4 +1,4 @@
-"""EmbeddingCheck: when it runs, what it compares, whom it asks, what it overrides and what follows from that."""
+"""EmbeddingCheck: when it runs, what it compares, which judge it asks, what it overrides and what follows from that."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ FOUR = (
 
 def four(about: VerificationContext) -> tuple[Any, ...]:
     """What the result says, after seeing that the artifacts say the same."""
-    said = tuple(about.get_result_field(name, "unset") for name in FOUR)
-    assert said == tuple(about.get_artifact(name, "unset") for name in FOUR)
-    return said
+    fields = tuple(about.get_result_field(name, "unset") for name in FOUR)
+    assert fields == tuple(about.get_artifact(name, "unset") for name in FOUR)
+    return fields
 
 
 # Whether it runs
 
 
-def test_switched_off_it_records_that_and_calls_nobody(item: Make, check: Make, written: Make) -> None:
+def test_switched_off_it_records_that_and_makes_no_call(item: Make, check: Make, written: Make) -> None:
     embedder, judge = written(), ScriptedLLM()
     about = item(*STROKE, embedder=embedder, judge=judge, enabled=False)
     assert check(about)
@@ -59,8 +59,8 @@ def test_after_a_guard_that_failed_an_answer_without_parsing_it_does_not_run(ite
         question=item(*STROKE).question, config=VerificationConfig(embedding_check_enabled=True)
     )
     about.record(field=False, verdict=False, outcome="auto_failed", reason="the agent reached its limit")
-    said = EmbeddingCheck().should_run(about)
-    assert (bool(said), getattr(said, "reason", "")) == (False, "there is no parsed answer")
+    decision = EmbeddingCheck().should_run(about)
+    assert (bool(decision), getattr(decision, "reason", "")) == (False, "there is no parsed answer")
 
 
 @pytest.mark.parametrize("outcome", ["auto_failed", "abstained", "insufficient"])
@@ -247,9 +247,9 @@ def test_an_embedder_that_fails_is_a_warning(item: Make, check: Make, written: M
     assert about.calls[0].error_kind == getattr(failure, "kind", "plugin")
 
 
-@pytest.mark.parametrize("said", [PortError("down", kind="server"), "hm", {"disease": {"equivalent": True}}, {}])
-def test_a_judge_that_fails_is_a_warning_and_the_score_is_kept(item: Make, check: Make, said: Any) -> None:
-    about = item(*STROKE, judge=ScriptedLLM(said))
+@pytest.mark.parametrize("reply", [PortError("down", kind="server"), "hm", {"disease": {"equivalent": True}}, {}])
+def test_a_judge_that_fails_is_a_warning_and_the_score_is_kept(item: Make, check: Make, reply: Any) -> None:
+    about = item(*STROKE, judge=ScriptedLLM(reply))
     check(about)
     assert four(about) == (True, 1.0, "really-used", False)
     assert (about.error, about.verdict.verdict) == (None, False)
@@ -334,7 +334,7 @@ def test_nothing_is_asked_of_an_embedder_before_the_feature_is_on(written: Make)
     ("name", "words"),
     [("writen", "did you mean 'written'?"), ("other", "there is: written."), ("written", "install it")],
 )
-def test_an_embedder_that_cannot_work_is_told_before_a_run(written: Make, name: str, words: str) -> None:
+def test_an_embedder_that_cannot_work_is_reported_before_a_run(written: Make, name: str, words: str) -> None:
     config = VerificationConfig(
         embedding_check_enabled=True, embedding_check_embedder=name, parsing_models=[JUDGE], budget_usd=1.0
     )
@@ -347,7 +347,7 @@ def test_an_embedder_that_cannot_work_is_told_before_a_run(written: Make, name: 
 
 
 @pytest.mark.parametrize("facts", [{"tells_cost": True}, {"needs_provider": False}, {}])
-def test_a_budget_in_dollars_needs_an_embedder_that_tells_what_calls_cost(
+def test_a_budget_in_dollars_needs_an_embedder_that_reports_what_calls_cost(
     written: Make, facts: dict[str, bool]
 ) -> None:
     embedder = written()

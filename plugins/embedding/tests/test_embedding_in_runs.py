@@ -101,7 +101,7 @@ def test_another_spelling_of_the_expected_answer_passes(outcome: Callable[..., A
         {"target": 1.0},
         1.0,
     )
-    assert part.parsed_llm_response == {"target": "BCL-2"}, "what was extracted is still told"
+    assert part.parsed_llm_response == {"target": "BCL-2"}, "what was extracted is still recorded"
     assert [entry.stage for entry in result.ledger] == ["VerifyTemplate", "EmbeddingCheck"]
     assert result.ledger[-1].reason == "the same in other words: target (similarity 0.91; a spelling)"
     assert "overrode" in result.metadata.warnings[0]
@@ -167,7 +167,7 @@ def test_lists_are_compared_text_by_text_and_the_template_decides_about_order_an
     part = result.template
     assert part.embedding_override_applied is passes
     assert part.embedding_check_performed
-    assert part.parsed_llm_response == {"drugs": extracted}, "what was extracted is still told"
+    assert part.parsed_llm_response == {"drugs": extracted}, "what was extracted is still recorded"
     assert part.field_results == {"drugs": passes}
     if passes:
         assert all(key in result.ledger[-1].reason for key in same)
@@ -364,7 +364,7 @@ def semantic(threshold: float, *more: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("threshold", "verdict"), [(0.57, "passed"), (0.58, "failed")])
-def test_a_semantic_field_is_decided_by_its_own_threshold_and_by_nobody_else(
+def test_a_semantic_field_is_decided_by_its_own_threshold_alone(
     outcome: Callable[..., Any], threshold: float, verdict: str
 ) -> None:
     judge = Judge({"scene": "A feline is resting on a rug."}, "scene")

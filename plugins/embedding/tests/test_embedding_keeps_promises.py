@@ -64,7 +64,7 @@ def _by(config: Any) -> Any:
     return evolve(config, embedding_check_embedder="written", embedding_check_threshold=0.5)
 
 
-def test_it_stands_in_every_plan_that_evaluates_templates_whether_the_feature_is_on_or_off() -> None:
+def test_it_is_in_every_plan_that_evaluates_templates_whether_the_feature_is_on_or_off() -> None:
     app = Karenina.installed()
     for mode, features, there in (
         ("template_only", (), True),

@@ -53,8 +53,8 @@ class EmbeddingServer:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append({"path": self.path, **body})
                 server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                status, said, headers = server.script(body)
-                data = said if isinstance(said, bytes) else json.dumps(said).encode()
+                status, reply, headers = server.script(body)
+                data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
                 self.send_response(status)
                 for name, value in {"Content-Type": "application/json", **headers}.items():
                     self.send_header(name, value)
@@ -127,10 +127,12 @@ def test_a_price_of_ones_own_counts_where_litellm_knows_none(server: EmbeddingSe
 
 
 @pytest.mark.parametrize(("price", "cost"), [(None, None), (0.5, None), (0.0, 0.0)])
-def test_tokens_that_nobody_tells_are_unknown(server: EmbeddingServer, price: float | None, cost: float | None) -> None:
+def test_tokens_that_are_not_reported_are_unknown(
+    server: EmbeddingServer, price: float | None, cost: float | None
+) -> None:
     def script(body: dict[str, Any]) -> Answer:
-        status, said, headers = vectors(body)
-        return status, {name: value for name, value in said.items() if name != "usage"}, headers
+        status, reply, headers = vectors(body)
+        return status, {name: value for name, value in reply.items() if name != "usage"}, headers
 
     server.script = script
     found = embedded(server, "a", input_cost_per_token=price)
@@ -256,14 +258,14 @@ def test_a_model_without_a_provider_needs_a_server() -> None:
         asyncio.run(embedder.aembed(["a"]))
 
 
-def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LiteLLMSettings(api_key_env="KARENINA_NO_SUCH_KEY")
     assert LiteLLM("openai/m", settings).problem() == "set the environment variable KARENINA_NO_SUCH_KEY to your key"
     assert LiteLLM("openai/m", evolve(settings, api_key_env=None)).problem() is None
 
 
 @pytest.mark.parametrize(
-    ("told", "settings"),
+    ("reports", "settings"),
     [
         (True, LiteLLMSettings()),
         (True, LiteLLMSettings(input_cost_per_token=0.0)),
@@ -271,10 +273,10 @@ def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
         (False, LiteLLMSettings(api_base=NOWHERE)),
     ],
 )
-def test_what_a_server_of_ones_own_costs_is_told_where_the_settings_say_it(
-    told: bool, settings: LiteLLMSettings
+def test_what_a_server_of_ones_own_costs_is_reported_where_the_settings_have_it(
+    reports: bool, settings: LiteLLMSettings
 ) -> None:
-    assert LiteLLM("openai/m", settings).tells_cost is told
+    assert LiteLLM("openai/m", settings).tells_cost is reports
 
 
 def test_its_settings_are_checked_and_reach_it_through_the_application() -> None:
@@ -323,11 +325,11 @@ def test_nothing_is_reached_but_the_server_and_no_file_of_variables_is_read(
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    printed = json.loads(done.stdout)
     host, port = server.url.removeprefix("http://").removesuffix("/v1").split(":")
-    assert (said["light"], said["found"], done.stderr) == (True, [[1.0, 1.0]], "")
-    assert set(said["reached"]) <= {repr((host, int(port))), repr(host), repr(host.encode()), "None"}
-    assert set(said["changed"]) <= {
+    assert (printed["light"], printed["found"], done.stderr) == (True, [[1.0, 1.0]], "")
+    assert set(printed["reached"]) <= {repr((host, int(port))), repr(host), repr(host.encode()), "None"}
+    assert set(printed["changed"]) <= {
         "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
         "LITELLM_LOCAL_MODEL_COST_MAP",
         "LITELLM_MODE",

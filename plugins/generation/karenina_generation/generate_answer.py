@@ -63,10 +63,10 @@ async def _asked(context: VerificationContext) -> CachedAnswer:
         with_workspace(context, context.system_prompt("answering") or ""),
         with_examples(examples, context.question_text),
     )
-    return await (worked if works_with_tools(context) else _said)(context, messages)
+    return await (worked if works_with_tools(context) else _answered)(context, messages)
 
 
-async def _said(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
+async def _answered(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
     """One direct call, and one more where nothing comes back."""
     response = await context.answering.invoke(PromptTask.GENERATION, messages)
     if not trace_text(_trace(response)).strip() and not context.is_recorded:

@@ -74,11 +74,11 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
     config = model.agent_config(workspace_path=context.workspace)
     try:
         result = await model.run_agent(PromptTask.GENERATION, messages, tools, config=config)
-        if result.limit is None and not _said_anything(result):
+        if result.limit is None and not _has_text(result):
             result = await model.run_agent(PromptTask.GENERATION, messages, tools, config=config)
         _refuse_cut_off(result, model.config)
     except PortError as error:
-        if isinstance(done := error.evidence.get("agent_result"), AgentResult) and _said_anything(done):
+        if isinstance(done := error.evidence.get("agent_result"), AgentResult) and _has_text(done):
             _keep_part(context, messages, done)
         raise
     trace = _trace(result)
@@ -100,8 +100,8 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
 
 def trace_text(trace: Sequence[Message]) -> str:
     """A trace as text: a single message without tool calls is its own text, anything else is rendered."""
-    said = without_prompt(trace)
-    return said[0].text if len(said) == 1 and not said[0].tool_calls else render_trace(said)
+    messages = without_prompt(trace)
+    return messages[0].text if len(messages) == 1 and not messages[0].tool_calls else render_trace(messages)
 
 
 async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
@@ -129,7 +129,7 @@ def _room(workspace: Path, config: VerificationConfig) -> tuple[int, int]:
     limits = Limits(max_bytes=config.workspace_max_bytes, max_files=config.workspace_max_files)
     try:
         sizes = [entry.size for entry in contents(workspace, limits)]
-    except (OSError, WorkspaceError):  # a folder that is used without a copy may hold more; nobody can copy it anyway
+    except (OSError, WorkspaceError):  # a folder that is used without a copy may hold more; it cannot be copied anyway
         return MOST_WRITTEN, MOST_MADE
     left = max(0, limits.max_bytes - sum(sizes)), max(0, limits.max_files - len(sizes))
     return min(MOST_WRITTEN, left[0]), min(MOST_MADE, left[1])
@@ -146,7 +146,7 @@ def _trace(result: AgentResult) -> list[Message]:
     return list(result.trace_messages) or [Message.assistant(result.final_response or result.raw_trace)]
 
 
-def _said_anything(result: AgentResult) -> bool:
+def _has_text(result: AgentResult) -> bool:
     return bool(trace_text(_trace(result)).strip())
 
 

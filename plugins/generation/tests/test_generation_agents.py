@@ -32,9 +32,9 @@ HAS_WORKSPACES = pytest.mark.skipif(os.name == "nt", reason="folders cannot be c
 class Worker:
     """A model with tools that says these things in turn."""
 
-    def __init__(self, *said: LLMResponse | Exception, **able: Any) -> None:
+    def __init__(self, *replies: LLMResponse | Exception, **able: Any) -> None:
         self.capabilities = PortCapabilities(**{"supports_tools": True, **able})
-        self.said = list(said)
+        self.replies = list(replies)
         self.seen: list[list[Message]] = []
         self.offered: list[list[str]] = []
 
@@ -43,10 +43,10 @@ class Worker:
     ) -> LLMResponse:
         self.seen.append(list(messages))
         self.offered.append([tool.name for tool in tools])
-        said = self.said.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     async def aclose(self) -> None: ...
 
@@ -69,7 +69,7 @@ class Agent:
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True
@@ -81,7 +81,7 @@ class Last(Stage):
         context.set_artifact(ArtifactKeys.FINAL_RESULT, bare_result(context))
 
 
-def said(text: str = "", *calls: tuple[str, Mapping[str, Any]], **facts: Any) -> LLMResponse:
+def reply(text: str = "", *calls: tuple[str, Mapping[str, Any]], **facts: Any) -> LLMResponse:
     blocks = tuple(ToolUseBlock(f"c{number}", name, given) for number, (name, given) in enumerate(calls))
     return LLMResponse(content=text, tool_calls=blocks, usage=USAGE, **facts)
 
@@ -116,7 +116,7 @@ def run(about: VerificationContext) -> tuple[VerificationResult, dict[str, Trail
 
 
 def test_the_trace_of_the_work_is_the_answer() -> None:
-    about = context(Worker(said("Let me look.", ("look", {"at": "it"})), said("Because.", flags=("nul",))))
+    about = context(Worker(reply("Let me look.", ("look", {"at": "it"})), reply("Because.", flags=("nul",))))
     _, trail = run(about)
     assert about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == (
         "--- AI Message ---\nLet me look.\nTool Calls:\n  look (call_c0)\n   Call ID: c0\n   Args: {'at': 'it'}\n\n"
@@ -137,11 +137,11 @@ def test_the_trace_of_the_work_is_the_answer() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_what_the_work_cost_is_unknown_where_one_reply_does_not_say_it(known: bool) -> None:
-    first = said("", ("look", {"at": "it"}), usage_unavailable=not known)
-    about = context(Worker(first, said("Because.")))
+    first = reply("", ("look", {"at": "it"}), usage_unavailable=not known)
+    about = context(Worker(first, reply("Because.")))
     run(about)
     assert about.get_result_field("usage_unavailable") is not known
-    cached = asyncio.run(worked(context(Worker(first, said("Because."))), [Message.user("Why?")]))
+    cached = asyncio.run(worked(context(Worker(first, reply("Because."))), [Message.user("Why?")]))
     assert cached.usage_unavailable is not known
 
 
@@ -152,14 +152,14 @@ def test_a_single_message_that_calls_a_tool_is_shown_with_its_call() -> None:
 
 
 def test_an_answer_without_any_call_is_stored_as_it_is() -> None:
-    about = context(Worker(said("Because.")))
+    about = context(Worker(reply("Because.")))
     run(about)
     assert about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == "Because."
     assert about.get_result_field("agent_metrics")["iterations"] == 1
 
 
 def test_a_model_without_tools_is_asked_once_and_has_no_metrics() -> None:
-    worker = Worker(said("Because."))
+    worker = Worker(reply("Because."))
     about = context(worker, tools=())
     run(about)
     assert worker.offered == [[]]
@@ -168,13 +168,13 @@ def test_a_model_without_tools_is_asked_once_and_has_no_metrics() -> None:
 
 
 def test_servers_without_any_tool_still_count_as_servers() -> None:
-    about = context(Worker(said("Because.")), tools=(), servers=("library",))
+    about = context(Worker(reply("Because.")), tools=(), servers=("library",))
     run(about)
     assert about.get_artifact(ArtifactKeys.MCP_ENABLED) is True
 
 
 def test_the_examples_come_before_the_question_of_an_agent_too() -> None:
-    worker = Worker(said("Because."))
+    worker = Worker(reply("Because."))
     few = FewShotConfig(global_examples=[{"question": "1+1?", "answer": "2"}])
     run(context(worker, config=VerificationConfig(few_shot_config=few)))
     assert worker.seen[0][1].text == "Question: 1+1?\nAnswer: 2\n\nQuestion: Why?\nAnswer:"
@@ -182,7 +182,7 @@ def test_the_examples_come_before_the_question_of_an_agent_too() -> None:
 
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> None:
-    calls = [said("", ("look", {"at": str(n)})) for n in range(turns)]
+    calls = [reply("", ("look", {"at": str(n)})) for n in range(turns)]
     about = context(Worker(*calls), settings={"agent_max_turns": turns})
     result, trail = run(about)
     assert str(result.outcome) == "auto_failed(RecursionLimitAutoFail)"
@@ -194,7 +194,7 @@ def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> No
 
 
 @pytest.mark.parametrize("granted", [7, None])
-@pytest.mark.parametrize("said_so_far", ["", "Let me see."])
+@pytest.mark.parametrize("text_so_far", ["", "Let me see."])
 @pytest.mark.parametrize(
     ("limit", "setting", "kind"),
     [
@@ -204,9 +204,9 @@ def test_a_limit_fails_the_verdict_is_named_and_costs_no_trace(turns: int) -> No
     ],
 )
 def test_what_the_user_grants_is_no_fault_of_the_model(
-    limit: Any, setting: str, kind: str, said_so_far: str, granted: int | None
+    limit: Any, setting: str, kind: str, text_so_far: str, granted: int | None
 ) -> None:
-    agent = Agent(AgentResult(final_response=said_so_far, limit=limit))
+    agent = Agent(AgentResult(final_response=text_so_far, limit=limit))
     about = context(agent, settings={setting: granted})
     result, trail = run(about)
     assert str(result.outcome) == f"error({kind})"
@@ -214,20 +214,20 @@ def test_what_the_user_grants_is_no_fault_of_the_model(
     assert str(about.error).endswith(f"ended by its limit of {limit} before it was done{advice}")
     assert not about.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
     assert trail["RecursionLimitAutoFail"].status == "skipped"
-    assert [row["content"] for row in about.get_result_field("trace_messages", [])] == [said_so_far][
-        : bool(said_so_far)
+    assert [row["content"] for row in about.get_result_field("trace_messages", [])] == [text_so_far][
+        : bool(text_so_far)
     ]
-    if said_so_far:
+    if text_so_far:
         assert about.get_result_field("agent_metrics")["limit"] == limit
 
 
 @pytest.mark.parametrize("limit", ["turns", "tool_calls", "repeated_calls"])
-def test_a_model_that_does_not_come_to_an_end_has_failed_also_where_it_said_nothing(limit: Any) -> None:
+def test_a_model_that_does_not_come_to_an_end_has_failed_also_where_it_gave_no_text(limit: Any) -> None:
     result, _ = run(context(Agent(AgentResult(final_response="", limit=limit))))
     assert str(result.outcome) == "auto_failed(RecursionLimitAutoFail)"
 
 
-@pytest.mark.parametrize("port", [Worker(said(" "), said("")), Agent(AgentResult(final_response=""))])
+@pytest.mark.parametrize("port", [Worker(reply(" "), reply("")), Agent(AgentResult(final_response=""))])
 def test_an_agent_that_says_nothing_twice_has_answered_wrongly(port: Any) -> None:
     about = context(port)
     result, _ = run(about)
@@ -238,14 +238,14 @@ def test_an_agent_that_says_nothing_twice_has_answered_wrongly(port: Any) -> Non
 
 
 def test_an_agent_that_says_nothing_at_first_is_asked_once_more() -> None:
-    about = context(Worker(said(""), said("Because.")))
+    about = context(Worker(reply(""), reply("Because.")))
     run(about)
     assert about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == "Because."
     assert about.get_result_field("text_flags") == []
 
 
 def test_what_was_done_before_a_failure_is_kept_and_is_no_answer() -> None:
-    about = context(Worker(said("", ("look", {})), PortError("gone", kind="auth")))
+    about = context(Worker(reply("", ("look", {})), PortError("away", kind="auth")))
     result, trail = run(about)
     assert str(result.outcome) == "error(auth)"
     assert not about.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
@@ -288,10 +288,10 @@ def test_whatever_agent_made_a_trace_it_must_end_with_an_answer() -> None:
 
 
 @HAS_WORKSPACES
-def test_a_model_in_a_workspace_is_told_of_it_and_works_in_it(tmp_path: Path) -> None:
+def test_a_model_in_a_workspace_sees_its_path_and_works_in_it(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("42")
     calls = ("read_file", {"path": "data.txt"}), ("write_file", {"path": "out.txt", "content": "43"})
-    worker = Worker(said("", *calls), said("Because."))
+    worker = Worker(reply("", *calls), reply("Because."))
     about = context(worker, workspace=tmp_path)
     run(about)
     assert worker.offered[0] == ["look", "list_files", "read_file", "search_files", "write_file"]
@@ -311,7 +311,7 @@ def test_a_model_in_a_workspace_is_told_of_it_and_works_in_it(tmp_path: Path) ->
         ({"workspace_max_bytes": 100}, 60, 40, True),
         ({"workspace_max_bytes": 100}, 60, 41, False),
         ({"workspace_max_bytes": 100}, 0, 100, True),
-        ({"workspace_max_bytes": 100}, 101, 41, True),  # too much was there before: it is nothing that anybody copies
+        ({"workspace_max_bytes": 100}, 101, 41, True),  # too much was there before: it is not copied
         ({"workspace_max_files": 2}, 5, 5, True),
         ({"workspace_max_files": 1}, 5, 5, False),
     ],
@@ -320,8 +320,8 @@ def test_a_model_writes_no_more_into_a_workspace_than_can_be_copied(
     limits: dict[str, Any], there: int, size: int, written: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "old.txt").write_text("o" * there)
-    writing = said("", ("write_file", {"path": "new.txt", "content": "n" * size}))
-    about = context(Worker(writing, said("Done.")), tools=(), workspace=tmp_path, config=VerificationConfig(**limits))
+    writing = reply("", ("write_file", {"path": "new.txt", "content": "n" * size}))
+    about = context(Worker(writing, reply("Done.")), tools=(), workspace=tmp_path, config=VerificationConfig(**limits))
     run(about)
     assert (tmp_path / "new.txt").exists() is written
     (outcome,) = (row for row in about.get_result_field("trace_messages") if row["role"] == "tool")
@@ -330,7 +330,7 @@ def test_a_model_writes_no_more_into_a_workspace_than_can_be_copied(
 
 @HAS_WORKSPACES
 def test_a_tool_of_a_server_keeps_its_name_beside_that_of_the_workspace(tmp_path: Path) -> None:
-    worker = Worker(said("", ("read_file", {"at": "x"})), said("Because."))
+    worker = Worker(reply("", ("read_file", {"at": "x"})), reply("Because."))
     about = context(worker, tools=(Tool(name="read_file", run=look),), workspace=tmp_path)
     run(about)
     assert worker.offered[0] == ["read_file", "list_files", "workspace__read_file", "search_files", "write_file"]
@@ -360,7 +360,7 @@ def test_an_agent_with_file_tools_uses_its_own(able: dict[str, bool], tools: int
 
 
 @pytest.mark.parametrize(("interface", "warned"), [("any", True), ("manual", False)])
-def test_a_model_that_takes_no_tools_is_asked_without_its_workspace_and_it_is_said(
+def test_a_model_that_takes_no_tools_is_asked_without_its_workspace_with_a_warning(
     interface: str, warned: bool, tmp_path: Path
 ) -> None:
     llm = ScriptedLLM("Because.")

@@ -47,7 +47,7 @@ def context(llm: ScriptedLLM | None = None, **facts: Any) -> VerificationContext
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True
@@ -194,7 +194,7 @@ def test_a_given_answer_is_taken_as_it_is() -> None:
     assert about.get_result_field("text_flags") == ["nul"]
 
 
-def test_after_an_error_nobody_is_asked() -> None:
+def test_after_an_error_no_model_is_asked() -> None:
     llm = ScriptedLLM()
     about = context(llm)
     about.mark_error("the template cannot be used", kind="template", stage="ValidateTemplate")

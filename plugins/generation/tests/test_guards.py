@@ -35,7 +35,7 @@ ENDINGS: list[tuple[Message, str | None]] = [
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True

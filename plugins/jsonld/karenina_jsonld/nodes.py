@@ -25,7 +25,7 @@ __all__ = [
 T = TypeVar("T")
 Node = dict[str, Any]
 READ_ERRORS = (ValueError, TypeError, OverflowError, RecursionError, Warning)
-"""What reading a value may raise; `Warning` where the interpreter was told to raise them (`-W error`)."""
+"""What reading a value may raise; `Warning` where the interpreter is set to raise them (`-W error`)."""
 
 
 @frozen
@@ -87,7 +87,7 @@ def plain(value: Any) -> Any:
 
 
 def identical(a: Any, b: Any) -> bool:
-    """Equality that tells 1, 1.0 and True apart and minds the order of keys. Lists and tuples are alike."""
+    """Equality that distinguishes 1, 1.0 and True, and orders of keys. Lists and tuples are alike."""
     if a is b:
         return True
     if isinstance(a, Mapping) and isinstance(b, Mapping):

@@ -27,7 +27,7 @@ class Evaluator:
     name: str
     plugin: str
     own: Any
-    """The `TraitEvaluator`: anybody's code, so whatever it raises is told with the plugin's name."""
+    """The `TraitEvaluator`: third-party code, so whatever it raises is reported with the plugin's name."""
 
     @property
     def file_type(self) -> str:
@@ -100,8 +100,8 @@ class OtherTypes:
         try:
             return Evaluator(name, plugin, self.app.traits.checked(self.app.trait_evaluator(name)))
         except Exception as error:  # it is imported and made here
-            told = str(error) if isinstance(error, PluginError) else one_line(error)
-            self._broken[name] = f"the evaluator {name!r} of plugin {plugin!r} cannot be used: {told}"
+            reason = str(error) if isinstance(error, PluginError) else one_line(error)
+            self._broken[name] = f"the evaluator {name!r} of plugin {plugin!r} cannot be used: {reason}"
             return None
 
     def of_file_type(self, suffix: str) -> Evaluator | None:
@@ -118,7 +118,7 @@ class OtherTypes:
 
     def absent(self) -> str:
         """Why a type may be missing: evaluators that cannot be used, and plugins that are not active."""
-        broken = "".join(f" Besides, {told}." for told in self._broken.values())
+        broken = "".join(f" Besides, {reason}." for reason in self._broken.values())
         return f"{broken}{self.app.inactive()}"
 
     def writer(self, trait: RubricTrait, *, dynamic: bool) -> Evaluator:

@@ -142,7 +142,7 @@ def _keywords(item: Mapping[str, Any], node: Mapping[str, Any]) -> tuple[str, ..
 
 
 def encode_item(question: Question, title: str, now: str | None = None) -> dict[str, Any]:
-    """The item of a question without its ratings. `title` names the template, `now` stands for missing dates."""
+    """The item of a question without its ratings. `title` names the template, `now` replaces missing dates."""
     language = question.template_language
     if language not in ("python", DECLARATIVE):
         raise ValueError(f"the template's language must be python or {DECLARATIVE}, not {language!r}")

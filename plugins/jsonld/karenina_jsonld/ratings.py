@@ -69,7 +69,7 @@ def read_ratings(
         found.append(one)
         if one is not None:
             others.used.update([way.name] if isinstance(way, Evaluator) else [])
-            findings.warnings.extend(f"{label}: {remark}" for remark in _remarks(one, rating, way))
+            findings.warnings.extend(f"{label}: {warning}" for warning in _warnings(one, rating, way))
     return found
 
 
@@ -145,17 +145,17 @@ def _data(rating: Mapping[str, Any], dynamic: bool) -> dict[str, Any]:
     return {**found, "name": rating.get("name"), "description": rating.get("description")}
 
 
-def _remarks(one: Rated, rating: Mapping[str, Any], way: type[Trait] | Evaluator) -> list[str]:
+def _warnings(one: Rated, rating: Mapping[str, Any], way: type[Trait] | Evaluator) -> list[str]:
     """What the author of a usable trait should know."""
     if isinstance(way, Evaluator):
         unknown = way.unknown(_data(rating, one.dynamic))
         return [f"properties that are kept but not used: {', '.join(unknown)}"] if unknown else []
     override = properties(rating).get("model_override")
     unknown = unknown_settings(override) if isinstance(override, dict) else []
-    remarks = [f"model_override has settings that are not used: {', '.join(unknown)}"] if unknown else []
+    warnings = [f"model_override has settings that are not used: {', '.join(unknown)}"] if unknown else []
     if isinstance(one.trait, RegexRubricTrait) and not one.trait.pattern:
-        remarks.append("it has no pattern, so it holds for every answer; add a property pattern")
-    return remarks
+        warnings.append("it has no pattern, so it holds for every answer; add a property pattern")
+    return warnings
 
 
 def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any]:

@@ -153,6 +153,6 @@ def _notice(root: Mapping[str, Any], text: str, findings: Findings) -> None:
         findings.warnings.append(f"{count} scenario(s) are kept in the file but cannot be run; only questions are used")
     if secrets := stored_secrets(root, text):
         findings.warnings.append(
-            f"{secrets} API key(s) stand in the file in the clear and will be left out when it is saved; "
+            f"{secrets} API key(s) are in the file in the clear and will be left out when it is saved; "
             "put the key into an environment variable and name it in api_key_env"
         )

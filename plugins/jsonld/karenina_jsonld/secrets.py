@@ -11,7 +11,7 @@ __all__ = ["stored_secrets", "without_secrets"]
 
 
 def stored_secrets(value: Any, text: str) -> int:
-    """How many keys stand in the clear. `text` is the document; most have none of the names, which is quick to see."""
+    """How many keys are in the clear. `text` is the document; most have none of the names, which is quick to see."""
     return _count(value) if any(key in text for key in SECRET_KEYS) else 0
 
 

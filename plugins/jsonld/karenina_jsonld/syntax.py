@@ -20,7 +20,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 @frozen
 class Document:
-    """The text of a file as it was read. It is parsed again on saving, so nobody can change it by accident."""
+    """The text of a file as it was read. It is parsed again on saving, so it cannot be changed by accident."""
 
     text: str = field(repr=False)
     trait_types: frozenset[str] = frozenset()

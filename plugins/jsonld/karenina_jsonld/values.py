@@ -182,9 +182,9 @@ def written(value: Any) -> Any:
     if isinstance(value, TemplateKind):
         return plain(value.to_plain())
     if isinstance(value, ModelConfig):
-        if telling := secret_settings(value):
+        if secret := secret_settings(value):
             raise ValueError(
-                f"its model {value.identity} has a key or a password in {', '.join(telling)}, and a benchmark "
+                f"its model {value.identity} has a key or a password in {', '.join(secret)}, and a benchmark "
                 "file is shared; take it out and name an environment variable in api_key_env"
             )
         settings = unstructure(value)

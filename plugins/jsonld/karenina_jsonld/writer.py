@@ -103,7 +103,7 @@ def _root_fields(benchmark: BenchmarkData, date_created: str | None) -> dict[str
 def _with_rubrics(
     root: dict[str, Any], content: Content, benchmark: BenchmarkData, others: OtherTypes
 ) -> dict[str, Any]:
-    """Traits of legacy properties stay there as long as nobody changes them, else all of a property become ratings."""
+    """Traits of legacy properties stay there as long as they do not change, else all of a property become ratings."""
     old, rubric = content.benchmark, benchmark.rubric
     if identical(old.rubric, rubric) and identical(old.dynamic_rubric, benchmark.dynamic_rubric):
         return root

@@ -131,7 +131,7 @@ def test_without_a_type_a_judge_assesses_it() -> None:
     assert [(t.type_name, t.name, t.description) for t in found] == [("llm", "Balanced", "Is it balanced?")]
 
 
-def test_an_unknown_type_is_kept_and_told() -> None:
+def test_an_unknown_type_is_kept_and_reported() -> None:
     root = feed(rating(prop("dynamic_trait_type", "quantum"), prop("summary", "s"), prop("spin", [0.5])))
     benchmark = load(root)
     assert benchmark.dynamic_rubric is None
@@ -158,13 +158,13 @@ def test_a_type_that_is_no_text_is_a_problem(value: Any) -> None:
         load(feed(rating(prop("dynamic_trait_type", value), prop("summary", "s"))))
 
 
-def test_a_trait_of_the_other_scope_is_told() -> None:
-    told = prop("summary", "s")
-    benchmark = load(feed(own=[rating(told)]))
+def test_a_trait_of_the_other_scope_is_reported() -> None:
+    summary = prop("summary", "s")
+    benchmark = load(feed(own=[rating(summary)]))
     assert benchmark.questions[0].question_dynamic_rubric is None
     assert "write QuestionSpecificDynamicRubricTrait to use it" in benchmark.warnings[0]
     with pytest.raises(BenchmarkError, match="write GlobalDynamicRubricTrait"):
-        load(feed(rating(told, scope="QuestionSpecific")))
+        load(feed(rating(summary, scope="QuestionSpecific")))
 
 
 def test_a_name_that_occurs_twice_among_dynamic_traits_is_a_problem() -> None:

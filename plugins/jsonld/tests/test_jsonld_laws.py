@@ -70,8 +70,8 @@ class SpanEvaluator(TraitEvaluator[Span]):
         return {"min_score": trait.low, "max_score": trait.high, "summary": trait.summary}
 
     def decode(self, data: Mapping[str, Any]) -> Span:
-        said = {name: data.get(name) for name in ("description", "summary")}
-        return Span(name=data["name"], low=data["min_score"], high=data["max_score"], **said)
+        texts = {name: data.get(name) for name in ("description", "summary")}
+        return Span(name=data["name"], low=data["min_score"], high=data["max_score"], **texts)
 
 
 class OtherTypes:

@@ -261,7 +261,7 @@ def test_traits_of_every_type_in_both_places() -> None:
     assert (effort.max_score, effort.timeout_seconds) == (2, 120)
 
 
-def test_what_is_not_used_is_told() -> None:
+def test_what_is_not_used_is_reported() -> None:
     text = "\n".join(load_file("traits.jsonld").warnings)
     for expected in (
         "additionalType 'karenina:GlobalQuantumTrait' is unknown",
@@ -314,12 +314,12 @@ def test_a_callable_without_code_is_inert(value: Any) -> None:
     assert (found.usable, found.kind) == (False, "boolean")
 
 
-def test_a_regex_without_a_pattern_is_told() -> None:
+def test_a_regex_without_a_pattern_is_reported() -> None:
     benchmark = loaded(feed(rating=[rating("GlobalRegexTrait")]))
     assert "no pattern" in benchmark.warnings[0]
 
 
-def test_masked_keys_are_no_keys_and_real_ones_are_told() -> None:
+def test_masked_keys_are_no_keys_and_real_ones_are_reported() -> None:
     def override(key: str) -> dict[str, Any]:
         settings = {"model_name": "m", "interface": "litellm", "endpoint_api_key": key, "mcp_urls_dict": None}
         return feed(rating=[rating("GlobalAgenticRubricTrait", "t", prop("model_override", settings), description="d")])

@@ -146,7 +146,7 @@ def test_the_ends_of_a_rating_are_those_that_the_evaluator_writes() -> None:
     assert (written["worstRating"], written["bestRating"]) == (0.0, 7.0)
 
 
-def test_properties_that_nobody_knows_are_kept_and_told() -> None:
+def test_unknown_properties_are_kept_and_reported() -> None:
     root = feed(rating(prop("word", "maybe"), prop("colour", "red"), reviewer="Ada"))
     benchmark = load(root, WITH)
     assert benchmark.rubric == RUBRIC
@@ -207,7 +207,7 @@ def test_what_would_not_be_read_back_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("kind", ["GlobalTallyTrait", "GlobalDynamicRubricTrait"])
-def test_without_the_package_a_rating_is_kept_and_told(kind: str) -> None:
+def test_without_the_package_a_rating_is_kept_and_reported(kind: str) -> None:
     root = feed(rating(prop("word", "maybe"), prop("dynamic_trait_type", "tally"), kind=kind))
     data = json.dumps(root, indent=3).encode()
     benchmark = load(data, WITHOUT)

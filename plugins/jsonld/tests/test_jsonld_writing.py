@@ -391,9 +391,9 @@ def test_secrets_are_never_written() -> None:
         ({"extra_kwargs": {"extra_headers": {"Authorization": "Bearer sesame-open"}}}, "extra_kwargs.extra_headers"),
     ],
 )
-def test_a_trait_whose_model_tells_a_secret_is_not_saved(settings: dict[str, Any], where: str, tmp_path: Path) -> None:
-    def benchmark(**told: Any) -> Benchmark:
-        model = ModelConfig(model_name="m", **told)
+def test_a_trait_whose_model_holds_a_secret_is_not_saved(settings: dict[str, Any], where: str, tmp_path: Path) -> None:
+    def benchmark(**given: Any) -> Benchmark:
+        model = ModelConfig(model_name="m", **given)
         trait = AgenticRubricTrait(name="f", kind="boolean", description="d", model_override=model)
         return Benchmark(name="b", rubric=Rubric(agentic_traits=[trait]))
 

@@ -104,7 +104,7 @@ def _body(response: Any, secrets: Sequence[str]) -> Any:
     """The body of an error, without the secrets that it repeats, before any of it is cut off."""
     try:
         text = _blotted(response.text, secrets)
-    except RuntimeError:  # a streamed body that nobody has read
+    except RuntimeError:  # a streamed body that was not read
         return None
     try:
         return json.loads(text)
@@ -116,8 +116,8 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
     """The error of a call to which no server gave a usable answer."""
     kind, cause = _root(causes)
     if cause is not None:
-        said = (where, type(cause).__name__, _shortened(_blotted(str(cause), secrets)))
-        return PortError(": ".join(part for part in said if part), kind=kind)
+        parts = (where, type(cause).__name__, _shortened(_blotted(str(cause), secrets)))
+        return PortError(": ".join(part for part in parts if part), kind=kind)
     error = causes[0]
     status = getattr(error, "status_code", None)
     text = _blotted(str(error), secrets)

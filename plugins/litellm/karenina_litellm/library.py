@@ -1,4 +1,4 @@
-"""litellm itself: imported when it is needed, kept quiet, and closed when nobody uses it any more."""
+"""litellm itself: imported when it is needed, kept quiet, and closed when it is not used any more."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def is_provided(litellm: Any, model: str, base_url: str | None, named: object = 
         return True
     try:
         litellm.get_llm_provider(model=model, custom_llm_provider=named, api_base=base_url)
-    except Exception as error:  # anything else is for the call to tell
+    except Exception as error:  # anything else is for the call to report
         return NO_PROVIDER not in str(error)
     return True
 

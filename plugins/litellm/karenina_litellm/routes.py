@@ -68,7 +68,7 @@ def route(config: ModelConfig) -> Route:
     """The route of a configuration.
 
     With a base URL and no provider the model is one of the provider `openai` under its whole name, which may contain
-    slashes. Without either, `provider/name` may stand in the name.
+    slashes. Without either, the name may be `provider/name`.
     """
     provider = ONE_PROVIDER.get(config.interface, config.model_provider)
     if config.interface in LANGCHAIN and provider is not None:

@@ -166,12 +166,12 @@ def test_a_key_that_the_server_repeats_is_blotted_out(
     status: int, provider: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_OTHER_API_KEY", "another-secret-value")
-    told = f"not with {KEY}, nor with another-secret-value {'x' * 230} {KEY} {KEY}"
-    with ScriptedServer(Reply.error(status, told) if status != 200 else Reply(body=told.encode())) as server:
+    message = f"not with {KEY}, nor with another-secret-value {'x' * 230} {KEY} {KEY}"
+    with ScriptedServer(Reply.error(status, message) if status != 200 else Reply(body=message.encode())) as server:
         error = failure(server.url, provider)
-    told_again = f"{error} {error.raw} {error.__cause__}"
-    assert KEY[:6] not in told_again
-    assert "another-secret-value" not in told_again
+    shown = f"{error} {error.raw} {error.__cause__}"
+    assert KEY[:6] not in shown
+    assert "another-secret-value" not in shown
     assert error.__suppress_context__
 
 

@@ -128,7 +128,7 @@ def test_a_file_of_variables_in_the_working_directory_is_not_read(seen: dict[str
     }
 
 
-def test_nothing_is_printed_and_nobody_is_called_back(seen: dict[str, Any]) -> None:
+def test_nothing_is_printed_and_no_callback_is_called(seen: dict[str, Any]) -> None:
     assert seen["stdout"].count("\n") == 1
     assert seen["stderr"] == ""
     assert seen["callbacks"] == []

@@ -72,8 +72,8 @@ def test_a_configuration_that_cannot_work_opens_no_port() -> None:
     [
         ("model_name", {"model_name": "gpt-x"}),
         ("model_name", {"model_name": "meta-llama/Llama-3-8b"}),
-        ("model_provider", {"model_provider": "nobody"}),
-        ("model_provider", {"model_provider": "nobody", "endpoint_base_url": "http://127.0.0.1:1"}),
+        ("model_provider", {"model_provider": "unknown"}),
+        ("model_provider", {"model_provider": "unknown", "endpoint_base_url": "http://127.0.0.1:1"}),
     ],
 )
 def test_a_model_without_a_provider_that_litellm_knows_opens_no_port(field: str, fields: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def test_a_model_without_a_provider_that_litellm_knows_opens_no_port(field: str,
     [
         {"model_name": "gpt-4o"},
         {"model_name": "claude-sonnet-4-5"},
-        {"model_name": "openai/what-nobody-lists"},
+        {"model_name": "openai/not-in-any-list"},
         {"model_name": "publicai/m"},
         {"model_name": "github_copilot/m"},
         {"model_name": "of-the-user"},
@@ -320,7 +320,9 @@ def test_closing_one_port_does_not_disturb_another(provider: str | None) -> None
     assert not list(library._users)
 
 
-def test_connections_that_litellm_shares_are_made_anew_after_they_were_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_that_litellm_shares_are_opened_again_after_they_were_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def run() -> list[str]:
         texts = []
         for _ in range(3):

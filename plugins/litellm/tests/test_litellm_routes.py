@@ -32,7 +32,7 @@ def test_the_entry_module_imports_neither_litellm_nor_anything_else_that_is_slow
 
 
 @pytest.mark.parametrize("name", ROUTED)
-def test_names_of_older_files_are_served_and_the_manifest_is_told(name: str) -> None:
+def test_names_of_older_files_are_served_and_the_manifest_names_the_adapter(name: str) -> None:
     app = Karenina({"litellm": karenina_litellm})
     resolution = app.adapters.resolve_interface(name)
     assert resolution.requested == name

@@ -103,17 +103,17 @@ def test_thinking_goes_back_to_the_provider_as_it_was_signed(thoughts: list[dict
     sent = [block for block in answer["content"] if "thinking" in block["type"]]
     assert sent == thoughts
     assert [block["type"] for block in answer["content"]][-1] == "tool_use"
-    told = second["messages"][-1]["content"][0]
-    assert (told["tool_use_id"], "[ERROR] there is nothing" in json.dumps(told)) == ("toolu_1", True)
+    result_block = second["messages"][-1]["content"][0]
+    assert (result_block["tool_use_id"], "[ERROR] there is nothing" in json.dumps(result_block)) == ("toolu_1", True)
     kept = [block for block in result.trace_messages[0].content if isinstance(block, ThinkingBlock)]
     assert (kept[0].thinking, kept[0].signature, len(kept)) == ("I have to look.", "c2lnbmVk", len(thoughts))
 
 
 def test_only_providers_that_sign_are_sent_what_was_thought() -> None:
-    said = Message("assistant", (ThinkingBlock("hm", "c2ln"), ThinkingBlock("unsigned"), TextBlock("a")))
+    message = Message("assistant", (ThinkingBlock("hm", "c2ln"), ThinkingBlock("unsigned"), TextBlock("a")))
     called = Message("assistant", (ThinkingBlock("unsigned"), ToolUseBlock("c", "look", {})))
     for provider in ("openai", "mistral", None):
-        assert all("thinking_blocks" not in wire for wire in messages_with_thinking([said, called], provider))
-    first, second = messages_with_thinking([said, called], "anthropic")
+        assert all("thinking_blocks" not in wire for wire in messages_with_thinking([message, called], provider))
+    first, second = messages_with_thinking([message, called], "anthropic")
     assert first["thinking_blocks"] == [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]
     assert "thinking_blocks" not in second

@@ -1,4 +1,4 @@
-"""Recorded answers instead of a model: what is found, by which key, and what is said when there is nothing."""
+"""Recorded answers instead of a model: what is found, by which key, and the error when there is nothing."""
 
 from __future__ import annotations
 

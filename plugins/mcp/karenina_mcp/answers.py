@@ -19,7 +19,7 @@ def as_outcome(result: Any) -> ToolOutcome:
     structured = result.structured_content
     if structured is not None and is_nested_deeper(structured):
         parts.append(f"[structured content that is nested more than {MOST_NESTED} levels deep]")
-    elif structured is not None and not _said(texts, structured):
+    elif structured is not None and not _repeated(texts, structured):
         parts.append(json.dumps(structured, ensure_ascii=False))
     return ToolOutcome("\n".join(parts), is_error=bool(result.is_error))
 
@@ -41,17 +41,17 @@ def _described(block: Any) -> str:
 
 
 def _size(base64: str) -> int:
-    """How many bytes a text in base64 stands for."""
+    """How many bytes a text in base64 encodes."""
     return len(base64.rstrip("=")) * 3 // 4
 
 
-def _said(texts: list[str], structured: Any) -> bool:
+def _repeated(texts: list[str], structured: Any) -> bool:
     """Whether the texts say what the structured content says: servers send both for clients that read only one."""
     values = [_value(text) for text in texts]
     wanted = [structured]
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         wanted.append(structured["result"])  # how servers wrap what is no object
-    return any(said == value for value in wanted for said in (*values, *texts, values, texts))
+    return any(given == value for value in wanted for given in (*values, *texts, values, texts))
 
 
 def _value(text: str) -> Any:

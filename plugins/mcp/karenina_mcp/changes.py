@@ -18,7 +18,7 @@ MOST_NAMES = 10
 class Changes:
     """The differences between the tools of a run and those that its server offers now, by name."""
 
-    gone: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     altered: frozenset[str] = frozenset()
     """Tools with another input schema: a model that was shown the old one cannot use them."""
     reworded: frozenset[str] = frozenset()
@@ -27,8 +27,8 @@ class Changes:
     """Tools that no model of this run is offered."""
 
     def refusal(self, tool: str) -> ToolOutcome | None:
-        """What a model is told that calls a tool which is no longer what it was offered."""
-        if tool in self.gone:
+        """The error for a model that calls a tool which is no longer what it was offered."""
+        if tool in self.removed:
             return ToolOutcome("the server does not offer this tool any more; go on without it", is_error=True)
         if tool in self.altered:
             return ToolOutcome(
@@ -39,12 +39,12 @@ class Changes:
 
     def warning(self, server: str) -> str | None:
         """For the user; None where nothing has changed."""
-        said = "; ".join(self._said())
-        return f"the tool server {server!r} changed its tools during the run: {said}" if said else None
+        changes = "; ".join(self._listed())
+        return f"the tool server {server!r} changed its tools during the run: {changes}" if changes else None
 
-    def _said(self) -> Iterator[str]:
-        if self.gone:
-            yield f"{_names(self.gone)} gone, calls are refused"
+    def _listed(self) -> Iterator[str]:
+        if self.removed:
+            yield f"{_names(self.removed)} removed, calls are refused"
         if self.altered:
             yield f"{_names(self.altered)} with other arguments, calls are refused"
         if self.reworded:
@@ -59,7 +59,7 @@ def changes_between(before: Iterable[Tool], now: Iterable[Tool]) -> Changes:
     both = old.keys() & new.keys()
     altered = {name for name in both if _arguments(old[name]) != _arguments(new[name])}
     return Changes(
-        gone=frozenset(old.keys() - both),
+        removed=frozenset(old.keys() - both),
         altered=frozenset(altered),
         reworded=frozenset(n for n in both - altered if old[n].description != new[n].description),
         added=frozenset(new.keys() - both),

@@ -12,9 +12,9 @@ __all__ = ["first_cause", "port_error"]
 def port_error(error: BaseException, what: str, line: Line, words: str) -> PortError:
     """The error of a failed start. `what` names the server; `words` is the end of its stderr."""
     cause = first_cause(error)
-    kind, said = _told(cause, line)
-    heard = f"; the end of what it printed: {words}" if words else ""
-    return PortError(f"{what}: {said}{heard}", kind=kind, status=line.status, raw=words or None)
+    kind, reason = _kind_and_reason(cause, line)
+    ending = f"; the end of what it printed: {words}" if words else ""
+    return PortError(f"{what}: {reason}{ending}", kind=kind, status=line.status, raw=words or None)
 
 
 def first_cause(error: BaseException) -> BaseException:
@@ -24,7 +24,7 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _told(cause: BaseException, line: Line) -> tuple[ErrorKind, str]:
+def _kind_and_reason(cause: BaseException, line: Line) -> tuple[ErrorKind, str]:
     if line.status in (401, 403):
         return "auth", f"it refuses us (HTTP {line.status}); name the variable of its token in [plugins.mcp.token_env]"
     if line.status is not None:

@@ -31,13 +31,13 @@ class Line:
         self.ended = True
         self.on_end()
 
-    def hear(self, words: bytes) -> None:
+    def record(self, words: bytes) -> None:
         """Keep the end of what a program says beside its messages."""
         self._words += words[-4 * LAST_WORDS :]
         del self._words[: -4 * LAST_WORDS]
 
     def last_words(self, secrets: Iterable[str] = ()) -> str:
-        """The end of what the program said, at most 2000 characters, without secrets."""
+        """The end of what the program printed, at most 2000 characters, without secrets."""
         text = self._words.decode(errors="replace").strip()
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")

@@ -30,9 +30,9 @@ MARK = "KARENINA_TOOL_SERVER"
 """The environment variable by which all that a program has started is found at its end."""
 CHUNK = 65536
 END = 1024
-"""Bytes kept of both ends of a line that is too long: the id of the message stands in one of them."""
+"""Bytes kept of both ends of a line that is too long: the id of the message is in one of them."""
 GRACE_SECONDS = 1.0
-"""For each step: ending when stdin ends, ending at SIGTERM, being gone after SIGKILL."""
+"""For each step: ending when stdin ends, ending at SIGTERM, having ended after SIGKILL."""
 VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 ID_FIRST = re.compile(rb"\s*\{\s*(?:" + VERSION + rb'\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
 ID_LAST = re.compile(
@@ -56,7 +56,7 @@ async def running(command: Sequence[str], environment: Mapping[str, str], line: 
     work = [
         asyncio.create_task(_received(process, arriving, line)),
         asyncio.create_task(_sent(process, leaving, arriving)),
-        asyncio.create_task(_heard(process, line)),
+        asyncio.create_task(_record_stderr(process, line)),
     ]
     try:
         yield incoming, outgoing
@@ -84,9 +84,9 @@ async def _received(process: Process, arriving: Any, line: Line) -> None:
             if message is not None:
                 await arriving.send(message)
             elif text is ends:
-                break  # whoever waits for it is told that the line broke
+                break  # whoever waits for it gets the error of the broken line
             else:
-                line.hear(ends.head + b"\n")
+                line.record(ends.head + b"\n")
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
         pass  # one of the two sides has ended it
     finally:
@@ -105,13 +105,13 @@ async def _sent(process: Process, leaving: Any, arriving: Any) -> None:
             process.stdin.write(text.encode() + b"\n")
             await process.stdin.drain()
     except (ConnectionError, anyio.ClosedResourceError):
-        arriving.close()  # who waits for answers is told that there will be none
+        arriving.close()  # who waits for answers gets the error that there will be none
 
 
-async def _heard(process: Process, line: Line) -> None:
+async def _record_stderr(process: Process, line: Line) -> None:
     assert process.stderr is not None
     while words := await process.stderr.read(CHUNK):
-        line.hear(words)
+        line.record(words)
 
 
 # Lines of bounded length
@@ -170,7 +170,7 @@ def _message(text: bytearray | _Ends) -> Any:
 
 
 def _in_place_of(line: _Ends, *, too_long: bool) -> Any:
-    """An error in place of an answer that was not read; None where nobody can tell whose answer it was."""
+    """An error in place of an answer that was not read; None where it is unknown whose answer it was."""
     found = ID_FIRST.match(line.head) or ID_LAST.search(line.tail)
     if found is None:
         return None

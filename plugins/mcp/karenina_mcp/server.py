@@ -64,7 +64,7 @@ class McpServer:
         return sdk.missing()
 
     def problem(self) -> str | None:
-        """Why the server cannot be connected to, as far as that can be told without trying."""
+        """Why the server cannot be connected to, as far as that is known without trying."""
         try:
             place = parse_address(self.address)
         except ValueError as error:
@@ -120,7 +120,7 @@ class McpServer:
     def _after_opening(self, task: asyncio.Task[Session]) -> None:
         self._opening = None
         if not task.cancelled():
-            task.exception()  # those who wait have it; nobody may be left who does
+            task.exception()  # those who wait have it; there may be none left
 
     async def _opened(self) -> Session:
         mcp = await sdk.loaded()
@@ -221,7 +221,7 @@ class McpServer:
     # Calling
 
     async def _run(self, tool: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """Call a tool. Whatever goes wrong is told to the model; what is for the user's eyes only is logged."""
+        """Call a tool. Whatever goes wrong is an error for the model; what is for the user only is logged."""
         if not _is_json(arguments):
             return ToolOutcome(
                 "the arguments cannot be written as JSON; call the tool again with others", is_error=True
@@ -281,7 +281,7 @@ def _is_json(arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _client(mcp: Any, transport: Any, hear: Any) -> Any:
-    """A client of the SDK that asks the server at every call. `hear` is told what the server announces."""
+def _client(mcp: Any, transport: Any, on_message: Any) -> Any:
+    """A client of the SDK that asks the server at every call. `on_message` is called with what the server announces."""
     about = mcp.Implementation(name="karenina", version=version("karenina-core"))
-    return mcp.Client(transport, cache=None, client_info=about, message_handler=hear)
+    return mcp.Client(transport, cache=None, client_info=about, message_handler=on_message)

@@ -53,7 +53,7 @@ def _client(service: Service, headers: Mapping[str, str], line: Line, patience: 
     httpx: Any = importlib.import_module("httpx2")
 
     class Bounded(httpx.AsyncByteStream):  # type: ignore[misc]  # the module is imported here and not before
-        """A body that ends with an error where it goes on for too long."""
+        """A body that ends with an error where it is too long."""
 
         def __init__(self, stream: Any) -> None:
             self.stream = stream

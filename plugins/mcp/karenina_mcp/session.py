@@ -53,7 +53,7 @@ class Session:
     async def start(self, transport: AbstractAsyncContextManager[Any], make_client: Any, seconds: float) -> None:
         """Connect. Raises what went wrong: errors of the transport and of the SDK, TimeoutError.
 
-        `make_client` is given the transport and what is to hear the notifications of the server.
+        `make_client` is given the transport and a callback for the notifications of the server.
         """
         self.line.on_end = self._stop.set
         self._owner = asyncio.create_task(self._held(transport, make_client, seconds))
@@ -108,7 +108,7 @@ class Session:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds):
-                    self.client = await stack.enter_async_context(make_client(transport, self._hear))
+                    self.client = await stack.enter_async_context(make_client(transport, self._on_message))
                 await stack.enter_async_context(self._listening())
                 self.line.status = None  # servers of older versions refuse the first question of the SDK
                 self._settled.set()
@@ -121,7 +121,7 @@ class Session:
 
     # Announcements: sent to everybody in older versions of the protocol, to those who ask in the newest
 
-    async def _hear(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         if getattr(message, "method", None) == ANNOUNCEMENT:
             self.stale = True
 

@@ -19,10 +19,10 @@ class McpSettings:
     """Seconds for starting a program or reaching a service and agreeing on the protocol; as many for its list of tools.
     """
     call_seconds: float = field(default=60.0, validator=validators.gt(0))
-    """Seconds for one call of a tool. A server that takes longer is connected to anew."""
+    """Seconds for one call of a tool. A server that takes longer is reconnected."""
     read_seconds: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
     """Seconds for which a service may be silent in the middle of an answer; None: as long as the call may take. The
-    stream of server-sent events that stays open between calls is connected to anew after so much silence."""
+    stream of server-sent events that stays open between calls is reconnected after so much silence."""
     environment: Mapping[str, tuple[str, ...]] = field(factory=dict, metadata={SECRET_VARIABLES: True})
     """Environment variables that a program is given beside PATH, HOME, LANG and TMPDIR: their names, by the name of
     the server, such as `search = ["BRAVE_API_KEY"]`. Their values are secrets of the run: no file of it holds them."""

@@ -128,7 +128,7 @@ class OnHttp:
             server.communicate()
         for process in self.processes:
             until = time.monotonic() + 10
-            with suppress(ProcessLookupError):  # raised when it is gone
+            with suppress(ProcessLookupError):  # raised when it has ended
                 while time.monotonic() < until:
                     os.kill(process, signal.SIGKILL)
                     time.sleep(0.002)

@@ -42,20 +42,20 @@ async def settled() -> None:
 
 @WAYS
 @ALOUD
-def test_a_tool_that_is_gone_is_an_error_of_its_call(used: Any, way: str, aloud: bool) -> None:
+def test_a_removed_tool_is_an_error_of_its_call(used: Any, way: str, aloud: bool) -> None:
     async def use(client: McpServer, tools: dict[str, Any]) -> None:
         first = await tools["become"].run({"what": "forget", "aloud": aloud})
         assert (first.content, first.warning) == ("changed", None)
         await settled()
-        gone = await tools["add"].run(SUM)
-        assert (gone.content, gone.is_error) == (
+        removed = await tools["add"].run(SUM)
+        assert (removed.content, removed.is_error) == (
             "the server does not offer this tool any more; go on without it",
             True,
         )
-        words = "the tool server 'tools' changed its tools during the run: 'add' gone, calls are refused"
+        words = "the tool server 'tools' changed its tools during the run: 'add' removed, calls are refused"
         beside = await tools["slow"].run({"seconds": 0})
         assert (beside.content, beside.is_error) == ("late", False)
-        assert gone.warning == beside.warning == words
+        assert removed.warning == beside.warning == words
 
     used(way, use)
 
@@ -88,7 +88,7 @@ def test_a_silent_change_of_arguments_is_noticed_when_the_server_refuses_them(us
     ("what", "words"),
     [("reword", "'add' with another description, models keep the first one"), ("more", "'add_three' new, not offered")],
 )
-def test_what_still_works_is_called_and_the_change_is_told(used: Any, way: str, what: str, words: str) -> None:
+def test_what_still_works_is_called_and_the_change_is_reported(used: Any, way: str, what: str, words: str) -> None:
     async def use(client: McpServer, tools: dict[str, Any]) -> None:
         await tools["become"].run({"what": what, "aloud": True})
         await settled()
@@ -117,7 +117,7 @@ def test_a_program_that_offers_other_tools_after_its_restart(
     assert len(quick.processes()) == 2
 
 
-def test_an_announcement_of_older_versions_of_the_protocol_is_heard(connect: Connect, plain: Any) -> None:
+def test_an_announcement_of_older_versions_of_the_protocol_is_received(connect: Connect, plain: Any) -> None:
     """That server changes its tool at every call, and says so in the middle of it."""
 
     async def use(client: McpServer, tools: dict[str, Any]) -> None:
@@ -171,16 +171,18 @@ TOOLS = st.lists(
 
 
 @given(TOOLS, TOOLS)
-def test_every_name_is_one_thing_and_nothing_is_said_where_nothing_changed(before: list[Tool], now: list[Tool]) -> None:
+def test_every_name_is_one_thing_and_nothing_is_reported_where_nothing_changed(
+    before: list[Tool], now: list[Tool]
+) -> None:
     found = changes_between(before, now)
-    parts = [found.gone, found.altered, found.reworded, found.added]
+    parts = [found.removed, found.altered, found.reworded, found.added]
     assert sum(map(len, parts)) == len(frozenset().union(*parts))
     assert (found.warning("s") is None) == (tool_digest(before) == tool_digest(now))
     for tool in before:
-        assert (found.refusal(tool.name) is not None) == (tool.name in found.gone | found.altered)
-    assert {t.name for t in now} == {t.name for t in before} - found.gone | found.added
+        assert (found.refusal(tool.name) is not None) == (tool.name in found.removed | found.altered)
+    assert {t.name for t in now} == {t.name for t in before} - found.removed | found.added
 
 
 def test_a_warning_names_only_the_first_of_many() -> None:
     before = [Tool(name=f"tool{number:02}") for number in range(30)]
-    assert "'tool09' and 20 more gone" in str(changes_between(before, []).warning("s"))
+    assert "'tool09' and 20 more removed" in str(changes_between(before, []).warning("s"))

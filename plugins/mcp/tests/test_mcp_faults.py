@@ -68,7 +68,7 @@ def test_a_huge_answer_is_an_error_of_its_call_and_is_not_kept(
     assert most[0] < 40 * 1024**2
 
 
-def test_a_huge_answer_that_cannot_be_told_whose_it_is_ends_the_session(connect: Connect, plain: Any) -> None:
+def test_a_huge_answer_to_an_unknown_call_ends_the_session(connect: Connect, plain: Any) -> None:
     outcome = connect(plain("huge-no-id"), calls, call_seconds=20)
     assert outcome.is_error
     assert "broke" in outcome.content
@@ -115,15 +115,15 @@ def test_a_start_that_is_cancelled_leaves_nothing_behind(plain: Any) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("fault", "said"), [("twins", "two tools 'twin'"), ("endless", "does not end")])
-def test_a_list_of_tools_that_makes_no_sense_is_refused(connect: Connect, plain: Any, fault: str, said: str) -> None:
-    with pytest.raises(PortError, match=said) as caught:
+@pytest.mark.parametrize(("fault", "message"), [("twins", "two tools 'twin'"), ("endless", "does not end")])
+def test_a_list_of_tools_that_makes_no_sense_is_refused(connect: Connect, plain: Any, fault: str, message: str) -> None:
+    with pytest.raises(PortError, match=message) as caught:
         connect(plain(fault), calls)
     assert caught.value.kind == "bad_response"
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("", "the address is empty"),
         ("ftp://example.org/x", "begins with http:// or https://"),
@@ -132,16 +132,16 @@ def test_a_list_of_tools_that_makes_no_sense_is_refused(connect: Connect, plain:
         ("python 'unclosed", "check its quotation marks"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_told_before_anything_is_started(address: str, said: str) -> None:
+def test_an_address_that_leads_nowhere_is_reported_before_anything_is_started(address: str, message: str) -> None:
     client = McpServer("tools", address)
-    assert said in str(client.problem())
+    assert message in str(client.problem())
     with pytest.raises(PortError, match="tool server 'tools'") as caught:
         asyncio.run(client.aopen())
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.kind == "invalid_request"
 
 
-def test_a_missing_token_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_token_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WEB_TOKEN", raising=False)
     client = McpServer("web", "http://127.0.0.1:1/mcp", McpSettings(token_env={"web": "WEB_TOKEN"}))
     assert "set the environment variable WEB_TOKEN" in str(client.problem())

@@ -56,7 +56,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the environment of processes")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux shows the environment of processes")
 def test_a_child_in_a_session_of_its_own_ends_with_the_program(tmp_path: Path, connect: Any) -> None:
     async def use(client: Any, tools: dict[str, Any]) -> int:
         pid = int((await tools["t"].run({})).content)

@@ -74,13 +74,13 @@ def test_a_place_is_named_without_what_may_be_secret(address: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=9000), max_size=20))
-def test_last_words_are_the_end_of_what_was_said(parts: list[bytes]) -> None:
+def test_last_words_are_the_end_of_what_was_printed(parts: list[bytes]) -> None:
     line = Line()
     for part in parts:
-        line.hear(part)
-    said = b"".join(parts)
-    assert said.endswith(bytes(line._words))
-    assert len(line._words) == min(len(said), 8000)
+        line.record(part)
+    printed = b"".join(parts)
+    assert printed.endswith(bytes(line._words))
+    assert len(line._words) == min(len(printed), 8000)
     assert len(line.last_words()) <= 2000
 
 

@@ -31,7 +31,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(pid: int, seconds: float = 3.0) -> bool:
+def has_ended(pid: int, seconds: float = 3.0) -> bool:
     until = time.monotonic() + seconds
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.02)
@@ -72,10 +72,10 @@ def test_a_model_works_with_the_tools_of_a_server(on_stdio: Any) -> None:
 
     result = on_stdio.use(use)
     assert result.final_response == "it is 42"
-    told = [block for message in result.trace_messages[1:4] for block in message.content]
-    assert [block.tool_use_id for block in told] == ["1", "2", "3"]
-    assert [block.is_error for block in told] == [False, True, False]
-    assert (told[0].content, told[2].content) == ("42", "late")
+    results = [block for message in result.trace_messages[1:4] for block in message.content]
+    assert [block.tool_use_id for block in results] == ["1", "2", "3"]
+    assert [block.is_error for block in results] == [False, True, False]
+    assert (results[0].content, results[2].content) == ("42", "late")
 
 
 def test_several_tasks_share_one_program(on_stdio: Any) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_is_killed_during_a_call_is_started_again_at_the_next(qui
     quick.use(use)
     assert time.monotonic() - started < 15
     assert len(quick.processes()) == 2
-    assert all(gone(pid) for pid in quick.processes())
+    assert all(has_ended(pid) for pid in quick.processes())
 
 
 def test_a_program_that_was_killed_between_calls_costs_no_call(quick: Any) -> None:
@@ -158,8 +158,8 @@ def test_a_program_that_hangs_is_replaced_and_ends(quick: Any) -> None:
 
     quick.use(use, call_seconds=1)
     first, second = quick.processes()
-    assert gone(first)
-    assert gone(second)
+    assert has_ended(first)
+    assert has_ended(second)
 
 
 def test_calls_beside_one_that_is_late_are_not_lost(quick: Any) -> None:
@@ -202,8 +202,8 @@ def test_closing_ends_the_program_and_what_it_started(quick: Any) -> None:
         return child
 
     child = quick.use(use)
-    assert gone(child)
-    assert [gone(pid) for pid in quick.processes()] == [True]
+    assert has_ended(child)
+    assert [has_ended(pid) for pid in quick.processes()] == [True]
 
 
 def test_an_event_loop_that_ends_without_closing_leaves_no_process(quick: Any) -> None:
@@ -212,4 +212,4 @@ def test_an_event_loop_that_ends_without_closing_leaves_no_process(quick: Any) -
         await client.aopen()
 
     asyncio.run(forgets())
-    assert [gone(pid) for pid in quick.processes()] == [True]
+    assert [has_ended(pid) for pid in quick.processes()] == [True]

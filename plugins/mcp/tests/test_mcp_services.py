@@ -109,7 +109,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize(("kind", "address"), ADDRESSES)
-def test_a_service_that_was_started_anew_between_calls_costs_no_call(
+def test_a_service_that_was_restarted_between_calls_costs_no_call(
     connect: Connect, on_http: Any, kind: str, address: str
 ) -> None:
     """Also where it has forgotten the session: it did nothing then, and is asked once more in a new one."""

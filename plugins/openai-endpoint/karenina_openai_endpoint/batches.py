@@ -125,7 +125,7 @@ class OpenAIBatches(OpenAIEndpoint):
         )
 
     async def fetch(self, batch_id: str) -> AsyncIterator[tuple[str, Mapping[str, Any] | PortError]]:
-        """Replies first, then errors. A line that cannot be read is the error of its call, if its id can be told."""
+        """Replies first, then errors. A line that cannot be read is the error of its call, if its id can be read."""
         batch = await self._asked("GET", f"/batches/{_quoted(batch_id)}")
         for name in ("output_file_id", "error_file_id"):
             if isinstance(file_id := batch.get(name), str) and file_id:
@@ -163,11 +163,11 @@ class OpenAIBatches(OpenAIEndpoint):
             return found
 
     async def _sent(self, data: bytes, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
-        """The same in pieces. Each that is taken begins the time limit anew: as for a file that comes, see `_next`."""
+        """The same in pieces. Each that is taken restarts the time limit: as for a file that comes, see `_next`."""
         clock = asyncio.get_running_loop().time
         for begin in range(0, len(data), AT_ONCE):
             yield data[begin : begin + AT_ONCE]
-            with suppress(RuntimeError):  # it is over, and nobody waits for what is still to be sent
+            with suppress(RuntimeError):  # it is over, and what is still to be sent is not needed
                 limit.reschedule(clock() + self._endpoint.timeout)
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
@@ -196,7 +196,7 @@ class OpenAIBatches(OpenAIEndpoint):
                 response.release()
 
     async def _next(self, received: AsyncIterator[bytes]) -> bytes | None:
-        """A file may take as long as it needs, but not stand still: the time limit is that of each piece."""
+        """A file may take as long as it needs, but not stall: the time limit is that of each piece."""
         async with asyncio.timeout(self._endpoint.timeout):
             return await anext(received, None)
 
@@ -224,8 +224,8 @@ def _outcome(line: bytes, limit: int) -> tuple[str, Mapping[str, Any] | PortErro
             raise too_large(limit)
         found = json_from_wire(line)
     except PortError as error:
-        told = CUSTOM_ID.search(line[:FRONT])
-        return None if told is None else (told[1].decode("utf-8", "replace"), error)
+        identifier = CUSTOM_ID.search(line[:FRONT])
+        return None if identifier is None else (identifier[1].decode("utf-8", "replace"), error)
     if not isinstance(found, Mapping) or not isinstance(custom_id := found.get("custom_id"), str):
         return None
     return custom_id, _reply(found)
@@ -244,9 +244,9 @@ def _reply(line: Mapping[str, Any]) -> Mapping[str, Any] | PortError:
     return body
 
 
-def _error(said: Any) -> PortError:
-    error = error_from_wire(None, {"error": said}, where="in a batch")
-    code = said.get("code") if isinstance(said, Mapping) else None
+def _error(body: Any) -> PortError:
+    error = error_from_wire(None, {"error": body}, where="in a batch")
+    code = body.get("code") if isinstance(body, Mapping) else None
     error.kind = KINDS.get(str(code), error.kind)
     return error
 
@@ -256,9 +256,9 @@ def _problems(batch: Mapping[str, Any]) -> list[tuple[int | None, PortError]]:
     errors = batch.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     found: list[tuple[int | None, PortError]] = []
-    for said in listed if isinstance(listed, list) else []:
-        code, line = (said.get("code"), said.get("line")) if isinstance(said, Mapping) else (None, None)
-        error = error_from_wire(None, {"error": said}, where="the batch was refused")
+    for entry in listed if isinstance(listed, list) else []:
+        code, line = (entry.get("code"), entry.get("line")) if isinstance(entry, Mapping) else (None, None)
+        error = error_from_wire(None, {"error": entry}, where="the batch was refused")
         error.kind = KINDS.get(str(code), "invalid_request")
         found.append((line if isinstance(line, int) and not isinstance(line, bool) else None, error))
     return found

@@ -177,7 +177,8 @@ class OpenAIEndpoint:
         The caller releases it: back into the pool where the whole body was read, closed otherwise.
         """
         data = json.dumps(body).encode()
-        sent = data if len(data) <= AT_ONCE else BytesIO(data)  # in pieces: while bytes are sent, nobody has a turn
+        # In pieces: no other task runs while bytes are sent.
+        sent = data if len(data) <= AT_ONCE else BytesIO(data)
         response = await self._opened().post(self._endpoint.url, data=sent, allow_redirects=False)
         return await self._accepted(response, self._endpoint.where)
 
@@ -198,14 +199,14 @@ class OpenAIEndpoint:
                 body += piece
                 if len(body) >= MOST_ERROR_BYTES:
                     break
-        said: Any = body.decode("utf-8", "replace")
+        body_error: Any = body.decode("utf-8", "replace")
         with suppress(PortError):
-            said = json_from_wire(body)
+            body_error = json_from_wire(body)
         if 300 <= response.status < 400:
             target = response.headers.get("Location", "nowhere").split("?")[0]
-            said = f"redirects to {target}; set endpoint_base_url to where the server is"
+            body_error = f"redirects to {target}; set endpoint_base_url to where the server is"
         retry_after = retry_after_seconds(response.headers, time.time())
-        error = error_from_wire(response.status, said, where=where, retry_after=retry_after)
+        error = error_from_wire(response.status, body_error, where=where, retry_after=retry_after)
         if remedy := REMEDIES.get(response.status):
             error.args = (f"{error}; {remedy}",)
         return error
@@ -219,19 +220,19 @@ class OpenAIEndpoint:
         try:
             yield
         except PortError as error:
-            raise self._told(error, str(error), where) from None
+            raise self._located(error, str(error), where) from None
         except TimeoutError:
             message = f"no complete reply within {self._endpoint.timeout:g} s (request_timeout)"
-            raise self._told(PortError("", kind="timeout"), message, where) from None
+            raise self._located(PortError("", kind="timeout"), message, where) from None
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
             message = f"the connection failed: {one_line(error, 300)}; check that the server runs and endpoint_base_url"
-            raise self._told(PortError("", kind="connection"), message, where) from None
+            raise self._located(PortError("", kind="connection"), message, where) from None
         except aiohttp.ClientError as error:
             # Their text may hold the whole URL; only `message` is known not to.
             message = f"the HTTP exchange failed: {getattr(error, 'message', '') or type(error).__name__}"
-            raise self._told(PortError("", kind="bad_response"), message, where) from None
+            raise self._located(PortError("", kind="bad_response"), message, where) from None
 
-    def _told(self, error: PortError, message: str, where: str) -> PortError:
+    def _located(self, error: PortError, message: str, where: str) -> PortError:
         where = where or self._endpoint.where
         error.args = (self._without_key(message if message.startswith(where) else f"{where}: {message}"),)
         error.raw = self._without_key(error.raw) if error.raw is not None else None

@@ -32,7 +32,7 @@ async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 data = []
     if data:
         yield b"\n".join(data)
-    if rest.strip() == b"data: " + DONE:  # what else stands in a line without an end is cut off
+    if rest.strip() == b"data: " + DONE:  # any other line without an end is cut off
         yield DONE
 
 
@@ -49,7 +49,7 @@ class Folded:
         """Take in the events and give the text that they add.
 
         Raises PortError: the kind that an error event reports, `bad_response` for a broken chunk, `connection` for a
-        stream that ends before the model or the server has said that it is finished.
+        stream that ends before the model or the server has reported that it is finished.
         """
         async for event in received:
             if event == DONE:

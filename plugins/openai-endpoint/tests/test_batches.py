@@ -173,9 +173,9 @@ LINES: list[tuple[bytes, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "kind"), LINES, ids=[f"{n}-{kind}" for n, (_, kind) in enumerate(LINES)])
-def test_every_line_is_a_reply_or_an_error_of_a_kind_or_says_of_no_call(said: bytes, kind: str | None) -> None:
-    with ScriptedBatches(echo, output=lambda lines: [said, *lines[1:]]) as server:
+@pytest.mark.parametrize(("raw", "kind"), LINES, ids=[f"{n}-{kind}" for n, (_, kind) in enumerate(LINES)])
+def test_every_line_is_a_reply_or_an_error_of_a_kind_or_says_of_no_call(raw: bytes, kind: str | None) -> None:
+    with ScriptedBatches(echo, output=lambda lines: [raw, *lines[1:]]) as server:
         _, found = together(server, 2)
     assert "choices" in found["call-1"], "which costs no other call its reply"
     if kind is None:
@@ -203,13 +203,13 @@ class HugeFile(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         begin, end = b'{"custom_id": "call-', b'", "response": {"status_code": 200, "body": {"choices": "'
         over = b'"}}}\n'
-        told = json.dumps({"id": "b", "status": "completed", "output_file_id": "f"}).encode()
+        body = json.dumps({"id": "b", "status": "completed", "output_file_id": "f"}).encode()
         line = len(begin) + 2 + len(end) + 1_000_000 + len(over)
         self.send_response(200)
         if not self.path.endswith("/content"):
-            self.send_header("Content-Length", str(len(told)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(body)
             return
         self.send_header("Content-Length", str(100 * line))
         self.end_headers()
@@ -314,7 +314,7 @@ def test_a_list_in_pages_is_looked_through() -> None:
         assert len(server.asked) == 3
 
 
-def test_a_server_without_a_list_cannot_tell() -> None:
+def test_without_a_list_of_batches_it_is_unknown_whether_there_is_one() -> None:
     with ScriptedBatches(echo, fault=lambda *asked: Reply.error(405)) as server:
         assert use(server.url, lambda port: port.find("wanted")) is None
 
@@ -392,11 +392,11 @@ class SlowReader(BaseHTTPRequestHandler):
         if left:
             server.over.wait(60.0)
             return
-        told = json.dumps({"id": "slow"}).encode()
+        body = json.dumps({"id": "slow"}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(told)
+        self.wfile.write(body)
 
     def log_message(self, *arguments: Any) -> None: ...
 
@@ -405,7 +405,7 @@ class SlowServer(ThreadingHTTPServer):
     def __init__(self, most: int) -> None:
         super().__init__(("127.0.0.1", 0), SlowReader, bind_and_activate=False)
         self.most, self.taken, self.over, self.hung_up = most, 0, threading.Event(), threading.Event()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # what nobody takes is not sent either
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # what is not read is not sent either
         self.server_bind()
         self.server_activate()
 
@@ -445,7 +445,7 @@ def test_a_large_file_may_take_longer_than_a_request_as_long_as_it_moves() -> No
         assert server.taken > LARGE * 1_000_000
 
 
-def test_a_file_that_stands_still_is_given_up_after_the_time_limit_of_a_request() -> None:
+def test_a_file_that_stalls_is_given_up_after_the_time_limit_of_a_request() -> None:
     with SlowServer(most=1_000_000) as server, pytest.raises(PortError) as caught:
         server.sent_to(0.5)
     assert caught.value.kind == "timeout"

@@ -151,10 +151,10 @@ def test_a_tool_call_goes_there_and_back() -> None:
 
     with ScriptedServer([Reply(tool_calls=[wanted]), "Done."]) as server:
         assert use(OpenAIEndpoint(config(server.url)), work).content == "Done."
-        said = server.requests[1].messages
-    assert said[2]["tool_calls"][0]["id"] == "call_1"
-    assert json.loads(said[2]["tool_calls"][0]["function"]["arguments"]) == {"query": "Paris", "limit": 3}
-    assert said[3] == {"role": "tool", "tool_call_id": "call_1", "content": "found it"}
+        messages = server.requests[1].messages
+    assert messages[2]["tool_calls"][0]["id"] == "call_1"
+    assert json.loads(messages[2]["tool_calls"][0]["function"]["arguments"]) == {"query": "Paris", "limit": 3}
+    assert messages[3] == {"role": "tool", "tool_call_id": "call_1", "content": "found it"}
 
 
 FAULTS: list[tuple[Reply, str, str]] = [
@@ -414,7 +414,7 @@ def test_many_calls_are_in_flight_at_once() -> None:
         assert server.peak == 150
 
 
-def _gone(server: ScriptedServer) -> bool:
+def _disconnected(server: ScriptedServer) -> bool:
     deadline = time.monotonic() + 3
     while server.connections and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -433,7 +433,7 @@ def test_a_cancelled_call_ends_at_once_and_leaves_no_connection(reply: Reply, st
         with pytest.raises(asyncio.CancelledError):
             await call
         assert time.monotonic() - started < 0.5
-        assert await asyncio.to_thread(_gone, server), "the connection is closed before the session is"
+        assert await asyncio.to_thread(_disconnected, server), "the connection is closed before the session is"
 
     with ScriptedServer(reply) as server:
         use(OpenAIEndpoint(config(server.url)), work)
@@ -467,7 +467,9 @@ def test_the_first_piece_does_not_wait_for_the_last() -> None:
         async for piece in port.astream(ASK):
             assert (piece, time.monotonic() - started < 3) == ("word ", True)
             break
-        assert await asyncio.to_thread(_gone, server), "a stream that is left early is closed before the session is"
+        assert await asyncio.to_thread(_disconnected, server), (
+            "a stream that is left early is closed before the session is"
+        )
 
     with ScriptedServer(Reply.drip(0.002, "word " * 40)) as server:
         use(OpenAIEndpoint(config(server.url)), work)

@@ -33,9 +33,9 @@ from .conventions import (
     input_messages,
     output_message,
     request_facts,
-    said,
     sampling_facts,
     server_facts,
+    text_message,
     usage_facts,
 )
 from .tracing import Tracing, fill, harmless, tracing_of
@@ -84,7 +84,7 @@ def _asks(span: Span, call: LLMCall | ParserCall, tracing: Tracing) -> None:
 @harmless
 def _answered(span: Span, reply: LLMResponse | ParsePortResult, tracing: Tracing) -> None:
     if isinstance(reply, ParsePortResult):
-        _replied(span, reply.usage, reply.raw, tracing, untold=reply.usage_unavailable)
+        _replied(span, reply.usage, reply.raw, tracing, unknown=reply.usage_unavailable)
         return
     fill(span, usage_facts(reply.usage, unavailable=reply.usage_unavailable))
     reasons = [reply.finish_reason] if reply.finish_reason else None
@@ -96,13 +96,13 @@ def _answered(span: Span, reply: LLMResponse | ParsePortResult, tracing: Tracing
 def _useless(span: Span, error: ParseError, tracing: Tracing) -> None:
     """What a reply cost that is no data."""
     if isinstance(error.usage, UsageMetadata):
-        _replied(span, error.usage, error.raw_response, tracing, untold=error.usage_unavailable)
+        _replied(span, error.usage, error.raw_response, tracing, unknown=error.usage_unavailable)
 
 
-def _replied(span: Span, usage: UsageMetadata, raw: str, tracing: Tracing, *, untold: bool) -> None:
-    fill(span, usage_facts(usage, unavailable=untold))
+def _replied(span: Span, usage: UsageMetadata, raw: str, tracing: Tracing, *, unknown: bool) -> None:
+    fill(span, usage_facts(usage, unavailable=unknown))
     fill(span, {"gen_ai.response.model": usage.model})
-    tracing.content(span, {"gen_ai.output.messages": said(raw)})
+    tracing.content(span, {"gen_ai.output.messages": text_message(raw)})
 
 
 async def _embeddings(tracing: Tracing, call: EmbedderCall, proceed: Proceed) -> Embeddings:
@@ -158,7 +158,7 @@ def _worked(span: Span, result: object, tracing: Tracing) -> None:
     fill(span, usage_facts(result.usage, unavailable=result.usage_unavailable))
     facts = {"gen_ai.response.model": result.actual_model, "gen_ai.conversation.id": result.session_id}
     fill(span, {**facts, "karenina.agent.turns": result.turns, "karenina.agent.limit": result.limit})
-    tracing.content(span, {"gen_ai.output.messages": said(result.final_response)})
+    tracing.content(span, {"gen_ai.output.messages": text_message(result.final_response)})
 
 
 def _traced(tool: Tool, tracing: Tracing, agent: Context) -> Tool:

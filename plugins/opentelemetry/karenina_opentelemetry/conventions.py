@@ -16,9 +16,9 @@ __all__ = [
     "output_message",
     "provider_name",
     "request_facts",
-    "said",
     "sampling_facts",
     "server_facts",
+    "text_message",
     "usage_facts",
 ]
 
@@ -55,12 +55,12 @@ PORTS = {"http": 80, "https": 443}
 def provider_name(model: ModelConfig) -> str:
     """Whose protocol is spoken: that of the named provider, of the interface, or of the one that the name begins with;
     a server without a provider is one like openai's."""
-    told = model.model_provider or SPOKEN.get(model.interface)
-    if told is None and model.interface == "litellm":
+    provider = model.model_provider or SPOKEN.get(model.interface)
+    if provider is None and model.interface == "litellm":
         first, slash, _ = model.name.partition("/")
-        told = "openai" if model.endpoint_base_url else first if slash else None
-    told = told or model.interface
-    return PROVIDERS.get(told, told)
+        provider = "openai" if model.endpoint_base_url else first if slash else None
+    provider = provider or model.interface
+    return PROVIDERS.get(provider, provider)
 
 
 def request_facts(operation: str, model: ModelConfig) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def sampling_facts(model: ModelConfig) -> dict[str, Any]:
 
 
 def usage_facts(usage: UsageMetadata, *, unavailable: bool) -> dict[str, Any]:
-    """Tokens; none at all where the provider did not tell them, so that nothing unknown is a number."""
+    """Tokens; none at all where the provider did not report them, so that nothing unknown is a number."""
     if unavailable:
         return {}
     return {
@@ -118,7 +118,7 @@ def output_message(response: LLMResponse) -> list[dict[str, Any]]:
     return [{"role": "assistant", "parts": parts, "finish_reason": response.finish_reason or "unknown"}]
 
 
-def said(text: str) -> list[dict[str, Any]]:
+def text_message(text: str) -> list[dict[str, Any]]:
     """A text of a model of which no more is known, in that form."""
     return [{"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "unknown"}]
 

@@ -93,12 +93,12 @@ _ours = _Lines()
 
 
 class Forgiving(SpanExporter):
-    """Tells once that spans cannot be sent; they are lost, and nothing else is."""
+    """Warns once that spans cannot be sent; they are lost, and nothing else is."""
 
     def __init__(self, inner: SpanExporter, pause: float = PAUSE) -> None:
         self._inner = inner
         self._pause = pause
-        self._told = False
+        self._warned = False
         self._again = 0.0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -108,19 +108,19 @@ class Forgiving(SpanExporter):
         with _ours.kept() as lines:
             try:
                 done = self._inner.export(spans)
-            except Exception as error:  # an exporter is anybody's code, and runs in a thread of its own
+            except Exception as error:  # an exporter is third-party code, and runs in a thread of its own
                 done = SpanExportResult.FAILURE
                 lines.append(one_line(error))
         if done is not SpanExportResult.SUCCESS:
             if time.monotonic() - began > SLOW:
                 self._again = time.monotonic() + self._pause
-            self._tell(lines)
+            self._warn(lines)
         return done
 
-    def _tell(self, lines: Sequence[str]) -> None:
-        if self._told:
+    def _warn(self, lines: Sequence[str]) -> None:
+        if self._warned:
             return
-        self._told = True
+        self._warned = True
         remedy = "check exporter and endpoint in [plugins.opentelemetry], and that the receiver is there"
         log.warning(f"spans could not be sent and are lost; {remedy}", reason=" ".join(lines) or "unknown")
 

@@ -30,7 +30,7 @@ SCORES = {"passed": 1.0, "failed": 0.0, "auto_failed": 0.0}
 
 
 @frozen(kw_only=True)
-class _Told:
+class _Evaluation:
     """One evaluation: a number, a name for it, or why there is none."""
 
     name: str
@@ -52,7 +52,7 @@ def around_item(app: Any) -> Callable[..., Awaitable[None]]:
             "karenina.replicate": task.replicate,
         }
         with tracing.span("item", facts) as span:
-            _tell(span, await proceed(), tracing)
+            _fill(span, await proceed(), tracing)
 
     return around
 
@@ -80,7 +80,7 @@ def _shown_id(question: str, tracing: Tracing) -> str:
 
 
 @harmless
-def _tell(span: Span, result: VerificationResult, tracing: Tracing) -> None:
+def _fill(span: Span, result: VerificationResult, tracing: Tracing) -> None:
     if not span.is_recording():
         return
     metadata = result.metadata
@@ -88,18 +88,18 @@ def _tell(span: Span, result: VerificationResult, tracing: Tracing) -> None:
     error = (metadata.outcome_detail or "error") if metadata.outcome == "error" else None
     if error is not None:
         tracing.failed(span, error, metadata.error or "")
-    verdict = _Told(name=VERDICT, value=SCORES.get(metadata.outcome), label=metadata.outcome, error=error)
+    verdict = _Evaluation(name=VERDICT, value=SCORES.get(metadata.outcome), label=metadata.outcome, error=error)
     _event(span, verdict, why(result), tracing)
     for trait in read_traits(result.rubric) if result.rubric else ():
-        for told in _scores(trait):
-            _event(span, told, trait.reason, tracing)
+        for evaluation in _scores(trait):
+            _event(span, evaluation, trait.reason, tracing)
 
 
-def _scores(trait: TraitOutcome) -> Iterator[_Told]:
+def _scores(trait: TraitOutcome) -> Iterator[_Evaluation]:
     """What a judge wrote in its own words is content, and no score. A trait that was skipped was not evaluated."""
     name, value = trait.name, trait.value
     if trait.state in FAILED:
-        yield _Told(name=name, error=trait.state)
+        yield _Evaluation(name=name, error=trait.state)
     elif trait.kind in ("metric", "template"):
         parts = trait.metrics if trait.kind == "metric" else value if isinstance(value, dict) else {}
         yield from (_score(f"{name}.{part}", number) for part, number in parts.items() if _is_score(number))
@@ -113,17 +113,17 @@ def _is_score(value: object) -> bool:
     return isinstance(value, bool) or is_number(value)
 
 
-def _score(name: str, value: Any, label: str | None = None) -> _Told:
-    return _Told(name=name, value=float(value), label=str(value).lower() if isinstance(value, bool) else label)
+def _score(name: str, value: Any, label: str | None = None) -> _Evaluation:
+    return _Evaluation(name=name, value=float(value), label=str(value).lower() if isinstance(value, bool) else label)
 
 
-def _event(span: Span, told: _Told, reason: str, tracing: Tracing) -> None:
+def _event(span: Span, evaluation: _Evaluation, reason: str, tracing: Tracing) -> None:
     explanation = tracing.redacted(reason) if tracing.settings.content else None
     facts: dict[str, Any] = {
-        "gen_ai.evaluation.name": told.name,
-        "gen_ai.evaluation.score.value": told.value,
-        "gen_ai.evaluation.score.label": told.label,
+        "gen_ai.evaluation.name": evaluation.name,
+        "gen_ai.evaluation.score.value": evaluation.value,
+        "gen_ai.evaluation.score.label": evaluation.label,
         "gen_ai.evaluation.explanation": explanation,
-        "error.type": told.error,
+        "error.type": evaluation.error,
     }
     span.add_event(EVENT, known(facts))

@@ -41,7 +41,7 @@ def started(run: Mapping[str, Any], app: Any) -> None:
 
 
 def finished(summary: Mapping[str, Any], status: str) -> None:
-    """End it. A run that ended before it had begun has no span; one that it is a part of goes on."""
+    """End it. A run that ended before it had begun has no span; one that it is a part of continues."""
     run = _runs.get()
     if run is None or run.task is not current_task():
         return

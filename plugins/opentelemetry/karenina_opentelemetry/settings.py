@@ -25,7 +25,7 @@ class TracingSettings:
     """The address of the receiver for `otlp`, with or without its path `/v1/traces`. Left out, the standard variables
     such as `OTEL_EXPORTER_OTLP_ENDPOINT` decide, and then `http://localhost:4318`."""
     content: bool = False
-    """Whether spans hold what was said: messages, arguments and answers of tools, reasons. Known secrets are masked."""
+    """Whether spans hold content: messages, arguments and answers of tools, reasons. Known secrets are masked."""
 
     def __attrs_post_init__(self) -> None:
         if problems := [Problem("endpoint", text) for text in self._complaints()]:

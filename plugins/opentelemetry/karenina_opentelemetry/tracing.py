@@ -46,7 +46,8 @@ _complained: set[tuple[str, str]] = set()
 
 
 def harmless(function: Callable[P, T]) -> Callable[P, T | None]:
-    """The function; what it raises is logged once and gives None. A provider and its processors are anybody's code."""
+    """The function; what it raises is logged once and gives None. A provider and its processors are third-party
+    code."""
 
     @wraps(function)
     def quietly(*args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -90,7 +91,7 @@ class Tracing:
     ) -> Iterator[Span]:
         """The current span inside of the block, a child of that of `within` or of the current one.
 
-        What is raised in the block is told by its type alone, and raised on.
+        What is raised in the block is recorded by its type alone, and raised on.
         """
         span = self.begun(name, facts, kind, within)
         if span is None:
@@ -114,14 +115,14 @@ class Tracing:
         return self.tracer.start_span(writable(name), within, kind, known(facts))
 
     @harmless
-    def failed(self, span: Span, kind: str, told: str = "") -> None:
+    def failed(self, span: Span, kind: str, message: str = "") -> None:
         """Mark a span as failed. What the error says is content."""
         span.set_attribute("error.type", kind)
-        span.set_status(Status(StatusCode.ERROR, self.redacted(told) if self.settings.content else None))
+        span.set_status(Status(StatusCode.ERROR, self.redacted(message) if self.settings.content else None))
 
     @harmless
     def content(self, span: Span, facts: Mapping[str, Any]) -> None:
-        """Write what was said, as JSON unless it is a text; only where the settings allow it."""
+        """Write content, as JSON unless it is a text; only where the settings allow it."""
         if self.settings.content and span.is_recording():
             for name, value in facts.items():
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -148,8 +149,8 @@ def fill(span: Span, facts: Mapping[str, Any]) -> None:
 
 def known(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts that are neither None nor an empty text, in texts that can be sent."""
-    told = {name: value for name, value in facts.items() if value is not None and value != ""}
-    return {name: writable(value) if isinstance(value, str) else value for name, value in told.items()}
+    found = {name: value for name, value in facts.items() if value is not None and value != ""}
+    return {name: writable(value) if isinstance(value, str) else value for name, value in found.items()}
 
 
 def writable(text: str) -> str:

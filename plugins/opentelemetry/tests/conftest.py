@@ -34,7 +34,7 @@ from karenina_core.run.items import Prepared
 from karenina_core.run.prepare import prepare
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 
-CANARY = "canary-of-what-was-said"
+CANARY = "canary-of-the-content"
 SECRET = "sk-a-secret-of-the-run"
 RETRIES = RetryPolicy(
     rate_limited=AttemptPolicy(3, 0.0, 0.01),
@@ -294,5 +294,5 @@ def app_with() -> Callable[..., Karenina]:
 
 @pytest.fixture
 def words() -> tuple[str, str]:
-    """What was said, and a secret; neither belongs into a span."""
+    """Content and a secret; neither belongs into a span."""
     return CANARY, SECRET

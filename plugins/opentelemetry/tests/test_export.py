@@ -67,7 +67,7 @@ def test_a_receiver_that_is_down_costs_one_line(
     untraced: Run, app_with: App, flushed: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens
+        taken.bind(("127.0.0.1", 0))  # nothing listens
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
         app = app_with(enabled=True, exporter="otlp", endpoint=endpoint)
         with caplog.at_level(logging.INFO):
@@ -80,7 +80,7 @@ def test_a_receiver_that_is_down_costs_one_line(
     lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(lines) == 1, lines
     assert lines[0].startswith("spans could not be sent and are lost; check exporter and endpoint")
-    assert "Failed to export spans batch" in lines[0], "the reason is told"
+    assert "Failed to export spans batch" in lines[0], "the reason is logged"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ class Slow(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.asked += 1
         time.sleep(self.seconds)
-        raise ConnectionError("nobody there")
+        raise ConnectionError("not reachable")
 
 
 @pytest.mark.parametrize(("seconds", "attempts"), [(0.6, 2), (0.0, 5)])
@@ -123,7 +123,7 @@ def test_a_silent_receiver_holds_up_one_batch_and_not_all(
         exporter.export([])
     assert slow.asked == attempts
     (line,) = [record.getMessage() for record in caplog.records]
-    assert "ConnectionError: nobody there" in line
+    assert "ConnectionError: not reachable" in line
 
 
 def test_lines_about_exporters_of_the_program_stay(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,8 +150,8 @@ def test_spans_say_which_service_they_are_of(
         monkeypatch.setenv(variable, value)
     provider = made_provider("console", "")
     provider.shutdown()
-    told = provider.resource.attributes
-    assert (told["service.name"], told.get("service.version")) == (name, version)
+    attributes = provider.resource.attributes
+    assert (attributes["service.name"], attributes.get("service.version")) == (name, version)
 
 
 @pytest.mark.parametrize("variable", ["", *TIMEOUTS])
@@ -225,11 +225,11 @@ def test_an_installed_plugin_that_is_off_imports_nothing() -> None:
 
 
 def test_the_providers_of_programs_are_used_and_left_alone(receiver: Any) -> None:
-    told = json.loads(_printed([sys.executable, str(HOST), receiver.url]).splitlines()[-1])
-    assert {"run", "item", "chat plain", "chat judge"} <= set(told["names"])
-    assert told["root"] == "of the program"
-    assert told["same"], "the provider was replaced"
-    assert told["after"], "the provider was shut down"
+    printed = json.loads(_printed([sys.executable, str(HOST), receiver.url]).splitlines()[-1])
+    assert {"run", "item", "chat plain", "chat judge"} <= set(printed["names"])
+    assert printed["root"] == "of the program"
+    assert printed["same"], "the provider was replaced"
+    assert printed["after"], "the provider was shut down"
     assert receiver.bodies == [], "the program's provider decides where spans go"
 
 
@@ -247,7 +247,7 @@ def test_without_a_place_to_go_a_line_says_so(untraced: Run, app_with: App, capl
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"endpoint": "http://localhost:4318"}, "without exporter"),
         ({"exporter": "otlp", "endpoint": "localhost:4318"}, "no URL"),
@@ -255,8 +255,8 @@ def test_without_a_place_to_go_a_line_says_so(untraced: Run, app_with: App, capl
         ({"exporter": "otlp", "endpoint": "http://me:word@localhost"}, "OTEL_EXPORTER_OTLP_HEADERS"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         TracingSettings(enabled=True, **settings)
 
 

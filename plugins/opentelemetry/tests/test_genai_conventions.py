@@ -128,7 +128,7 @@ def test_a_server_has_an_address_and_a_port(url: str | None, facts: dict[str, An
     assert server_facts(model) == facts
 
 
-def test_numbers_that_are_sent_along_are_told_and_nothing_else() -> None:
+def test_numbers_that_are_sent_along_are_recorded_and_nothing_else() -> None:
     extra = {"seed": 7, "top_p": 0.5, "top_k": "many", "stop": ["words"], "user": "somebody"}
     facts = sampling_facts(ModelConfig(interface="litellm", model_name="m", extra_kwargs=extra, max_tokens=9))
     assert facts == {"gen_ai.request.seed": 7, "gen_ai.request.top_p": 0.5, "gen_ai.request.max_tokens": 9}

@@ -1,4 +1,4 @@
-"""Laws of spans: every one ends and hangs where it belongs, and none says what was said, whatever was said."""
+"""Laws of spans: every one ends and hangs where it belongs, and none has content, whatever the content is."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ PARENTS = {
     "execute_tool": {"invoke_agent"},
 }
 MARK = "\u2603"
-"""In everything that is said, and in nothing else."""
-SAID = st.text(st.characters(exclude_characters=MARK), max_size=30).map(lambda text: f"{MARK}{text}")
+"""In all content, and in nothing else."""
+CONTENT = st.text(st.characters(exclude_characters=MARK), max_size=30).map(lambda text: f"{MARK}{text}")
 MODEL = ModelConfig(interface="litellm", model_name="m")
 
 
@@ -75,7 +75,7 @@ def test_every_span_ends_and_hangs_where_it_belongs(
         assert parent is None or parent.start_time <= span.start_time <= span.end_time <= parent.end_time
 
 
-class Unsaid(Exception):
+class Broken(Exception):
     """What a stranger's code raises."""
 
 
@@ -89,7 +89,7 @@ class Port:
 
     async def ainvoke(self, messages: Sequence[Message], **_: Any) -> LLMResponse:
         if self.fails:
-            raise Unsaid(self.text)
+            raise Broken(self.text)
         call = ToolUseBlock("1", "look", {"at": self.text})
         return LLMResponse(content=self.text, thinking=self.text, structured=self.text, tool_calls=(call,))
 
@@ -128,7 +128,7 @@ def spans_of(app: Any) -> Iterator[list[Any]]:
 
 
 async def say(app: Any, text: str, *, fails: bool) -> None:
-    """A text as everything that is said to and by models, agents, tools and embedders."""
+    """A text as all content to and from models, agents, tools and embedders."""
     call, messages = CallContext("generation", question_text=text), [Message.system(text), Message.user(text)]
 
     def traced(target: CallTarget) -> CallPort:
@@ -151,17 +151,17 @@ NAMES = ["chat m", "chat m", "embeddings m", "execute_tool look", "invoke_agent 
 
 
 @settings(max_examples=40, deadline=None)
-@given(text=SAID, fails=st.booleans())
+@given(text=CONTENT, fails=st.booleans())
 @example(text=f"{MARK}\ud800", fails=False)
 @example(text=f"{MARK}\ud800", fails=True)
-def test_nothing_that_is_said_gets_into_spans_unless_it_is_wanted(text: str, fails: bool) -> None:
+def test_no_content_gets_into_spans_unless_it_is_wanted(text: str, fails: bool) -> None:
     for content in (False, True):
         app = spans_app(content=content)
         with spans_of(app) as spans:
             asyncio.run(say(app, text, fails=fails))
         assert sorted(span.name for span in spans) == NAMES
-        told = {span.name for span in spans if MARK in json.dumps(json.loads(span.to_json()), ensure_ascii=False)}
-        assert told == (set(NAMES) - {"embeddings m"} if content else set())
+        found = {span.name for span in spans if MARK in json.dumps(json.loads(span.to_json()), ensure_ascii=False)}
+        assert found == (set(NAMES) - {"embeddings m"} if content else set())
         encode_spans(spans).SerializeToString()  # lone surrogates cannot be sent
 
 
@@ -191,9 +191,9 @@ def test_events_of_any_result_hold_names_numbers_and_labels_only(result: Any) ->
     assert {value for value in values if isinstance(value, str)} <= allowed_words(result)
     assert "gen_ai.evaluation.explanation" not in {name for event in item.events for name in event.attributes}
     for event in item.events:  # a failed evaluation has no score, and one without failure has something to say
-        told = {name.removeprefix("gen_ai.evaluation.") for name in event.attributes}
-        assert not {"error.type", "score.value"} <= told
-        assert told & {"error.type", "score.value", "score.label"}
+        names = {name.removeprefix("gen_ai.evaluation.") for name in event.attributes}
+        assert not {"error.type", "score.value"} <= names
+        assert names & {"error.type", "score.value", "score.label"}
     failed = [trait for trait in read_traits(result.rubric) if trait.state in FAILED] if result.rubric else []
     names = [event.attributes["gen_ai.evaluation.name"] for event in item.events if "error.type" in event.attributes]
     assert len(names) == len(failed) + (result.metadata.outcome == "error")

@@ -1,4 +1,4 @@
-"""The spans of whole runs: who is whose parent, what they tell, and what they keep to themselves."""
+"""The spans of whole runs: which is whose parent, what they contain, and what they leave out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_span_hangs_beneath_its_own_item_with_many_items_at_once(traced: T
             assert parent.start_time <= span.start_time <= span.end_time <= parent.end_time
 
 
-def test_a_call_tells_model_tokens_and_why_it_ended(traced: Traced) -> None:
+def test_a_call_records_model_tokens_and_why_it_ended(traced: Traced) -> None:
     call = traced("q").one("chat plain")
     assert call.kind is SpanKind.CLIENT
     expected = {
@@ -111,38 +111,38 @@ def test_an_agent_has_a_span_with_its_calls_and_tools(traced: Traced) -> None:
 def test_verdict_and_traits_are_evaluation_results(traced: Traced) -> None:
     events = traced("q", rubric=True).one("item").events
     assert {event.name for event in events} == {"gen_ai.evaluation.result"}
-    told = {event.attributes["gen_ai.evaluation.name"]: event.attributes for event in events}
-    assert told["karenina.verdict"]["gen_ai.evaluation.score.value"] == 1.0
-    assert told["karenina.verdict"]["gen_ai.evaluation.score.label"] == "passed"
-    assert told["neat"]["gen_ai.evaluation.score.value"] == 1.0
-    assert told["neat"]["gen_ai.evaluation.score.label"] == "true"
+    evaluations = {event.attributes["gen_ai.evaluation.name"]: event.attributes for event in events}
+    assert evaluations["karenina.verdict"]["gen_ai.evaluation.score.value"] == 1.0
+    assert evaluations["karenina.verdict"]["gen_ai.evaluation.score.label"] == "passed"
+    assert evaluations["neat"]["gen_ai.evaluation.score.value"] == 1.0
+    assert evaluations["neat"]["gen_ai.evaluation.score.label"] == "true"
 
 
-def test_nothing_that_was_said_is_in_a_span(traced: Traced, words: tuple[str, str]) -> None:
+def test_no_content_is_in_a_span(traced: Traced, words: tuple[str, str]) -> None:
     for run in (traced("q", "broken", rubric=True), traced("busy", answering="agent")):
         assert len(run.spans) > 10
         assert [word for word in words if word in run.text] == []
 
 
 def test_content_is_there_where_it_is_wanted_and_secrets_are_not(traced: Traced, words: tuple[str, str]) -> None:
-    said, secret = words
+    content, secret = words
     run = traced("q", answering="agent", content=True)
     assert secret not in run.text
     first, last = sorted(run.of("chat agent"), key=lambda span: span.start_time)
     asked = json.loads(first.attributes["gen_ai.input.messages"])
     assert [message["role"] for message in asked] == ["system", "user"]
-    assert said in asked[1]["parts"][0]["content"]
+    assert content in asked[1]["parts"][0]["content"]
     replied = json.loads(first.attributes["gen_ai.output.messages"])
     kinds = Counter(part["type"] for part in replied[0]["parts"])
     assert kinds == {"text": 1, "tool_call": 2}
     answers = [p for m in json.loads(last.attributes["gen_ai.input.messages"]) for p in m["parts"]]
     assert [p["id"] for p in answers if p["type"] == "tool_call_response"] == ["call_1", "call_2"]
     look = run.one("execute_tool look")
-    assert json.loads(look.attributes["gen_ai.tool.call.arguments"]) == {"at": said}
-    assert look.attributes["gen_ai.tool.call.result"] == f"{said} {said} [redacted]"
+    assert json.loads(look.attributes["gen_ai.tool.call.arguments"]) == {"at": content}
+    assert look.attributes["gen_ai.tool.call.result"] == f"{content} {content} [redacted]"
 
 
-def test_an_id_made_of_the_question_does_not_tell_the_question(traced: Traced) -> None:
+def test_an_id_made_of_the_question_does_not_reveal_the_question(traced: Traced) -> None:
     name = "urn:uuid:question-what-is-the-target-0123abcd"
     assert traced(name).one("item").attributes["karenina.question.id"] == "question-0123abcd"
     assert traced(name, content=True).one("item").attributes["karenina.question.id"] == name

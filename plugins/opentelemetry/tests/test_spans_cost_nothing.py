@@ -1,4 +1,4 @@
-"""Whatever goes wrong with spans, items have the results that they have without; and how a run ends is told."""
+"""Whatever goes wrong with spans, items have the results that they have without; and how a run ends is recorded."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_a_call_that_is_played_back_went_nowhere() -> None:
     assert span.attributes["server.port"] == 80
 
 
-def test_tokens_that_nobody_told_are_no_number() -> None:
+def test_unknown_tokens_are_no_number() -> None:
     span = asked(Port(LLMResponse(content="x", usage_unavailable=True)))
     assert [name for name in span.attributes if "usage" in name] == []
 
@@ -247,10 +247,10 @@ def test_tokens_that_nobody_told_are_no_number() -> None:
 def test_a_judge_that_talks_nonsense_has_cost_its_tokens() -> None:
     error = ParseError("no JSON")
     error.usage = UsageMetadata(10, 2, 12, cache_read_tokens=4)
-    told = asked(Port(error), "aparse").attributes
-    assert told["error.type"] == "judge"
-    assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (10, 2)
-    assert told["gen_ai.usage.cache_read.input_tokens"] == 4
+    attributes = asked(Port(error), "aparse").attributes
+    assert attributes["error.type"] == "judge"
+    assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (10, 2)
+    assert attributes["gen_ai.usage.cache_read.input_tokens"] == 4
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_failed_call_says_of_which_kind(given: Any, kind: str, method: str) ->
     assert span.events == ()
 
 
-def test_an_agent_that_failed_tells_what_it_did(traced: Traced) -> None:
+def test_an_agent_that_failed_records_what_it_did(traced: Traced) -> None:
     class Fails:
         @hookimpl
         def karenina_wrap_call(self, target: CallTarget) -> Any:

@@ -101,8 +101,8 @@ class Player:
     async def __call__(self, call: Call[R], proceed: Proceed) -> R:
         """Raises PortError, for a search SearchError: the recorded failure, or that there is no such call."""
         if isinstance(call, LLMCall) and self._went_on(call):
-            said = f"{self.recording.path} holds this call of {call.request.recipient} on a weaker channel only"
-            raise PortError(said, kind="invalid_request", status=400, final=True)
+            problem = f"{self.recording.path} holds this call of {call.request.recipient} on a weaker channel only"
+            raise PortError(problem, kind="invalid_request", status=400, final=True)
         is_search, key = call.target.kind == "search", call.request.key
         served = 0 if is_search else self.served.get(key, 0)
         self.served[key] = served + 1
@@ -123,7 +123,7 @@ class Player:
 
 
 def _described(call: Call[Any]) -> tuple[str, str]:
-    """The task and the recipient of a call, and what else distinguishes it."""
+    """The task and the model of a call, and what else distinguishes it from others."""
     request = call.request
     if isinstance(request, Request):
         context = getattr(call, "context", None)

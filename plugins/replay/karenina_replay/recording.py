@@ -65,8 +65,8 @@ class Writer:
         assert self._file is not None
         removed = set(outcome.get("removed", ()))
         outcome = self.secrets.data(outcome, removed)
-        told = {"removed": sorted(removed)} if removed else {}
-        line = json.dumps({**request.line(), **outcome, **told}, ensure_ascii=True, separators=(",", ":"))
+        marked = {"removed": sorted(removed)} if removed else {}
+        line = json.dumps({**request.line(), **outcome, **marked}, ensure_ascii=True, separators=(",", ":"))
         self._file.write(f"{self.secrets.text(line)}\n")
         self._file.flush()
 
@@ -125,8 +125,8 @@ class Recording:
     def find(self, key: str, served: int = 0) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
         """`(reply, error)` for a call that was answered `served` times before.
 
-        The error only where no attempt succeeded; both are None where nothing is known. The item that asks is told of
-        the secrets that were taken out.
+        The error only where no attempt succeeded; both are None where nothing is known. The item that asks records the
+        names of the secrets that were taken out.
         """
         if (item := current_item.get()) is not None:
             item.removed |= self._removed.get(key, set())
@@ -135,7 +135,8 @@ class Recording:
         return None, self._errors.get(key)
 
     def missing(self, key: str, what: str, about: str) -> PortError:
-        """The error for a call that was not recorded: of which task, to whom, and what else tells it from others."""
+        """The error for a call that was not recorded: its task, its model, and what else distinguishes it from
+        others."""
         return PortError(
             f"{self.path} holds no call of {what} ({about}, key {key[:12]}): something that the call is made of "
             "has changed; record again with --record",

@@ -44,9 +44,9 @@ def test_a_failure_keeps_what_was_done_until_then() -> None:
 
 
 def test_the_folder_is_no_part_of_the_call_and_all_else_is() -> None:
-    def key(folder: str, said: str = "Look into {}.", task: str = "t", tools: tuple[Tool, ...] = ()) -> str:
+    def key(folder: str, text: str = "Look into {}.", task: str = "t", tools: tuple[Tool, ...] = ()) -> str:
         config = AgentConfig(workspace_path=Path(folder))
-        asked = [Message.user(said.format(folder))]
+        asked = [Message.user(text.format(folder))]
         return AgentCall(TARGET, asked, tools, None, config, CallContext(task)).request.key
 
     assert key("/tmp/one") == key("/tmp/two")

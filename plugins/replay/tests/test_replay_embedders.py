@@ -140,10 +140,10 @@ PARSER_KEY = "3127d439048c056921a025179af209153dd103fd4f95af3c5110e61f8ba629d7"
 def test_recordings_of_before_are_found_again(tmp_path: Path) -> None:
     """The keys are those that version 0.1.0 wrote for these two calls, when it recorded models only."""
     model = ModelConfig(model_name="m", interface="anything", max_tokens=16384)  # the default at that time
-    said = [Message.user("?")]
+    messages = [Message.user("?")]
     target, parsing = CallTarget.of_model("llm", model), CallContext("parsing", replicate=2)
-    assert LLMCall(target, said, context=CallContext("generation")).request.key == LLM_KEY
-    assert ParserCall(target, said, {"type": "object"}, parsing).request.key == PARSER_KEY
+    assert LLMCall(target, messages, context=CallContext("generation")).request.key == LLM_KEY
+    assert ParserCall(target, messages, {"type": "object"}, parsing).request.key == PARSER_KEY
     old = {"format": 1, "key": LLM_KEY, "kind": "llm", "reply": {"content": "ok"}}
     (tmp_path / "old.jsonl").write_text(f"{json.dumps(old)}\n")
     recording = Recording(tmp_path / "old.jsonl")

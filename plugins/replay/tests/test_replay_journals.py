@@ -1,4 +1,4 @@
-"""A run's journal, exported as a recording, is replayed without asking anybody."""
+"""A run's journal, exported as a recording, is replayed without any call."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Books:
 
 
 class Library:
-    """A server whose tool says what it was told to."""
+    """A server whose tool returns what is scripted."""
 
     says: Any = ToolOutcome("BCL2")
 
@@ -97,7 +97,7 @@ def verified(server: type[Library], url: str, settings: Any, out: Path | None = 
     return result
 
 
-def test_a_token_in_the_address_of_a_server_stands_in_no_recording_and_no_result(tmp_path: Path) -> None:
+def test_a_token_in_the_address_of_a_server_is_in_no_recording_and_no_result(tmp_path: Path) -> None:
     class Echoing(Library):
         says = ToolOutcome(f"your token is {TOKEN}")
 

@@ -62,18 +62,18 @@ class Library:
     async def aclose(self) -> None: ...
 
 
-class Gone(Library):
+class Unreachable(Library):
     """A server that cannot be reached any more."""
 
     async def aopen(self) -> None:
-        raise PortError("nobody listens", kind="connection")
+        raise PortError("nothing listens", kind="connection")
 
 
 def working(request: Any) -> Any:
     if request.schema is not None:
         return {"target": "BCL2"}
-    told = [message for message in request.messages if message["role"] == "tool"]
-    if not told:
+    results = [message for message in request.messages if message["role"] == "tool"]
+    if not results:
         first, second = ToolUseBlock("a", "look_up", {"drug": "venetoclax"}), ToolUseBlock("b", "look_up", {})
         return Reply("Let me look.", tool_calls=[first, second], reasoning="I need a source.")
     return Reply("It is BCL2.")
@@ -133,7 +133,7 @@ def test_a_replay_connects_to_no_tool_server_and_runs_no_tool(tmp_path: Path) ->
     file = str(tmp_path / "calls.jsonl")
     with ScriptedServer(working) as server:
         live = run(server.url, {"record": file}, "openai_endpoint")
-    assert rows(run(NOWHERE, {"replay": file}, "openai_endpoint", Gone)) == rows(live)
+    assert rows(run(NOWHERE, {"replay": file}, "openai_endpoint", Unreachable)) == rows(live)
 
 
 def test_a_server_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_equal_calls_of_a_tool_get_their_outcomes_in_order_also_failures(tmp_pat
 
             return [Tool(name="count", description="Counts.", input_schema={"type": "object"}, run=count)]
 
-    async def told(server: ToolServer, times: int) -> list[ToolOutcome]:
+    async def called(server: ToolServer, times: int) -> list[ToolOutcome]:
         (tool,) = await server.alist()
         assert (tool.name, tool.description, tool.input_schema) == ("count", "Counts.", {"type": "object"})
         assert tool.run is not None
@@ -176,10 +176,10 @@ def test_equal_calls_of_a_tool_get_their_outcomes_in_order_also_failures(tmp_pat
 
     writer = Writer(tmp_path / "calls.jsonl")
     target = CallTarget("tool", "s")
-    live = asyncio.run(told(CallPort(target, Moody("s", ""), (Layer(Recorder(writer)),)), 3))
+    live = asyncio.run(called(CallPort(target, Moody("s", ""), (Layer(Recorder(writer)),)), 3))
     writer.close()
     player = Player(Recording(tmp_path / "calls.jsonl"))
-    replayed = asyncio.run(told(CallPort(target, Gone("s", ""), (Layer(player),)), 4))
+    replayed = asyncio.run(called(CallPort(target, Unreachable("s", ""), (Layer(player),)), 4))
     assert replayed == [*live, live[-1]]
 
 

@@ -30,7 +30,7 @@ PANDAS = {
     "boolean": "boolean",
     "value": "object",
 }
-"""All of them tell a missing value from every other one, and turn no whole number into a floating one."""
+"""These types keep a missing value distinct from every other one, and turn no whole number into a floating one."""
 POLARS = {"text": "String", "json": "String", "value": "String", "whole": "Int64", "number": "Float64"}
 ARROW = {"text": "string", "json": "string", "value": "string", "whole": "int64", "number": "float64"}
 

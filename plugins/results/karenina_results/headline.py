@@ -60,7 +60,7 @@ class Repeated:
     """pass^k."""
     questions: int
     left_out: int
-    """Questions with fewer than k answers that have a verdict: nothing unbiased can be said of them."""
+    """Questions with fewer than k answers that have a verdict: they have no unbiased estimate."""
 
 
 @frozen(kw_only=True)
@@ -94,7 +94,7 @@ class Numbers:
     """The mean of the pass rates of the keywords; without an interval, as they may share questions."""
     repeated: tuple[Repeated, ...] = ()
     unrepeated: str = ""
-    """Why nothing is said of repeated answers; empty where it is, or where no question was answered twice."""
+    """Why repeated answers are not estimated; empty where they are, or where no question was answered twice."""
     traits: tuple[Number, ...] = ()
 
 

@@ -19,7 +19,7 @@ from .records import check_same, portable_record, result_of
 class JsonLines:
     """Appends results to a file: `target`, or `results.jsonl` in the run directory. A result that is there is not
     written again. Another one of the same id is an error, but in a resumed run: there it follows, the last one counts,
-    and when the file is closed it stands where the first one stood."""
+    and when the file is closed it takes the place of the first one."""
 
     name = "jsonl"
 
@@ -98,7 +98,7 @@ def _line_of(path: Path, result_id: str) -> VerificationResult:
 
 
 def _put_in_place(path: Path) -> None:
-    """Write the file anew with one line for each id: where the first one stood, and as the last one has it."""
+    """Rewrite the file with one line for each id: in the place of the first one, with the content of the last one."""
     from karenina_core.run.directory import replacing
 
     last: dict[str, int] = {}

@@ -56,13 +56,13 @@ class Measure:
     is_rate: bool
     """Whether every value is 0 or 1."""
     lowest: float | None = None
-    """The smallest value that there can be; None where nobody says."""
+    """The smallest value that there can be; None where it is unknown."""
     highest: float | None = None
     higher_is_better: bool | None = True
     owner: str | None = None
     """The trait; None for verdicts."""
     silent: bool = False
-    """Whether no item has a score that would tell what it is."""
+    """Whether no item has a score that would show what it is."""
 
 
 @frozen
@@ -94,9 +94,9 @@ PARTIAL_CREDIT = Measure(name="partial_credit", is_rate=False, lowest=0, highest
 VERDICTS = (PASS_RATE, PARTIAL_CREDIT, ANSWERED)
 
 
-def _without_silent(told: set[Measure]) -> set[Measure]:
-    """What an item said that has no score counts only where no item says more."""
-    return {measure for measure in told if not measure.silent} or told
+def _without_silent(measures: set[Measure]) -> set[Measure]:
+    """Measures of items without a score count only where no item has one."""
+    return {measure for measure in measures if not measure.silent} or measures
 
 
 def _loud(known: Mapping[str, Measure]) -> dict[str, Measure]:
@@ -131,14 +131,14 @@ class Measures:
             for trait in traits:
                 for measure in _measures(trait):
                     found.setdefault(measure.name, set()).add(measure)
-        found = {name: _without_silent(told) for name, told in sorted(found.items())}
+        found = {name: _without_silent(of_name) for name, of_name in sorted(found.items())}
         conflicts = {
-            name: TWICE if any(measure.owner in twice for measure in told) else SEVERAL
-            for name, told in found.items()
-            if len(told) > 1 or any(measure.owner in twice for measure in told)
+            name: TWICE if any(measure.owner in twice for measure in of_name) else SEVERAL
+            for name, of_name in found.items()
+            if len(of_name) > 1 or any(measure.owner in twice for measure in of_name)
         }
         known = {measure.name: measure for measure in VERDICTS if measure.name in verdicts}
-        known |= _loud({name: next(iter(told)) for name, told in found.items() if name not in conflicts})
+        known |= _loud({name: next(iter(of_name)) for name, of_name in found.items() if name not in conflicts})
         due = {question: frozenset(names) for question, names in owners.items()}
         return cls(known, conflicts, due, _by_owner(known.values()))
 
@@ -212,7 +212,7 @@ def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:
 
 
 def _measures(trait: TraitOutcome) -> Iterator[Measure]:
-    """What a trait measures, as far as this item tells."""
+    """What a trait measures, as far as this item shows."""
     better = trait.higher_is_better
     if trait.state == "skipped":
         return
@@ -223,10 +223,10 @@ def _measures(trait: TraitOutcome) -> Iterator[Measure]:
             yield Measure(**_named(trait), is_rate=False, lowest=0, highest=len(classes) - 1, higher_is_better=better)
     elif trait.kind in ("metric", "template"):
         for name, value in _parts(trait).items():
-            if (told := _numeric(value)) is not None:
+            if (is_rate := _numeric(value)) is not None:
                 share = isinstance(value, bool) or (trait.kind == "metric" and name in SHARES)
                 bounds: dict[str, Any] = {"lowest": 0, "highest": 1} if share else {}
-                yield Measure(**_named(trait, f".{name}"), is_rate=told, **bounds, higher_is_better=better)
+                yield Measure(**_named(trait, f".{name}"), is_rate=is_rate, **bounds, higher_is_better=better)
     elif trait.kind == "score":
         low, high = trait.scale.get("min"), trait.scale.get("max")
         known: dict[str, Any] = {"lowest": low, "highest": high} if is_number(low) and is_number(high) else {}

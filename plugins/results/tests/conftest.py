@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests: private, on a socket in a temporary folder, and gone at the end."""
+"""A PostgreSQL server for the tests: private, on a socket in a temporary folder, and removed at the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 USER = "karenina"
 PASSWORD = "canary-password-0123456789"
-NOBODY = "postgres"
+UNPRIVILEGED = "postgres"
 """The account that the server runs as where the tests are run by root, which PostgreSQL refuses."""
 
 
@@ -30,8 +30,8 @@ def postgres_server() -> Iterator[str]:
     try:
         (folder / "password").write_text(PASSWORD, "ascii")
         if os.getuid() == 0:
-            shutil.chown(folder, NOBODY)
-            shutil.chown(folder / "password", NOBODY)
+            shutil.chown(folder, UNPRIVILEGED)
+            shutil.chown(folder / "password", UNPRIVILEGED)
         data = folder / "data"
         secret = ["--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
         _run([programs / "initdb", "-D", data, "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync", *secret], folder)
@@ -76,7 +76,7 @@ def _programs() -> Path | None:
 
 
 def _run(command: Sequence[Any], folder: Path) -> None:
-    prefix = ["runuser", "-u", NOBODY, "--"] if os.getuid() == 0 else []
+    prefix = ["runuser", "-u", UNPRIVILEGED, "--"] if os.getuid() == 0 else []
     ran = subprocess.run(
         [*prefix, *map(str, command)],
         cwd=folder,

@@ -126,7 +126,7 @@ def test_a_run_of_which_next_to_nothing_came_back_passes_no_gate(compared: Any) 
 
 
 def test_a_regression_is_not_ruled_out_by_leaving_answers_out(compared: Any) -> None:
-    """Eight answers of thirty are lost on each side, so that neither loses more; what they would have said could be a
+    """Eight answers of thirty are lost on each side, so that neither loses more; the lost answers could be a
     significant difference."""
     a, b = run([None] * 8 + [1] * 22), run([1] * 22 + [None] * 8)
     failed = compared(a, b, "--fail-on-regression")
@@ -171,7 +171,7 @@ def test_wrong_usage_ends_with_2(compared: Any) -> None:
         assert compared(run(GOOD), run(GOOD), option, "nan").exit_code == 2
 
 
-def test_a_file_that_cannot_be_written_is_told(compared: Any) -> None:
+def test_a_file_that_cannot_be_written_is_reported(compared: Any) -> None:
     result = compared(run(GOOD), run(GOOD), "--format", "junit", "-o", "no/where.xml")
     assert (result.exit_code, "choose another (-o FILE)" in result.stderr) == (1, True)
 
@@ -185,7 +185,7 @@ def test_too_few_questions_fail_the_gate(compared: Any) -> None:
     assert "cannot be decided: no result of 5 questions could be significant" in result.stderr
 
 
-def test_a_model_that_is_gone_fails_the_gate_unless_others_are_named(compared: Any) -> None:
+def test_a_model_that_is_missing_in_b_fails_the_gate_unless_others_are_named(compared: Any) -> None:
     a = [*run(GOOD), *run(GOOD, model="gone")]
     assert compared(a, run(GOOD), "--fail-on-regression").exit_code == 4
     assert compared(a, run(GOOD), "--fail-on-regression", "--models", "x:m").exit_code == 0
@@ -246,7 +246,7 @@ def test_a_difference_without_a_direction_cannot_pass_for_no_regression() -> Non
 
     (gate,) = gates(compare(lengths(2), lengths(9), metrics=["trait:length"]), Limits(no_regression=True))
     assert not gate.passed
-    assert "cannot be decided: significantly different, and nobody says which direction is good" in gate.message
+    assert "cannot be decided: significantly different, and which value is better is unknown" in gate.message
     (same,) = gates(compare(lengths(2), lengths(2), metrics=["trait:length"]), Limits(no_regression=True))
     assert same.passed
 
@@ -265,7 +265,7 @@ def test_no_limits_are_no_gates() -> None:
 
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(ANY, ANY)
-def test_all_results_can_be_compared_and_told_in_every_format(a: Any, b: Any) -> None:
+def test_all_results_can_be_compared_and_reported_in_every_format(a: Any, b: Any) -> None:
     for comparison in (compare(a, [*a, *b], metrics=EVERYTHING), compare_models([*a, *b])):
         asked = gates(comparison, Limits(no_regression=True, coverage=0.5, pass_rate=0.5))
         json.dumps(document(comparison, asked), allow_nan=False)
@@ -276,24 +276,24 @@ def test_all_results_can_be_compared_and_told_in_every_format(a: Any, b: Any) ->
 
 def test_the_document_has_the_keys_that_are_promised(compared: Any) -> None:
     result = compared(run(GOOD), run(BAD), "--json", "--fail-on-regression")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["passed"], told["pairs"]) == (4, False, 30)
-    assert {"pairs", "rows", "flipped", "gates", "ties", "numbers_a", "numbers_b", "notes"} <= set(told)
-    (row,) = told["rows"]
+    shown = json.loads(result.stdout)
+    assert (result.exit_code, shown["passed"], shown["pairs"]) == (4, False, 30)
+    assert {"pairs", "rows", "flipped", "gates", "ties", "numbers_a", "numbers_b", "notes"} <= set(shown)
+    (row,) = shown["rows"]
     assert set(row) >= ROW
     assert (row["answering"], row["a"], row["b"], row["difference"]) == ("x:m", 1.0, 0.6, -0.4)
     assert row["low"] < -0.4 < row["high"] < 0
     assert (row["test"], row["verdict"], row["coverage"]) == ("mcnemar", "worse", 1.0)
-    assert len(told["flipped"]) == 12
-    assert {"question_id", "a", "b", "change", "answer_a", "answer_b", "outcomes_b"} <= set(told["flipped"][0])
-    assert told["numbers_b"]["overall"]["pass_rate"]["value"] == 0.6
+    assert len(shown["flipped"]) == 12
+    assert {"question_id", "a", "b", "change", "answer_a", "answer_b", "outcomes_b"} <= set(shown["flipped"][0])
+    assert shown["numbers_b"]["overall"]["pass_rate"]["value"] == 0.6
 
 
 def test_every_key_is_documented_and_no_other() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "comparisons.md").read_text("utf-8")
-    told = document(compare(run([1, 0]), run([0, None])))
-    parts = {"The document": told, "A row": told["rows"][0], "A changed question": told["flipped"][0]}
-    parts["Numbers of one run"] = told["numbers_a"]["overall"]["pass_rate"]
+    shown = document(compare(run([1, 0]), run([0, None])))
+    parts = {"The document": shown, "A row": shown["rows"][0], "A changed question": shown["flipped"][0]}
+    parts["Numbers of one run"] = shown["numbers_a"]["overall"]["pass_rate"]
     for title, part in parts.items():
         section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
         rows = [line.split(" | ")[0:2] for line in section.splitlines() if line.startswith("| `")]
@@ -322,7 +322,7 @@ def test_one_run_compares_its_models(compared: Any) -> None:
     assert "Ranks that the comparisons leave open" in shown
 
 
-def test_what_a_run_has_not_finished_is_told(compared: Any, tmp_path: Path) -> None:
+def test_what_a_run_has_not_finished_is_reported(compared: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     planned = {"items": 60, "questions": [f"q{i:03}" for i in range(30)], "config": {"replicate_count": 1}}
     (tmp_path / "a" / "manifest.json").write_text(json.dumps(planned), "utf-8")
@@ -384,8 +384,8 @@ def test_what_markdown_shows_is_the_text_itself() -> None:
     html = MarkdownIt("commonmark").enable("table").render(markdown(nasty(), []))
     assert len(re.findall(r"<td", html)) == 9 + 12 * 5
     shown = [unescape(cell) for cell in re.findall(r"<td><code>(.*?)</code></td>", html)]
-    said = " ".join(NASTY.replace("\x1b", "\\x1b").replace("\x00", "\\x00").replace("\ud800", "\\ud800").split())
-    assert shown.count(said) == 2 * 12
+    written = " ".join(NASTY.replace("\x1b", "\\x1b").replace("\x00", "\\x00").replace("\ud800", "\\ud800").split())
+    assert shown.count(written) == 2 * 12
     assert "<b>" not in html
 
 
@@ -452,8 +452,8 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
 
 def misfits(element: ElementTree.Element) -> list[str]:
     inside, required, optional = JUNIT[element.tag]
-    said = set(element.attrib)
-    wrong = [f"{element.tag}: {name}" for name in (required - said) | (said - required - optional)]
+    given = set(element.attrib)
+    wrong = [f"{element.tag}: {name}" for name in (required - given) | (given - required - optional)]
     wrong += [f"{element.tag} in {child.tag}" for child in element if child.tag not in inside]
     for child in element:
         wrong += misfits(child)

@@ -1,4 +1,4 @@
-"""Comparisons: laws that hold for all data, planted differences and noise, and what is said of missing items."""
+"""Comparisons: laws that hold for all data, planted differences and noise, and what is reported of missing items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karenina_results.comparison import Comparison, Limits, Pair, Row, compare, 
 from karenina_results.comparison.rows import Facing, judged
 from karenina_results.comparison.rows import row as row_of
 from karenina_results.comparison.sides import Seen, Side, matched
-from karenina_results.comparison.wording import changed, changes, remarks
+from karenina_results.comparison.wording import changed, changes, notes_on
 from karenina_results.measures import PASS_RATE
 from karenina_results.statistics import (
     detectable_difference,
@@ -261,7 +261,7 @@ def test_as_many_gains_as_losses_have_a_bootstrap_interval_that_mirrors_itself()
     assert bootstrap.high == pytest.approx(student.high, abs=0.05)
 
 
-def test_what_could_have_been_found_is_told_for_the_whole_family() -> None:
+def test_what_could_have_been_found_is_reported_for_the_whole_family() -> None:
     a = [*run([1, 0] * 20), *run([1, 1] * 20, model="n")]
     b = [*run([1, 1, 0, 0] * 10), *run([1, 1] * 20, model="n")]
     error = paired_rate_difference(10, 10, 40).standard_error
@@ -371,7 +371,7 @@ def test_a_question_that_asks_something_else_is_not_compared() -> None:
     assert (only(comparison).compared, only(comparison).missing_b) == (1, {"another question": 1})
 
 
-def test_another_template_is_compared_and_told() -> None:
+def test_another_template_is_compared_and_reported() -> None:
     comparison = compare(run([1, 1]), run([1, 0], metadata={"template_id": "u"}))
     assert (only(comparison).compared, comparison.changed_template) == (2, ("q0000", "q0001"))
 
@@ -383,15 +383,15 @@ def test_planned_items_that_never_came_are_missing() -> None:
 
 
 def test_no_difference_is_larger_than_the_scale() -> None:
-    """Ten questions that all changed, half of them for the better, tell nothing apart among twelve models."""
+    """Ten questions that all changed, half of them for the better, distinguish nothing among twelve models."""
     a = [r for number in range(12) for r in run([1, 0] * 5, model=f"m{number}")]
     b = [r for number in range(12) for r in run([0, 1] * 5, model=f"m{number}")]
     comparison = compare(a, b)
     assert {row.verdict for row in comparison.rows} == {"no difference found"}
     assert all((row.detectable or 0) > 1 for row in comparison.rows)
-    said = remarks(comparison)
-    assert sum("even the largest difference would mostly go unnoticed" in text for text in said) == 12
-    assert not any(re.search(r"1\d\d\.\d pp", text) for text in said)
+    notes = notes_on(comparison)
+    assert sum("even the largest difference would mostly go unnoticed" in text for text in notes) == 12
+    assert not any(re.search(r"1\d\d\.\d pp", text) for text in notes)
 
 
 def test_too_few_questions_are_no_proof_of_anything() -> None:
@@ -422,7 +422,7 @@ def test_answers_that_are_lost_count_against_the_coverage_even_if_others_are_lef
     assert row.lost == pytest.approx((2 / 3 - 1 / 3 - 1) / 4)
 
 
-def test_fewer_replicates_that_nobody_asked_for_are_no_loss() -> None:
+def test_fewer_replicates_that_were_not_asked_for_are_no_loss() -> None:
     row = only(compare(replicated(*["ppp"] * 9), replicated(*["p"] * 9)))
     assert (row.coverage, row.lost, row.lost_p, row.missing_b) == (1, 0, 1, {})
 
@@ -522,7 +522,7 @@ def test_no_row_is_significant_that_has_too_few_pairs(a: Any, b: Any, correction
         assert row.p_value is None or row.smallest_p <= row.p_value * (1 + 1e-9)
 
 
-# Who with whom
+# Which models are compared
 
 
 def test_models_are_paired_by_name_and_judge() -> None:
@@ -543,9 +543,9 @@ def test_named_models_must_fit_one_on_each_side() -> None:
     a, b = ["x:gpt-4", "x:a=b"], ["x:gpt-4", "x:gpt-4o", "x:a=b"]
     assert matched(["gpt-4=4o", "a=b=a=b"], a, b) == {"x:gpt-4": "x:gpt-4o", "x:a=b": "x:a=b"}
     assert matched(["x:gpt-4"], a, b) == {"x:gpt-4": "x:gpt-4"}
-    for told in ("gpt-4", "nothing=4o", ""):
+    for pairs in ("gpt-4", "nothing=4o", ""):
         with pytest.raises(ConfigError, match="does not name one model of each run"):
-            matched([told], a, b)
+            matched([pairs], a, b)
     with pytest.raises(ConfigError, match="with several models"):
         matched(["gpt-4=4o", "a=b=4o"], a, b)
 
@@ -729,8 +729,8 @@ def test_better_is_lower_where_lower_is_better() -> None:
     a, b = ([score(value, f"q{n}", **down) for n, value in enumerate(values)] for values in ([1, 5, 5], [2, 3, 5]))
     row = only(compare(a, b, metrics=["trait:clarity"]))
     assert (row.better, row.worse) == (1, 1)
-    unsaid = [[score(4, "q", scale={"higher_is_better": None})] for _ in "ab"]
-    row = only(compare(*unsaid, metrics=["trait:clarity"]))
+    undirected = [[score(4, "q", scale={"higher_is_better": None})] for _ in "ab"]
+    row = only(compare(*undirected, metrics=["trait:clarity"]))
     assert (row.better, row.worse) == (None, None)
 
 
@@ -751,13 +751,13 @@ def test_changed_questions_of_every_kind_are_shown() -> None:
     assert len(few) == 57
 
 
-def test_found_nothing_and_found_something_wrong_are_told_apart() -> None:
+def test_found_nothing_and_found_something_wrong_are_distinguished() -> None:
     nothing = [evolve(r, template=TemplatePart(field_results={"x": None})) for r in run([0, 0, 1])]
     comparison = compare(run([1, 0, 1]), nothing)
     assert comparison.numbers_a.overall.failures == {"wrong": 1}
     assert comparison.numbers_b.overall.failures == {"not_found": 2}
-    assert "B: of 2 failed answers, 2 miss something that was expected and have nothing wrong" in remarks(comparison)
-    assert not any(text.startswith("A: of") for text in remarks(comparison))
+    assert "B: of 2 failed answers, 2 miss something that was expected and have nothing wrong" in notes_on(comparison)
+    assert not any(text.startswith("A: of") for text in notes_on(comparison))
 
 
 def test_models_that_were_never_asked_fail_the_gates() -> None:

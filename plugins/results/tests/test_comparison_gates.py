@@ -66,7 +66,7 @@ WORST = "B would be significantly worse if every answer without a value were as 
         (
             {"verdict": "different"},
             False,
-            "cannot be decided: significantly different, and nobody says which direction is good; name the metrics "
+            "cannot be decided: significantly different, and which value is better is unknown; name the metrics "
             f"that decide (--metric) ({NO_DIFFERENCE})",
         ),
         ({"lost_p": 0.05, "lost": 0.25, "lost_b": 2, "lost_a": 1}, False, f"{LOST} ({NO_DIFFERENCE})"),
@@ -76,7 +76,7 @@ WORST = "B would be significantly worse if every answer without a value were as 
         (
             {"worst_known": False},
             False,
-            f"cannot be decided: answers without a value, and nobody says how bad they could be ({NO_DIFFERENCE})",
+            f"cannot be decided: answers without a value, whose worst value is unknown ({NO_DIFFERENCE})",
         ),
         ({"worst_p": 0.05}, False, f"cannot be decided: {WORST} 0.05 ({NO_DIFFERENCE})"),
         ({"worst_p": 0.051}, True, f"no difference found: {NO_DIFFERENCE}"),
@@ -166,7 +166,7 @@ def test_gates_come_in_one_order_and_each_is_asked_for_by_itself() -> None:
     assert [gate.name for gate in gates(comparison, EVERY)] == ["regression", "coverage", "pass rate"]
 
 
-def test_a_model_that_only_a_has_fails_what_is_said_of_rows() -> None:
+def test_a_model_that_only_a_has_fails_the_gates_of_rows() -> None:
     more = set(gates(evolve(equal_runs(), unpaired_a=("x:n, judged by x:judge",)), EVERY)) - set(
         gates(equal_runs(), EVERY)
     )
@@ -184,9 +184,9 @@ def test_a_model_that_only_a_has_fails_what_is_said_of_rows() -> None:
 @pytest.mark.parametrize("within", [True, False])
 def test_planned_models_without_results_fail_every_gate_that_they_could_be_in(within: bool) -> None:
     found = gates(evolve(equal_runs(), unasked_b=1, within=within), EVERY)
-    told = "cannot be decided: 1 planned item of models without any result"
+    reason = "cannot be decided: 1 planned item of models without any result"
     failed = [
-        Gate(name, "other models", False, told) for name in ("coverage", "pass rate") if within or name != "coverage"
+        Gate(name, "other models", False, reason) for name in ("coverage", "pass rate") if within or name != "coverage"
     ]
     assert [gate for gate in found if not gate.passed] == failed
 
@@ -195,8 +195,8 @@ def test_planned_models_without_results_fail_every_gate_that_they_could_be_in(wi
 def test_nothing_to_compare_fails_every_gate(nothing: str, why: str) -> None:
     comparison = equal_runs()
     empty = evolve(comparison, rows=(), nothing=nothing, numbers_b=evolve(comparison.numbers_b, pairs=()))
-    told = [f"cannot be decided: {text}" for text in (nothing, nothing, why)]
+    reasons = [f"cannot be decided: {text}" for text in (nothing, nothing, why)]
     names = ("regression", "coverage", "pass rate")
     assert gates(empty, EVERY) == tuple(
-        Gate(name, "all models", False, text) for name, text in zip(names, told, strict=True)
+        Gate(name, "all models", False, text) for name, text in zip(names, reasons, strict=True)
     )

@@ -102,7 +102,7 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str
     assert row["raw_llm_response"] == cells(written)[0]["raw_llm_response"]
 
 
-def test_nothing_is_told_from_an_empty_text(tmp_path: Path) -> None:
+def test_nothing_is_distinct_from_an_empty_text(tmp_path: Path) -> None:
     CsvFile().write([result(text="")], tmp_path / "file", {})
     (row,) = read_rows(tmp_path / "file")
     assert row["raw_llm_response"] == ""
@@ -171,7 +171,7 @@ def test_traits_of_any_name_have_a_column(tmp_path: Path, name: str) -> None:
     assert row[f"rubric_{name}"] == "4"
 
 
-def test_the_columns_stand_in_the_documented_order(tmp_path: Path) -> None:
+def test_the_columns_are_in_the_documented_order(tmp_path: Path) -> None:
     CsvFile().write([result(llm_trait_scores={"b": 1, "a": 2})], tmp_path / "file", {})
     columns = read_columns(tmp_path / "file")
     assert columns[:4] == ["question_id", "success", "error", "question_text"]

@@ -67,7 +67,7 @@ def test_the_file_that_is_read_is_not_overwritten(run_dir: Path) -> None:
 
 
 def test_no_file_of_a_run_and_nothing_but_a_file_is_overwritten(run_dir: Path, tmp_path: Path) -> None:
-    """A device that is replaced is gone for the whole machine."""
+    """A device that is replaced is lost for the whole machine."""
     os.mkfifo(tmp_path / "pipe.csv")
     lines = tmp_path / "copy.jsonl"
     lines.write_bytes((run_dir / "results.jsonl").read_bytes())
@@ -100,7 +100,7 @@ def test_the_name_of_a_run_may_have_dots(run_dir: Path, tmp_path: Path, monkeypa
     assert export(Path("gpt-4.1"), "csv", None, APP) == Path("gpt-4.1.csv")
 
 
-def test_what_cannot_be_done_is_said(run_dir: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_an_error(run_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'csv'"):
         export(run_dir, "cvs", None, APP)
     with pytest.raises(BenchmarkError, match="give a run directory"):
@@ -110,7 +110,7 @@ def test_what_cannot_be_done_is_said(run_dir: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my-run"]
 
 
-def test_what_was_left_out_is_said(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_left_out_is_reported(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (run_dir / "results.jsonl").open("a") as lines:
         lines.write('{"metadata":')
     export(run_dir, "json", tmp_path / "out.json", APP)

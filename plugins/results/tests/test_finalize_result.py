@@ -138,8 +138,8 @@ def test_the_verdict_is_that_of_the_ledger(verdict: bool | None) -> None:
     assert result.template is not None
     assert (result.template.verify_result, result.template.field_verification_result) == (verdict, verdict)
     assert [row.reason for row in result.ledger] == ["because"]
-    said = {"field": verdict, "verdict": verdict} if verdict is not None else {}
-    assert {k: v for k, v in result.ledger[0].effect.items() if k != "outcome"} == said
+    stated = {"field": verdict, "verdict": verdict} if verdict is not None else {}
+    assert {k: v for k, v in result.ledger[0].effect.items() if k != "outcome"} == stated
 
 
 def test_an_item_with_an_error_is_an_error_and_keeps_its_verdict() -> None:

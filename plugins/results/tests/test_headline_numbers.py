@@ -1,4 +1,4 @@
-"""Headline numbers: what goes into a rate, what stands beside it, and how sure it is."""
+"""Headline numbers: what goes into a rate, what is shown beside it, and how certain it is."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def outcomes(*names: Any, **facts: Any) -> list[VerificationResult]:
 
 
 def scored(value: Any, state: str = "ok", **scale: Any) -> RubricPart:
-    told = {"type": "llm", "kind": "score", "min": 1, "max": 5, **DIRECTED, **scale}
+    recorded = {"type": "llm", "kind": "score", "min": 1, "max": 5, **DIRECTED, **scale}
     return RubricPart(
         llm_trait_scores={"clarity": value if state == "ok" else None},
-        trait_scales={"clarity": told},
+        trait_scales={"clarity": recorded},
         trait_states={"clarity": {"state": state, "reason": ""}},
     )
 
@@ -144,7 +144,7 @@ def test_every_item_is_counted_once_for_every_rate(results: list[VerificationRes
     assert overall.pass_rate.items + sum(overall.pass_rate.missing.values()) == len(due)
 
 
-def test_errors_are_no_failures_and_stand_beside_the_rate() -> None:
+def test_errors_are_no_failures_and_are_shown_beside_the_rate() -> None:
     error = {"outcome_detail": "timeout"}
     results = [*outcomes("passed", "failed", "abstained"), result("late", outcome="error", metadata=error)]
     numbers = headline_numbers(results).overall
@@ -165,8 +165,8 @@ def test_independent_items_have_the_interval_of_wilson_and_the_usual_bounds() ->
     assert (rate.interval, rate.method, rate.clusters) == (plain, "wilson", None)
     assert rate.bounds
     assert bounds.interval
-    told = (rate.bounds.worst, rate.bounds.best, rate.bounds.low, rate.bounds.high)
-    assert told == pytest.approx((bounds.worst, bounds.best, bounds.interval.low, bounds.interval.high))
+    found = (rate.bounds.worst, rate.bounds.best, rate.bounds.low, rate.bounds.high)
+    assert found == pytest.approx((bounds.worst, bounds.best, bounds.interval.low, bounds.interval.high))
 
 
 def test_replicates_never_count_as_independent_items() -> None:
@@ -341,7 +341,7 @@ def test_every_kind_of_trait_is_measured_in_its_own_way() -> None:
     assert numbers["trait:tone=warm"].higher_is_better is None
 
 
-def test_numbers_that_nobody_can_compute_with_are_no_scores() -> None:
+def test_numbers_that_cannot_be_computed_with_are_no_scores() -> None:
     part = RubricPart(callable_trait_scores={"size": 10**200, "other": 1})
     numbers = {n.name: n.value for n in headline_numbers([result(rubric=part)]).overall.traits}
     assert numbers == {"trait:other": 1, "trait:size": None}
@@ -404,7 +404,7 @@ def test_questions_are_grouped_by_keyword_function_or_table(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("g.json", "[]", "one JSON object"),
         ("g.json", "{", "no JSON"),
@@ -413,9 +413,9 @@ def test_questions_are_grouped_by_keyword_function_or_table(tmp_path: Path) -> N
         ("g.csv", "a,1\na,2\n", "line 2: 'a' has two groups"),
     ],
 )
-def test_groups_that_cannot_be_read_are_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_groups_that_cannot_be_read_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text, "utf-8")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         grouping(str(tmp_path / name))
 
 
@@ -424,7 +424,7 @@ def test_a_file_of_groups_that_is_not_there_is_refused() -> None:
         grouping("nowhere.csv")
 
 
-def test_a_question_without_a_group_stands_alone() -> None:
+def test_a_question_without_a_group_is_independent() -> None:
     results = outcomes("passed", "failed", "passed", "failed")
     number = headline_numbers(results, cluster={"q0": "g", "q1": "g", "q2": "q3"}).overall.pass_rate
     assert number.clusters == 3  # the group called q3 is not the question q3
@@ -433,7 +433,7 @@ def test_a_question_without_a_group_stands_alone() -> None:
 # Notes
 
 
-def test_questions_without_a_group_and_with_several_are_told() -> None:
+def test_questions_without_a_group_and_with_several_are_reported() -> None:
     results = [
         result("a", metadata={"keywords": ("one",)}),
         result("a", replicate=2, metadata={"keywords": ("two",)}),
@@ -448,7 +448,7 @@ def test_questions_without_a_group_and_with_several_are_told() -> None:
     assert headline_numbers(results, cluster=dict.fromkeys(("a", *(f"alone{i}" for i in range(7))), 1)).notes == ()
 
 
-def test_an_item_that_is_there_twice_is_told() -> None:
+def test_an_item_that_is_there_twice_is_reported() -> None:
     results = [result(), evolve(result(), metadata=evolve(result().metadata, result_id="again")), result("other")]
     (note,) = headline_numbers(results).notes
     assert note == "1 more items of the same models, question and replicate; they are in the rates, and not in pass@k"
@@ -473,7 +473,7 @@ def test_traits_are_read_once_for_all_that_is_asked_of_them(monkeypatch: pytest.
 
 
 def test_models_and_judges_are_no_repeated_answers() -> None:
-    """One answer of each model, read by two judges: nobody was asked twice."""
+    """One answer of each model, read by two judges: each model was asked once."""
     results = [
         evolve(one, metadata=evolve(one.metadata, parsing=ModelIdentity("x", judge), result_id=f"{judge}{place}"))
         for place, one in enumerate(outcomes("passed", "failed", "passed", "failed"))

@@ -90,12 +90,12 @@ def exported(tmp_path: Path, mode: Any = None) -> tuple[dict[str, Any], list[Ver
 @pytest.mark.parametrize("mode", ["template_only", "template_and_rubric"])
 def test_answer_usage_and_checks_are_under_the_template_too(tmp_path: Path, mode: str) -> None:
     document, results = exported(tmp_path, mode)
-    (told,) = document["results"]
-    assert set(UNDER_TEMPLATE) <= set(told["template"])
+    (found,) = document["results"]
+    assert set(UNDER_TEMPLATE) <= set(found["template"])
     for part in ("generation", "checks"):
-        assert {name: told["template"][name] for name in told[part]} == told[part]
-    assert told["template"]["raw_llm_response"] == "It is BCL2 [1]."
-    assert told["template"]["verify_result"] is True
+        assert {name: found["template"][name] for name in found[part]} == found[part]
+    assert found["template"]["raw_llm_response"] == "It is BCL2 [1]."
+    assert found["template"]["verify_result"] is True
     assert list(JsonFile().read(tmp_path / "results.json")) == results
     line = json.loads((tmp_path / "run" / "results.jsonl").read_text("utf-8"))
     assert not set(UNDER_TEMPLATE) & set(line["template"]), "a run directory has every answer once"
@@ -103,15 +103,17 @@ def test_answer_usage_and_checks_are_under_the_template_too(tmp_path: Path, mode
 
 def test_where_only_a_rubric_is_evaluated_the_answer_is_there_and_no_verification_is_claimed(tmp_path: Path) -> None:
     document, results = exported(tmp_path, "rubric_only")
-    (told,) = document["results"]
+    (found,) = document["results"]
     own = {
-        name: value for name, value in told["template"].items() if name not in {**told["generation"], **told["checks"]}
+        name: value
+        for name, value in found["template"].items()
+        if name not in {**found["generation"], **found["checks"]}
     }
     assert own.pop("template_verification_performed") is False
     assert own == dict.fromkeys(own)
     assert own.keys() == {"parsed_gt_response", "parsed_llm_response", "verify_result", "verify_granular_result"}
-    assert set(UNDER_TEMPLATE) <= set(told["template"])
-    assert told["template"]["raw_llm_response"] == "It is BCL2 [1]."
+    assert set(UNDER_TEMPLATE) <= set(found["template"])
+    assert found["template"]["raw_llm_response"] == "It is BCL2 [1]."
     assert results[0].template is None
     assert list(JsonFile().read(tmp_path / "results.json")) == results
 
@@ -125,14 +127,14 @@ def test_copies_that_say_something_else_do_not_count(tmp_path: Path) -> None:
     assert read.generation == results[0].generation
 
 
-def test_the_rubric_of_all_questions_is_told(tmp_path: Path) -> None:
+def test_the_rubric_of_all_questions_is_written(tmp_path: Path) -> None:
     document, _ = exported(tmp_path)
     rubric = document["shared_data"]["rubric_definition"]
     assert [trait["pattern"] for trait in rubric["regex_traits"]] == [r"\[\d\]"]
     assert rubric["llm_traits"] == rubric["callable_traits"] == []  # the run was to score one trait
 
 
-def test_where_no_rubric_is_used_none_is_told(tmp_path: Path) -> None:
+def test_where_no_rubric_is_used_none_is_written(tmp_path: Path) -> None:
     assert exported(tmp_path, "template_only")[0]["shared_data"] == {"rubric_definition": None}
 
 

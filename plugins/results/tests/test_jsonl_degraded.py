@@ -37,7 +37,7 @@ def circle() -> Any:
 
 @pytest.mark.parametrize("value", [nested(490), nested(3000), circle(), Unspeakable(), {Unspeakable(): 1}])
 @pytest.mark.parametrize("where", ["arguments", "extensions"])
-def test_a_value_that_cannot_be_written_is_told_and_the_rest_is_kept(tmp_path: Path, value: Any, where: str) -> None:
+def test_an_unwritable_value_is_a_warning_and_the_rest_is_kept(tmp_path: Path, value: Any, where: str) -> None:
     rows = [{"role": "assistant", "content": "", "tool_calls": [{"id": "a", "name": "t", "input": {"x": value}}]}]
     metadata = MetadataPart(
         question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME, warnings=("w",)
@@ -55,7 +55,7 @@ def test_a_value_that_cannot_be_written_is_told_and_the_rest_is_kept(tmp_path: P
     asyncio.run(write())
     data = json.loads((tmp_path / "results.jsonl").read_text("utf-8"))
     assert (data["metadata"]["result_id"], data["generation"]["raw_llm_response"]) == ("r", "BCL2")
-    first, told = data["metadata"]["warnings"]
-    assert (first, "not written" in told) == ("w", True)
+    first, warning = data["metadata"]["warnings"]
+    assert (first, "not written" in warning) == ("w", True)
     if where == "extensions":
         assert data["extensions"]["p"]["kept"] == 1

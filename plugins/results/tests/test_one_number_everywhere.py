@@ -314,12 +314,12 @@ def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(w
             check_same(groups[names], expected)
             models = dict(zip(("answering_models", "parsing_models"), names, strict=True))
             check_same(results.filter(**models).get_summary()["models"][0], expected | {"absent": absent})
-            (told,) = (
-                found
-                for found in results.group_by_model()[names[0]].get_summary()["models"]
-                if found["parsing"] == names[1]
+            (model,) = (
+                model
+                for model in results.group_by_model()[names[0]].get_summary()["models"]
+                if model["parsing"] == names[1]
             )
-            check_same(told, expected | {"absent": absent})
+            check_same(model, expected | {"absent": absent})
             for name in ("pass_rate", "partial_credit", "answered_accuracy", "coverage"):
                 assert row[name] == getattr(numbers, name).value == comparison[names][name]["value"]
                 if name in ("pass_rate", "partial_credit"):
@@ -338,16 +338,16 @@ def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(w
             assert {name: row[name] for name in counts} == counts
             for name in ("items", "absent", "outcomes", "errors", "failures"):
                 assert getattr(numbers, name) == comparison[names][name] == counts[name]
-            said = shown[f"{names[0]}, judged by {names[1]}"]
-            assert said["pass rate"] == interval_text(expected, "pass_rate")
-            assert said.get("partial credit", interval_text(expected, "partial_credit")) == interval_text(
+            cells = shown[f"{names[0]}, judged by {names[1]}"]
+            assert cells["pass rate"] == interval_text(expected, "pass_rate")
+            assert cells.get("partial credit", interval_text(expected, "partial_credit")) == interval_text(
                 expected, "partial_credit"
             )
-            assert (said["coverage"], said["accuracy of answered"]) == (
+            assert (cells["coverage"], cells["accuracy of answered"]) == (
                 percent(expected["coverage"]),
                 percent(expected["answered_accuracy"]),
             )
-            assert said.get("absent", "0") == str(absent)
+            assert cells.get("absent", "0") == str(absent)
 
 
 @settings(LAW, max_examples=40)
@@ -366,8 +366,8 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
             check_same(by_keyword[word], rates(lines, 0) | unknown)
         overall = headline_numbers(results).overall
         shares = {number.name: number.value for number in overall.by_keyword}
-        told = {word: row["pass_rate"] for word, row in by_keyword.items() if word is not None}
-        check_same(shares, {word: rate for word, rate in told.items() if rate is not None})
+        shares_of_words = {word: row["pass_rate"] for word, row in by_keyword.items() if word is not None}
+        check_same(shares, {word: rate for word, rate in shares_of_words.items() if rate is not None})
         known = [rate for rate in shares.values() if rate is not None]
         assert overall.macro_keywords == (pytest.approx(fmean(known)) if known else None)
         questions = [fmean(group) for group in verdicts(oracle.lines).values()]
@@ -412,11 +412,12 @@ def test_tables_and_files_count_what_the_lines_say(world: Any) -> None:
         assert Counter(row["outcome"] for row in table) == Counter(of_items.get("outcome", ())) == expected
         found = Counter(row["failure_group"] for row in table if row["outcome"] == "failed")
         export_results(stored, json_file := Path(folder) / "out.json", ready_format(APP, json_file), stored.manifest)
-        told = json.loads(json_file.read_text("utf-8"))["results"]
-        assert Counter(map(outcome, told)) == expected
+        rows = json.loads(json_file.read_text("utf-8"))["results"]
+        assert Counter(map(outcome, rows)) == expected
         answers = [line["generation"]["raw_llm_response"] for line in oracle.lines]
-        assert [row["template"]["raw_llm_response"] for row in told] == answers  # also where only a rubric is evaluated
-        judged = [row["template"]["verify_result"] is True for row in told]
+        # also where only a rubric is evaluated
+        assert [row["template"]["raw_llm_response"] for row in rows] == answers
+        judged = [row["template"]["verify_result"] is True for row in rows]
         assert judged == [outcome(line) == "passed" for line in oracle.lines]
         assert VerificationResultSet.load(json_file).get_summary()["outcomes"] == dict(expected)
         groups = {"wrong": "content", "not_found": "not_found"}
@@ -439,21 +440,21 @@ def test_traits_say_what_the_lines_say(world: Any) -> None:
             values: dict[str, list[bool]] = {}
             unscored = 0
             for line in lines:
-                told = {} if line["rubric"] is None else line["rubric"]["trait_states"]
-                due_states = [entry["state"] for entry in told.values() if entry["state"] != "skipped"]
+                states_of = {} if line["rubric"] is None else line["rubric"]["trait_states"]
+                due_states = [entry["state"] for entry in states_of.values() if entry["state"] != "skipped"]
                 expects = line["metadata"]["evaluation_mode"] != "template_only"
-                unscored += expects and "ok" not in due_states and (bool(due_states) or not told)
-                for name, entry in told.items():
+                unscored += expects and "ok" not in due_states and (bool(due_states) or not states_of)
+                for name, entry in states_of.items():
                     states.setdefault(name, Counter())[entry["state"]] += 1
                     if entry["state"] == "ok":
                         values.setdefault(name, []).append(line["rubric"]["llm_trait_scores"][name])
             assert row["items_without_scores"] == unscored
-            told_lines = {found["trait"]: found for found in row["traits"]}
-            assert told_lines.keys() == states.keys()
+            lines_of = {found["trait"]: found for found in row["traits"]}
+            assert lines_of.keys() == states.keys()
             numbers = {number.name: number for number in headline[names].traits} if lines else {}
             for name, counted in states.items():
                 failed = counted["error"] + counted["invalid"]
-                found = told_lines[name]
+                found = lines_of[name]
                 assert (found["ok"], found["errors"], found["skipped"]) == (counted["ok"], failed, counted["skipped"])
                 rate = pytest.approx(fmean(values[name])) if name in values else None
                 assert found.get("rate") == rate
@@ -476,15 +477,15 @@ def test_better_and_worse_questions_are_those_whose_means_differ(one: Any, other
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second, APP:
         sides = [Oracle(written(world, folder)) for world, folder in ((one, first), (other, second))]
         comparison = compare(VerificationResultSet.load(first), VerificationResultSet.load(second))
-        told = document(comparison)
-        for row, found in zip(comparison.rows, told["rows"], strict=True):
+        table = document(comparison)
+        for row, found in zip(comparison.rows, table["rows"], strict=True):
             if row.metric != "pass_rate":
                 continue
             names = (row.pair.answering, row.pair.parsing)
             a, b = (verdicts(side.pairs()[names]) for side in sides)
             differences = [Fraction(sum(b[q]), len(b[q])) - Fraction(sum(a[q]), len(a[q])) for q in a.keys() & b.keys()]
             expected = (sum(change > 0 for change in differences), sum(change < 0 for change in differences))
-            changed = [flip for flip in told["flipped"] if (flip["answering"], flip["parsing"]) == names]
+            changed = [flip for flip in table["flipped"] if (flip["answering"], flip["parsing"]) == names]
             changes = Counter(flip["change"] for flip in changed if flip["metric"] == row.metric)
             assert (row.better, row.worse) == (found["better"], found["worse"]) == expected
             assert (changes["better"], changes["worse"]) == expected

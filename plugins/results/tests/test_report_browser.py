@@ -1,4 +1,4 @@
-"""The HTML report in a real Chromium, without a window: it asks nobody for anything, and people can use it."""
+"""The HTML report in a real Chromium, without a window: it requests nothing, and people can use it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Visit:
     """One page, and everything that a browser says and asks about it."""
 
     page: Any
-    said: list[str] = field(factory=list)
+    logged: list[str] = field(factory=list)
     asked: list[str] = field(factory=list)
 
     def count(self) -> int:
@@ -81,15 +81,15 @@ def visit(browser: Any) -> Iterator[Open]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         made = Visit(context.new_page())
         visits.append(made)
-        made.page.on("console", lambda message: made.said.append(message.text))
-        made.page.on("pageerror", lambda error: made.said.append(str(error)))
+        made.page.on("console", lambda message: made.logged.append(message.text))
+        made.page.on("pageerror", lambda error: made.logged.append(str(error)))
         made.page.on("request", lambda request: made.asked.append(request.url))
         made.page.goto(f"{file.as_uri()}{anchor}")
         return made
 
     yield opened
     for made in visits:
-        assert made.said == []
+        assert made.logged == []
         assert {url.partition("#")[0] for url in made.asked} == {made.page.url.partition("#")[0]}
         made.page.context.close()
 
@@ -175,9 +175,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts that do not fit their boxes."""
-    told = "\n".join(f"Line {number} of a long text." for number in range(200))
-    said = GenerationPart(raw_llm_response=told, trace_messages=({"role": "assistant", "content": told},))
-    results = VerificationResultSet([evolve(item(number), generation=said) for number in range(2)])
+    text = "\n".join(f"Line {number} of a long text." for number in range(200))
+    generation = GenerationPart(raw_llm_response=text, trace_messages=({"role": "assistant", "content": text},))
+    results = VerificationResultSet([evolve(item(number), generation=generation) for number in range(2)])
     return write_report(results, tmp_path_factory.mktemp("long") / "page.html")
 
 
@@ -226,8 +226,8 @@ def test_an_item_is_made_when_it_is_opened_and_not_before(visit: Open, small: Pa
     assert opened.locator("article").count() == 1
     assert opened.locator(".answer mark").inner_text() == ANSWER[:22]
     text = opened.inner_text()
-    for told in ("a warning", "✗ wrong", "granular score 0.50", "✗ not met", "dose", "not in the answer"):
-        assert told in text
+    for part in ("a warning", "✗ wrong", "granular score 0.50", "✗ not met", "dose", "not in the answer"):
+        assert part in text
     assert "<chronic>" in text
 
 
@@ -262,8 +262,8 @@ def test_the_demo_is_read_as_a_person_reads_it(visit: Open, demo: Path) -> None:
     shown.page.locator(".item:not([hidden]) > summary").click()
     shown.page.wait_for_selector(".item[open] .answer")
     text = shown.page.inner_text(".item[open]")
-    for told in ("C797S", "T790M", "✗ wrong", "VerifyTemplate", "judge openai_endpoint:cedar-judge"):
-        assert told in text or told in rates
+    for part in ("C797S", "T790M", "✗ wrong", "VerifyTemplate", "judge openai_endpoint:cedar-judge"):
+        assert part in text or part in rates
 
 
 def test_a_page_without_items_offers_nothing_to_choose(visit: Open, tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_no_rule_of_accessibility_is_broken(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_of_drawings_stand_out_from_what_is_behind_them(visit: Open, small: Path, scheme: str) -> None:
+def test_texts_of_drawings_contrast_with_what_is_behind_them(visit: Open, small: Path, scheme: str) -> None:
     """axe does not look into drawings: WCAG's contrast of at least 4.5, and of 3 for marks without a text."""
     shown = visit(small, color_scheme=scheme).page
     worst = shown.evaluate(CONTRASTS)
@@ -505,7 +505,7 @@ def test_nothing_is_wider_than_the_screen(visit: Open, small: Path, width: int) 
 # Size and malice
 
 
-def test_a_thousand_items_keep_nobody_waiting(visit: Open, large: Path) -> None:
+def test_a_thousand_items_are_shown_without_a_wait(visit: Open, large: Path) -> None:
     assert large.stat().st_size < 25_000_000
     shown = visit(large)
     shown.page.evaluate(

@@ -130,7 +130,7 @@ HOSTILE = (
 )
 
 
-def told_everywhere(text: str, folder: Path) -> str:
+def page_with_text_everywhere(text: str, folder: Path) -> str:
     """A page on which every text that comes from outside is this one."""
     item = result(
         text,
@@ -163,8 +163,8 @@ def told_everywhere(text: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_a_model_says_is_text_wherever_it_stands(tmp_path: Path, text: str) -> None:
-    page, harmless = told_everywhere(text, tmp_path), told_everywhere("harmless", tmp_path)
+def test_what_a_model_writes_is_text_everywhere_on_the_page(tmp_path: Path, text: str) -> None:
+    page, harmless = page_with_text_everywhere(text, tmp_path), page_with_text_everywhere("harmless", tmp_path)
     assert [tag for tag, _ in read(page).found] == [tag for tag, _ in read(harmless).found]
     assert not re.search("[\x00-\x08\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]", page)
     visible = text.encode("unicode_escape").decode() if not text.isprintable() else text
@@ -174,14 +174,14 @@ def test_what_a_model_says_is_text_wherever_it_stands(tmp_path: Path, text: str)
 def test_the_policy_names_the_page_s_own_script_and_style_and_nothing_else(tmp_path: Path) -> None:
     page = page_of([result()], tmp_path)
     policy = dict(re.findall(r"http-equiv=\"(Content-Security-Policy)\" content=\"([^\"]*)\"", page))
-    told = policy["Content-Security-Policy"].replace("&#39;", "'")
+    written = policy["Content-Security-Policy"].replace("&#39;", "'")
     for kind, pattern in (("script", r"<script>(.*?)</script>"), ("style", r"<style>(.*?)</style>")):
         (text,) = re.findall(pattern, page, re.S)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}'" in told
-    assert "default-src 'none'" in told
-    assert "unsafe" not in told
-    assert "http" not in told
+        assert f"{kind}-src 'sha256-{digest}'" in written
+    assert "default-src 'none'" in written
+    assert "unsafe" not in written
+    assert "http" not in written
 
 
 def test_nothing_on_the_page_is_fetched_from_anywhere(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_marked_texts_put_together_are_the_text(text: str, spans: list[tuple[int
         at += len(piece.text)
 
 
-def test_only_quotations_that_stand_in_the_text_are_marked(tmp_path: Path) -> None:
+def test_only_quotations_that_occur_in_the_text_are_marked(tmp_path: Path) -> None:
     text = "Bind BCL2, not BCL-XL; <b>bold</b>."
     item = evolve(
         result(),
@@ -311,7 +311,7 @@ def test_every_item_that_did_not_pass_has_one_reason() -> None:
     assert failure(result(outcome="error", outcome_detail="server")) == "server"
 
 
-def test_absent_items_and_what_they_could_change_are_told(tmp_path: Path) -> None:
+def test_absent_items_and_what_they_could_change_are_shown(tmp_path: Path) -> None:
     planned = Planned(("a", "b"), pairs=(("x:m", "x:judge"),))
     results = VerificationResultSet([result("a")], run_dir=tmp_path, planned=planned)
     page = page_of(results, tmp_path, manifest={"questions": ["a", "b"], "items": 2})
@@ -350,7 +350,7 @@ def test_partial_credit_and_rates_by_keyword_are_there_where_items_have_them(tmp
     assert "by keyword" not in plain
 
 
-def test_a_type_of_trait_without_any_score_is_told_on_the_page(tmp_path: Path) -> None:
+def test_a_type_of_trait_without_any_score_is_named_on_the_page(tmp_path: Path) -> None:
     part = RubricPart(
         llm_trait_scores={"clear": None},
         trait_scales={"clear": {"type": "llm", "kind": "boolean"}},
@@ -382,7 +382,7 @@ def test_a_cost_that_is_not_known_is_never_nothing(tmp_path: Path) -> None:
     assert "$0" not in page
 
 
-def test_tokens_that_nobody_told_are_never_a_plain_number(tmp_path: Path) -> None:
+def test_unknown_tokens_are_never_a_plain_number(tmp_path: Path) -> None:
     calls = {"calls": 2, "attempts": 2, "cost_usd": None, "usage_unavailable": True, "input_tokens": 4321}
     usage = {"generation": {**calls, "output_tokens": 0}}
     usage["total"] = usage["generation"]
@@ -392,7 +392,7 @@ def test_tokens_that_nobody_told_are_never_a_plain_number(tmp_path: Path) -> Non
     assert page.count("unknown") >= 8
 
 
-def test_whether_the_judge_sent_an_agent_is_told(tmp_path: Path) -> None:
+def test_whether_the_judge_sent_an_agent_is_shown(tmp_path: Path) -> None:
     part = TemplatePart(dynamic_parse_decision="escalated", dynamic_decision_reasoning="the file is not shown")
     about = evolve(result(), template=part)
     page = page_of([evolve(about, metadata=evolve(about.metadata, caveats=["parse_decision_malformed"]))], tmp_path)
@@ -432,8 +432,8 @@ def test_every_number_is_that_of_the_headline_numbers(tmp_path: Path) -> None:
     tags = read(page_of(items, tmp_path))
     text = " ".join(" ".join(tags.text).split())
     for pair in headline_numbers(items).pairs:
-        told = [pair.pass_rate, pair.answered_accuracy, pair.coverage]
-        assert all(f"{100 * number.value:.1f} %" in text for number in told if number.value is not None)
+        rates = [pair.pass_rate, pair.answered_accuracy, pair.coverage]
+        assert all(f"{100 * number.value:.1f} %" in text for number in rates if number.value is not None)
         traits = {number.name.removeprefix("trait:"): number for number in pair.traits}
         assert set(traits) == {"depth", "commits", "entities.f1"}
         for name, number in traits.items():
@@ -450,7 +450,7 @@ def test_every_number_is_that_of_the_headline_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wins", "places"), [(10, ["1", "2"]), (2, ["1 to 2", "1 to 2"])])
-def test_models_that_cannot_be_told_apart_share_their_places(tmp_path: Path, wins: int, places: list[str]) -> None:
+def test_models_that_cannot_be_distinguished_share_their_places(tmp_path: Path, wins: int, places: list[str]) -> None:
     """As `karenina compare` says: 10 to 0 questions are a difference, 2 to 0 are none."""
     items = [
         result(f"q{n}", result_id=f"{model}{n}", answering=ModelIdentity("manual", model), outcome=outcome)
@@ -477,8 +477,8 @@ def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:
     items = [result(name, outcome=name, outcome_detail=detail) for name, detail in details.items()]
     items += [result(name, outcome="error", outcome_detail=name) for name in ("server", "judge")]
     items.append(evolve(result("none", outcome="failed"), template=TemplatePart(field_results={"name": None})))
-    told = {found: failure_of(item)[1] for item in items for found in [item.metadata.question_id]}
-    assert set(told.values()) == {*GROUPS, None}
+    groups = {found: failure_of(item)[1] for item in items for found in [item.metadata.question_id]}
+    assert set(groups.values()) == {*GROUPS, None}
     page = page_of(items, tmp_path)
     for group in GROUPS.values():
         assert f'<td class="words">{group}</td>' in page
@@ -499,7 +499,7 @@ def test_caveats_are_seen_before_an_item_is_opened_and_counted(tmp_path: Path) -
     }
 
 
-def test_what_a_pattern_should_have_found_stands_beside_what_it_found(tmp_path: Path) -> None:
+def test_what_a_pattern_should_have_found_is_shown_beside_what_it_found(tmp_path: Path) -> None:
     detail = {"pattern": r"N\d", "expected": "N1", "matches_found": ["N2"]}
     part = TemplatePart(regex_validation_results={"id": False}, regex_validation_details={"id": detail})
     page = page_of([evolve(result(outcome="failed"), template=part)], tmp_path)
@@ -508,14 +508,14 @@ def test_what_a_pattern_should_have_found_stands_beside_what_it_found(tmp_path: 
 
 
 def test_the_numbers_of_a_trait_add_up(tmp_path: Path) -> None:
-    """A field of a template kind about which the judge said nothing is neither scored nor an error."""
+    """A field of a template kind to which the judge gave no value is neither scored nor an error."""
     scales = {"facts": {"type": "llm", "kind": "template"}}
     parts = [RubricPart(llm_trait_scores={"facts.ratio": found}, trait_scales=scales) for found in (0.5, None, None)]
     page = page_of([evolve(result(f"q{n}"), rubric=part) for n, part in enumerate(parts)], tmp_path)
     (cells,) = re.findall(r"<td class=\"n\">1 of 3</td>(.*?)</tr>", page, re.S)
-    assert re.sub("<[^>]*>", "", cells).split() == ["0", "2", "0"]  # errors, nothing said, skipped
-    assert "Nothing said" in page
-    assert "Nothing said" not in page_of([evolve(result(), rubric=parts[0])], tmp_path)
+    assert re.sub("<[^>]*>", "", cells).split() == ["0", "2", "0"]  # errors, no value, skipped
+    assert "No value" in page
+    assert "No value" not in page_of([evolve(result(), rubric=parts[0])], tmp_path)
 
 
 def test_an_interval_that_is_not_there_has_a_reason(tmp_path: Path) -> None:
@@ -592,13 +592,13 @@ def test_everything_that_is_stored_about_an_item_is_on_its_page(tmp_path: Path) 
     page = page_of([item], tmp_path)
     text = item_text(page)
     stored = json.dumps(unstructure(item))
-    told = set(re.findall(r"[\w -]+-(?=\")", stored))
-    assert len(told) > 70
-    assert {found for found in told if found not in text} == set()
+    classes = set(re.findall(r"[\w -]+-(?=\")", stored))
+    assert len(classes) > 70
+    assert {found for found in classes if found not in text} == set()
 
 
 def item_text(page: str) -> str:
-    """What stands in the items, and not what the overview says."""
+    """What is in the items, and not what the overview shows."""
     return html.unescape(page.partition('<div id="list">')[2].partition('<p id="none"')[0])
 
 
@@ -610,8 +610,8 @@ def test_an_item_leads_to_the_other_answers_and_not_to_itself(tmp_path: Path) ->
     assert "oak, replicate 2" in led[0]
 
 
-def test_how_checks_ended_is_told_in_their_own_words(tmp_path: Path) -> None:
-    told = {}
+def test_how_checks_ended_is_shown_in_their_own_words(tmp_path: Path) -> None:
+    shown = {}
     for found in (True, False, None):
         part = ChecksPart(
             abstention_check_performed=True,
@@ -620,8 +620,8 @@ def test_how_checks_ended_is_told_in_their_own_words(tmp_path: Path) -> None:
             sufficiency_detected=found,
         )
         page = item_text(page_of([evolve(result(), checks=part)], tmp_path))
-        told[found] = re.findall(r'(?:abstention|sufficiency)</th><td dir="auto">([\w ]+)</td>', page)
-    assert told == {
+        shown[found] = re.findall(r'(?:abstention|sufficiency)</th><td dir="auto">([\w ]+)</td>', page)
+    assert shown == {
         True: ["abstained", "sufficient"],
         False: ["answered", "insufficient"],
         None: ["no verdict", "no verdict"],
@@ -635,11 +635,11 @@ def test_a_field_that_was_not_compared_is_neither_right_nor_wrong(tmp_path: Path
         field_results={"a": True, "b": False, "c": None},
     )
     page = item_text(page_of([evolve(result(), template=part)], tmp_path))
-    told = re.findall(r'<td class="mark">([^<]*)</td>', page)
-    assert told == ["✓ right", "✗ wrong", "– not found", "not compared"]
+    marks = re.findall(r'<td class="mark">([^<]*)</td>', page)
+    assert marks == ["✓ right", "✗ wrong", "– not found", "not compared"]
 
 
-def test_whether_the_embedding_check_changed_the_verdict_is_told(tmp_path: Path) -> None:
+def test_whether_the_embedding_check_changed_the_verdict_is_shown(tmp_path: Path) -> None:
     for overridden, words in ((True, "the verdict was overridden"), (False, "the verdict is unchanged")):
         part = TemplatePart(
             embedding_check_performed=True,
@@ -675,10 +675,10 @@ def test_times_are_those_of_items_and_of_answers(tmp_path: Path) -> None:
 
 
 def test_the_hardest_questions_come_first_and_those_with_errors_are_there(tmp_path: Path) -> None:
-    told = {"easy": ["passed", "passed"], "hard": ["failed", "failed"], "half": ["passed", "error"]}
+    outcomes_of = {"easy": ["passed", "passed"], "hard": ["failed", "failed"], "half": ["passed", "error"]}
     items = [
         result(question, replicate=number, result_id=f"{question}{number}", outcome=outcome)
-        for question, outcomes in told.items()
+        for question, outcomes in outcomes_of.items()
         for number, outcome in enumerate(outcomes, 1)
     ]
     matrix = page_of(items, tmp_path).partition('<table class="matrix">')[2].partition("</table>")[0]
@@ -691,7 +691,7 @@ def test_the_hardest_questions_come_first_and_those_with_errors_are_there(tmp_pa
 # Drawings
 
 
-def test_drawings_stand_in_the_order_of_the_table_and_at_their_numbers(tmp_path: Path) -> None:
+def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: Path) -> None:
     items = [
         result(f"q{n}", result_id=f"{model}{n}", answering=ModelIdentity("manual", model), outcome=outcome)
         for n in range(8)
@@ -711,12 +711,12 @@ def test_a_drawing_of_many_items_shows_some_of_them_and_says_so() -> None:
     assert "some of them" in axes.get_xlabel()
 
 
-def test_long_names_can_be_told_apart_in_a_drawing() -> None:
-    told = [short_name(f"{'a-very-long-name-' * 3}{end}") for end in ("large", "small")]
-    told += [short_name(f"{'a-very-long-name-' * 3}{end} | the-judge-{'x' * 30}") for end in ("large", "small")]
-    told += [short_name(f"oak-{'x' * 40} | judge-{'y' * 40}-{end}") for end in ("a", "b")]
-    assert len(set(told)) == len(told)
-    assert all(len(name) <= LONGEST_NAME for name in told)
+def test_long_names_can_be_distinguished_in_a_drawing() -> None:
+    names = [short_name(f"{'a-very-long-name-' * 3}{end}") for end in ("large", "small")]
+    names += [short_name(f"{'a-very-long-name-' * 3}{end} | the-judge-{'x' * 30}") for end in ("large", "small")]
+    names += [short_name(f"oak-{'x' * 40} | judge-{'y' * 40}-{end}") for end in ("a", "b")]
+    assert len(set(names)) == len(names)
+    assert all(len(name) <= LONGEST_NAME for name in names)
 
 
 def test_many_pairs_have_marks_of_their_own(tmp_path: Path) -> None:
@@ -804,7 +804,7 @@ def test_the_results_themselves_are_never_replaced(tmp_path: Path) -> None:
     assert (folder / "results.jsonl").read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match=r"cannot be written.*-o FILE"):
         page_of([result()], tmp_path / "missing")
 

@@ -284,7 +284,7 @@ def test_values_of_other_packages_are_columns_by_themselves() -> None:
         assert [row["other.seen"] for row in rows] == [None, [1]]
 
 
-def test_two_columns_of_one_name_are_told_apart() -> None:
+def test_two_columns_of_one_name_are_distinguished() -> None:
     part = RubricPart(llm_trait_scores={"t": True}, trait_details={"t": {"found": 1}})
     about = result(rubric=part, extensions={"details": {"found": 2}, "trait": {"x": 1}})
     (row,) = records(RUBRIC, about)
@@ -360,10 +360,10 @@ def test_caveats_are_joined() -> None:
     assert records(TEMPLATE, result())[0]["caveats"] is None
 
 
-def test_caveats_that_stages_told_follow_and_none_is_told_twice() -> None:
-    told = {"caveats": ("parse_decision_malformed", "retries_used"), "retry_counts": {"timeout": 1}}
+def test_caveats_that_stages_reported_follow_and_none_is_repeated() -> None:
+    metadata = {"caveats": ("parse_decision_malformed", "retries_used"), "retry_counts": {"timeout": 1}}
     for table in (RESULT, TEMPLATE):
-        (row,) = records(table, result(metadata=told))
+        (row,) = records(table, result(metadata=metadata))
         assert row["caveats"] == "retries_used, parse_decision_malformed"
 
 
@@ -470,13 +470,13 @@ def test_a_row_for_every_task_or_one_for_all() -> None:
     assert generation["total_tokens"] + parsing["total_tokens"] == total["total_tokens"] == 30
     assert (generation["input_cache_read_tokens"], generation["output_reasoning_tokens"]) == (4, 3)
     assert (generation["model_used"], parsing["channel"], generation["cost_usd"]) == ("m", "tool_call", None)
-    told = [(row["agent_iterations"], row["agent_tools_used"]) for row in (generation, parsing, total)]
-    assert told == [(3, '["search"]'), (None, None), (3, '["search"]')]
+    of_agents = [(row["agent_iterations"], row["agent_tools_used"]) for row in (generation, parsing, total)]
+    assert of_agents == [(3, '["search"]'), (None, None), (3, '["search"]')]
 
 
-def test_tokens_that_nobody_told_are_marked_in_every_table_of_usage() -> None:
-    untold = {**CALLS, "usage_unavailable": True}
-    usage = {"generation": untold, "parsing": {**CALLS, "usage_unavailable": False}, "total": untold}
+def test_unknown_tokens_are_marked_in_every_table_of_usage() -> None:
+    unknown = {**CALLS, "usage_unavailable": True}
+    usage = {"generation": unknown, "parsing": {**CALLS, "usage_unavailable": False}, "total": unknown}
     agent = {"iterations": 3, "limit": "turns", "limit_reached": True}
     about = result(generation=GenerationPart(usage_metadata=usage, agent_metrics=agent))
     assert [row["usage_unavailable"] for row in records(USAGE, about)] == [True, False]
@@ -565,8 +565,8 @@ def test_a_row_for_every_quotation_of_a_field_and_one_for_a_field_without() -> N
         field_results={"drug": True},
     )
     rows = records(JUDGMENT, result(deep_judgment=deep, template=template))
-    told = [(r["attribute_name"], r["excerpt_index"], r["excerpt_text"], r["attribute_has_excerpts"]) for r in rows]
-    assert told == [
+    excerpts = [(r["attribute_name"], r["excerpt_index"], r["excerpt_text"], r["attribute_has_excerpts"]) for r in rows]
+    assert excerpts == [
         ("drug", 0, "venetoclax", True),
         ("drug", 1, "Venclexta", True),
         ("dose", 0, None, False),

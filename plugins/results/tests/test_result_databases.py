@@ -215,7 +215,7 @@ def test_a_position_is_the_place_in_which_a_result_came_also_among_several_runs(
     assert list(database.read()) == [one, two, three]
 
 
-def test_a_run_that_did_not_end_is_told_from_one_that_did(database: Database) -> None:
+def test_a_run_that_did_not_end_is_distinct_from_one_that_did(database: Database) -> None:
     async def through() -> None:
         sink = database.make()
         await sink.open(RunInfo(run_name="broken", run_dir=None, benchmark="b", items=2))
@@ -224,7 +224,7 @@ def test_a_run_that_did_not_end_is_told_from_one_that_did(database: Database) ->
     asyncio.run(through())
     database.write(SCORED)
     rows = database.ask("SELECT run_name, closed_at IS NULL, summary IS NULL FROM runs ORDER BY run_name")
-    assert [(name, bool(opened), bool(untold)) for name, opened, untold in rows] == [
+    assert [(name, bool(opened), bool(ended)) for name, opened, ended in rows] == [
         ("broken", True, True),
         ("r", False, False),
     ]
@@ -244,7 +244,7 @@ def test_results_of_a_later_version_can_be_read_and_what_it_added_is_kept(databa
 # Versions
 
 
-def test_tables_of_another_version_are_made_anew_from_the_results(
+def test_tables_of_another_version_are_remade_from_the_results(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
@@ -277,8 +277,8 @@ def test_a_database_of_a_later_version_is_left_alone(database: Database) -> None
 
 def test_no_table_has_a_secret(database: Database) -> None:
     secret = "canary-0123456789"
-    told = evolve(SCORED, extensions={secret: {secret: [secret]}}, evaluation_input=f"the key is {secret}")
-    database.write(told, secrets=frozenset({secret}))
+    result = evolve(SCORED, extensions={secret: {secret: [secret]}}, evaluation_input=f"the key is {secret}")
+    database.write(result, secrets=frozenset({secret}))
     for table in ("stored_results", "runs", *(t.name for t in schema.DERIVED)):
         assert secret not in str(database.ask(f"SELECT * FROM {table}")), table
 
@@ -316,7 +316,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("address", WRONG)
-def test_no_error_tells_a_password(postgres_server: str, address: str) -> None:
+def test_no_error_contains_a_password(postgres_server: str, address: str) -> None:
     uri = f"postgres:{address.format(server=postgres_server)}"
 
     async def through() -> None:
@@ -325,10 +325,10 @@ def test_no_error_tells_a_password(postgres_server: str, address: str) -> None:
 
     with pytest.raises(PluginError) as failed:
         asyncio.run(through())
-    told: BaseException | None = failed.value
-    while told is not None:
-        assert "canary-secret" not in str(told)
-        told = told.__cause__
+    error: BaseException | None = failed.value
+    while error is not None:
+        assert "canary-secret" not in str(error)
+        error = error.__cause__
 
 
 def _app() -> Any:
@@ -339,7 +339,7 @@ def _app() -> Any:
     return Karenina({"sinks": karenina_results.sinks})
 
 
-def test_a_connection_that_is_lost_in_mid_run_is_made_anew(new_schema: Callable[[], str]) -> None:
+def test_a_connection_that_is_lost_in_mid_run_is_opened_again(new_schema: Callable[[], str]) -> None:
     """Every backend is ended by the server before each write and before the end, as a restart does it."""
     import psycopg
 
@@ -369,7 +369,7 @@ def test_a_connection_that_is_lost_in_mid_run_is_made_anew(new_schema: Callable[
         assert connection.execute("SELECT run_name, summary FROM runs").fetchall() == [("r", '{"said": "done"}')]
 
 
-def test_a_server_that_goes_away_fails_the_write_and_tells_no_password(
+def test_a_server_that_goes_away_fails_the_write_and_shows_no_password(
     new_schema: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Postgres, "waits", (0.0, 0.01))

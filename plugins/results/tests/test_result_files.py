@@ -237,10 +237,10 @@ def document(*results: Any, version: str = "2.1", **more: Any) -> str:
 def test_results_of_other_versions_are_read(tmp_path: Path, version: str) -> None:
     (tmp_path / "file").write_text(document(OLD, version=version), "utf-8")
     (read,) = JsonFile().read(tmp_path / "file")
-    told = read.metadata
-    assert (told.outcome, told.replicate, told.error, told.keywords) == ("passed", 2, None, ())
-    assert (told.answering.model_name, told.parsing.model_name) == ("openai/gpt-4", "gpt-4-mini")
-    assert (told.retry_counts, len(told.result_id)) == ({"timeout": 2}, 16)
+    metadata = read.metadata
+    assert (metadata.outcome, metadata.replicate, metadata.error, metadata.keywords) == ("passed", 2, None, ())
+    assert (metadata.answering.model_name, metadata.parsing.model_name) == ("openai/gpt-4", "gpt-4-mini")
+    assert (metadata.retry_counts, len(metadata.result_id)) == ({"timeout": 2}, 16)
     assert read.generation.raw_llm_response == "BCL2."
     assert read.generation.text_flags == ("truncated",)
     assert read.checks.abstention_check_performed is True
@@ -260,8 +260,8 @@ def test_what_has_no_place_is_kept(tmp_path: Path) -> None:
 
 
 def test_caveats_that_do_not_follow_from_the_rest_are_kept(tmp_path: Path) -> None:
-    told = {**OLD, "metadata": {**OLD["metadata"], "caveats": ["retries_used", "parse_decision_malformed", 7]}}
-    (tmp_path / "file").write_text(document(told), "utf-8")
+    result = {**OLD, "metadata": {**OLD["metadata"], "caveats": ["retries_used", "parse_decision_malformed", 7]}}
+    (tmp_path / "file").write_text(document(result), "utf-8")
     (read,) = JsonFile().read(tmp_path / "file")
     assert read.metadata.caveats == ("parse_decision_malformed",)
     assert read.extensions["unread"]["metadata.caveats"] == [7]
@@ -278,7 +278,7 @@ def test_fields_that_a_later_version_adds_cost_nothing(tmp_path: Path) -> None:
 
 def test_a_value_of_another_type_costs_itself_and_no_result(tmp_path: Path) -> None:
     """Other tools store a granular verdict of any type, and null where nothing is a list or a table here."""
-    told = {
+    result = {
         **OLD,
         "metadata": {**OLD["metadata"], "keywords": None, "few_shot_example_count": "two", "scenario_turn": None},
         "template": {**OLD["template"], "verify_granular_result": {"target": 1}, "field_scores": {"target": "high"}},
@@ -286,7 +286,7 @@ def test_a_value_of_another_type_costs_itself_and_no_result(tmp_path: Path) -> N
         "deep_judgment": {"deep_judgment_mode": "full", "attributes_without_excerpts": None},
         "deep_judgment_rubric": {"deep_judgment_rubric_scores": None, "traits_without_valid_excerpts": None},
     }
-    (tmp_path / "file").write_text(document(told), "utf-8")
+    (tmp_path / "file").write_text(document(result), "utf-8")
     (read,) = JsonFile().read(tmp_path / "file")
     assert read.template is not None
     assert (read.template.verify_granular_result, read.template.field_scores) == (None, None)
@@ -303,8 +303,8 @@ def test_a_value_of_another_type_costs_itself_and_no_result(tmp_path: Path) -> N
 
 
 def test_what_a_result_cannot_be_without_is_named(tmp_path: Path) -> None:
-    told = {**OLD, "metadata": {**OLD["metadata"], "question_id": 7}}
-    (tmp_path / "file").write_text(document(told), "utf-8")
+    result = {**OLD, "metadata": {**OLD["metadata"], "question_id": 7}}
+    (tmp_path / "file").write_text(document(result), "utf-8")
     with pytest.raises(BenchmarkError, match=r"question_id: expected a text, got 7$"):
         list(JsonFile().read(tmp_path / "file"))
 
@@ -542,7 +542,7 @@ def test_a_format_of_another_package_is_found_by_its_suffix(tmp_path: Path) -> N
     assert list(VerificationResultSet.load(file, app=app)) == [result(7)]
 
 
-def test_an_unknown_format_is_told_from_a_suffix_that_nobody_has(app: Karenina) -> None:
+def test_an_unknown_format_is_distinct_from_an_unknown_suffix(app: Karenina) -> None:
     with pytest.raises(UnknownName, match=r"no file format is called 'jsn'.*did you mean 'json'"):
         find_format(app, Path("x"), "jsn")
     with pytest.raises(ConfigError, match=r"no file format has the suffix '\.parket'.*did you mean '\.parquet'"):

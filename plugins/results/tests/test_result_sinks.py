@@ -129,11 +129,11 @@ def test_tables_are_the_same_whether_they_are_written_at_once_or_bit_by_bit(
         write(make(str(once)), written)
         for part in (written[:cut], written[cut - 1 if cut else 0 :]):
             write(make(str(twice)), part)
-        assert [told(row) for row in read(twice)] == [told(row) for row in read(once)]
+        assert [comparable(row) for row in read(twice)] == [comparable(row) for row in read(once)]
     assert len(list(folder.iterdir())) == 4, "nothing may be left beside the files"
 
 
-def told(row: Any) -> Any:
+def comparable(row: Any) -> Any:
     """A row without what says when it was written."""
     return {k: v for k, v in row.items() if k != "export_timestamp"} if isinstance(row, Mapping) else row
 

@@ -96,8 +96,8 @@ UNWRITABLE = {
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", UNWRITABLE)
-def test_a_value_that_no_file_can_hold_costs_no_export_and_is_told(tmp_path: Path, name: str, suffix: str) -> None:
-    value, told = UNWRITABLE[name]
+def test_a_value_that_no_file_can_hold_costs_no_export_and_is_a_warning(tmp_path: Path, name: str, suffix: str) -> None:
+    value, expected = UNWRITABLE[name]
     file = tmp_path / f"out{suffix}"
     export_results([everywhere(value), result(2)], file, find_format(APP, file))
     if suffix == ".csv":
@@ -106,7 +106,7 @@ def test_a_value_that_no_file_can_hold_costs_no_export_and_is_told(tmp_path: Pat
     odd, plain = stored_results(file, APP)
     assert plain == result(2)
     assert odd.generation == result().generation
-    assert any(told in warning for warning in odd.metadata.warnings)
+    assert any(expected in warning for warning in odd.metadata.warnings)
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
@@ -274,7 +274,7 @@ def test_a_process_that_is_killed_leaves_the_file_that_was_there(source: Path, t
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_full_disk_is_said_and_leaves_the_file_that_was_there(source: Path, tmp_path: Path, suffix: str) -> None:
+def test_a_full_disk_is_reported_and_leaves_the_file_that_was_there(source: Path, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"out{suffix}"
     target.write_text("before")
     ran = subprocess.run(command(source, target, most=30_000), capture_output=True, text=True, check=False, timeout=60)
@@ -285,7 +285,7 @@ def test_a_full_disk_is_said_and_leaves_the_file_that_was_there(source: Path, tm
 
 
 class Waits:
-    """A format that writes a letter, and goes on when it is told to."""
+    """A format that writes a letter, and continues when it is signalled to."""
 
     name = "waits"
     suffixes = (".waits",)
@@ -323,14 +323,14 @@ Make = Callable[[str], Any]
 TABLES_OF_FILES = pytest.mark.parametrize("make", [csv_sink, parquet_sink])
 
 
-def told(name: str) -> RunInfo:
+def run_info(name: str) -> RunInfo:
     return RunInfo(run_name=name, run_dir=None, benchmark="b", items=2)
 
 
 def write(make: Make, target: str, name: str, *results: VerificationResult) -> Mapping[str, str]:
     async def through() -> Mapping[str, str]:
         sinks = Sinks({"sink": make(target)})
-        await sinks.open(told(name))
+        await sinks.open(run_info(name))
         for one in results:
             await sinks.write(one)
         await sinks.close({"run": name})
@@ -357,18 +357,18 @@ def test_another_result_of_the_same_id_is_refused_and_not_passed_over(
 
 
 @TABLES_OF_FILES
-def test_two_runs_that_write_to_one_table_at_once_are_told_apart(tmp_path: Path, make: Make) -> None:
+def test_two_runs_that_write_to_one_table_at_once_are_kept_apart(tmp_path: Path, make: Make) -> None:
     """Else one of them would take the other's unfinished results away."""
     target = str(tmp_path / "results")
 
     async def through() -> None:
         one, other = make(target), make(target)
-        await one.open(told("one"))
+        await one.open(run_info("one"))
         with pytest.raises(PluginError, match=r"another run is writing to .*; give each run a file of its own"):
-            await other.open(told("other"))
+            await other.open(run_info("other"))
         await one.write(result(1))
         await one.close({})
-        await other.open(told("other"))
+        await other.open(run_info("other"))
         await other.write(result(2))
         await other.close({})
 
@@ -381,7 +381,7 @@ def test_two_runs_that_write_to_one_table_at_once_are_told_apart(tmp_path: Path,
 def test_a_foreign_file_is_refused_and_nothing_is_left_beside_it(tmp_path: Path, make: Make) -> None:
     (tmp_path / "results").write_text("my,own\r\n1,2\r\n")
     with pytest.raises(BenchmarkError):
-        asyncio.run(make(str(tmp_path / "results")).open(told("r")))
+        asyncio.run(make(str(tmp_path / "results")).open(run_info("r")))
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 

@@ -1,4 +1,4 @@
-"""Corrections for many comparisons, and which models cannot be told apart."""
+"""Corrections for many comparisons, and which models cannot be distinguished."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_all_apart_and_all_tied() -> None:
     assert tied_groups({"only": 1.0}, {}) == (("only",),)
 
 
-def test_a_p_value_of_alpha_tells_apart() -> None:
+def test_a_p_value_of_alpha_distinguishes() -> None:
     assert tied_groups({"a": 1, "b": 0}, {("a", "b"): 0.05}, 0.05) == (("a",), ("b",))
     assert tied_groups({"a": 1, "b": 0}, {("a", "b"): 0.0501}, 0.05) == (("a", "b"),)
 

@@ -50,7 +50,7 @@ def went_in(parts: list[RubricPart]) -> list[tuple[int, str, str | None, str, st
     """`(item, trait, metric, type, score)` read off the tables of the parts; scores as Python writes them."""
     found = []
     for number, part in enumerate(parts):
-        failed = {name for name, told in part.trait_states.items() if told["state"] != "ok"}
+        failed = {name for name, about in part.trait_states.items() if about["state"] != "ok"}
         for type_name, scores in typed_scores(part):
             for name, score in scores.items():
                 if name in failed:
@@ -109,8 +109,8 @@ def test_scores_come_out_as_they_went_in(backend: str) -> None:
 @given(PARTS)
 def test_a_trait_without_a_score_is_a_row_with_its_state_and_no_score(parts: list[RubricPart]) -> None:
     rows = records(of(parts).view("rubric", app=APP).to_dataframe(), "pandas")
-    told = {(n, name, about["state"]) for n, part in enumerate(parts) for name, about in part.trait_states.items()}
-    failed = {(n, name, state) for n, name, state in told if state != "ok"}
+    states = {(n, name, about["state"]) for n, part in enumerate(parts) for name, about in part.trait_states.items()}
+    failed = {(n, name, state) for n, name, state in states if state != "ok"}
     found = [(row["result_index"], row["trait_name"], row["state"]) for row in rows if row["state"] != "ok"]
     assert sorted(found) == sorted(failed)
     assert all(row["trait_score"] is None and row["trait_number"] is None for row in rows if row["state"] != "ok")
@@ -180,7 +180,7 @@ def test_what_failed_changes_counts_and_no_value(parts: list[RubricPart], strate
 @LAW
 @given(PARTS)
 def test_every_trait_of_every_item_is_counted_once(parts: list[RubricPart]) -> None:
-    """As a score, as an error, as skipped, or as a field about which nothing was said."""
+    """As a score, as an error, as skipped, or as a field without a value."""
     found = of(parts).view("rubric", app=APP).aggregate_traits("count", by="replicate")
     for number, part in enumerate(parts):
         counts = found.get(number + 1, {})
@@ -190,9 +190,9 @@ def test_every_trait_of_every_item_is_counted_once(parts: list[RubricPart]) -> N
         metric = {name for name, scale in part.trait_scales.items() if scale["type"] == "metric"}
         for state, name in (("skipped", "skipped"), ("error", "errors")):
             due = {t for t, about in part.trait_states.items() if _counts_as(about["state"]) == state}
-            told = {t for t, about in counts.items() if getattr(about, name)}
-            assert due - metric <= {trait.split(".")[0] for trait in told}
-            assert {trait.split(".")[0] for trait in told} <= due
+            counted = {t for t, about in counts.items() if getattr(about, name)}
+            assert due - metric <= {trait.split(".")[0] for trait in counted}
+            assert {trait.split(".")[0] for trait in counted} <= due
 
 
 def _counts_as(state: str) -> str:

@@ -62,7 +62,7 @@ class Code:
 
     @property
     def unused(self) -> bool:
-        """Whether it can be forgotten: nobody waits for it, and nothing of it runs."""
+        """Whether it can be dropped: no caller waits for it, and nothing of it runs."""
         with self._lock:
             loads = self._loading is not None and not self._loaded.done()
             return self._users == 0 and not loads and self._places.unused
@@ -97,7 +97,7 @@ class Code:
             what = f"its code was not loaded within {seconds:g} s; give it more time with"
             return self._settle(Loaded(failure=f"{what} [plugins.trait-callable] load_seconds"))
         finally:
-            if self._loading is not None and self._users == 1:  # nobody waits for it but us
+            if self._loading is not None and self._users == 1:  # no other caller waits for it
                 PROCESS.leave(self._loading)
 
     def _begin(self, place: Place, seconds: float) -> bool:
@@ -127,7 +127,7 @@ class Code:
             assert self._load is not None
             return Loaded(self._load())
         except BaseException as error:  # unpickling runs anybody's code
-            advice = "save the benchmark anew, where its packages are installed, with this version of Python"
+            advice = "save the benchmark again, where its packages are installed, with this version of Python"
             return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
 
     def _settle(self, loaded: Loaded) -> Loaded:

@@ -16,7 +16,8 @@ Place = object
 class Places:
     """So many calls may run; others wait until one has ended.
 
-    A call that was given up on keeps its place until it ends. Where only such calls are left, nobody waits for them.
+    A call that was given up on keeps its place until it ends. Where only such calls are left, other calls do not wait
+    for them.
     """
 
     def __init__(self, most: int) -> None:
@@ -46,7 +47,7 @@ class Places:
             raise
 
     def leave(self, place: Place) -> None:
-        """Nobody waits any more for what the call says."""
+        """No caller waits for the result of the call any more."""
         with self._lock:
             if place in self._taken:  # else it has ended meanwhile
                 self._left.add(place)

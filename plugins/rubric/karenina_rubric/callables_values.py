@@ -60,7 +60,7 @@ def _literal(trait: CallableRubricTrait, value: Any) -> TraitScore:
 
 def _unfit(value: Any, wanted: str) -> TraitScore:
     if inspect.iscoroutine(value):
-        value.close()  # else Python warns that nobody awaited it
+        value.close()  # else Python warns that it was never awaited
     what = "nothing" if value is None else f"{_shown(value)} ({type(value).__name__})"
     return TraitScore(state="error", reason=f"its function returned {what}; it must return {wanted}")
 

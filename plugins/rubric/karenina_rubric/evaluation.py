@@ -175,8 +175,8 @@ def _keep(
         context.warn(warning)
     failed = {name: score.reason for name, score in scores.items() if score.state not in ("ok", "skipped")}
     if failed:
-        told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-        context.warn(f"{len(failed)} of {len(scores)} traits have no score ({told:.1000})")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        context.warn(f"{len(failed)} of {len(scores)} traits have no score ({reasons:.1000})")
     context.note(f"{sum(score.state == 'ok' for score in scores.values())} of {len(scores)} traits have a score")
 
 

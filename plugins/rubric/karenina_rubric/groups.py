@@ -41,19 +41,19 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
 
 
 def _by_trait(case: TraitCase, type_name: str, traits: Sequence[RubricTrait], given_back: Any) -> dict[str, TraitScore]:
-    """One score for every trait; scores of traits that nobody asked about are told and dropped."""
+    """One score for every trait; scores of traits that were not asked about are dropped with a warning."""
     if not isinstance(given_back, Mapping):
         what = f"the evaluator of {type_name!r} gave back {type(given_back).__name__} instead of scores by name"
         return {trait.name: TraitScore(state="error", reason=what) for trait in traits}
     found = dict(given_back)
     scores = {trait.name: _of(trait, found) for trait in traits}
     if strange := [name for name in found if name not in scores]:
-        told = ", ".join(repr(name) if type(name) is str else type(name).__name__ for name in strange)
-        case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {told:.200}")
+        names = ", ".join(repr(name) if type(name) is str else type(name).__name__ for name in strange)
+        case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
     return scores
 
 
 def _of(trait: RubricTrait, found: Mapping[Any, Any]) -> TraitScore:
     if trait.name not in found:
-        return TraitScore(state="missing", reason=f"the evaluator of {trait.type_name!r} said nothing about it")
+        return TraitScore(state="missing", reason=f"the evaluator of {trait.type_name!r} gave no score for it")
     return sound(trait, found[trait.name])

@@ -47,7 +47,7 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
     `deep_judgment`; with `deep_judgment_rubric_standard_scores` they are scored in the standard way too.
 
     The value is True or False, a whole number, the index of a class (`label` is its name), or for template kinds a
-    record of the fields. What was said instead of a class is the label too, cut at 1,000 characters, as reasons are.
+    record of the fields. A text given instead of a class is the label too, cut at 1,000 characters, as reasons are.
     """
 
     name = "llm"
@@ -57,7 +57,7 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
     def check_config(
         self, traits: Sequence[LLMRubricTrait], config: VerificationConfig, app: Karenina
     ) -> Iterable[Problem]:
-        yield from (Problem("rubric", said) for trait in traits if (said := trait.ambiguity()))
+        yield from (Problem("rubric", text) for trait in traits if (text := trait.ambiguity()))
         rules = list(_rules(traits, config))
         both = config.deep_judgment_rubric_standard_scores
         usual = [trait for trait, how in rules if how is None or both]

@@ -20,7 +20,7 @@ from karenina_core.prompts import PromptTask
 
 from .llm_prompts import CLASSES, SCORES, system_text, traits_text
 
-__all__ = ["MOST_SAID", "Group", "grouped", "judged", "word_on"]
+__all__ = ["LONGEST_REASON", "Group", "grouped", "judged", "score_of"]
 
 Trait = LLMRubricTrait
 SINGLE_KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
@@ -33,7 +33,7 @@ STOPS: frozenset[ErrorKind] = frozenset(
     {"auth", "rate_limited", "timeout", "connection", "server", "budget", "cancelled"}
 )
 """Failures that another question would meet too. Any other may be due to what was asked, and cost one trait only."""
-MOST_SAID = 1000
+LONGEST_REASON = 1000
 """Characters that are kept of a label and of a reason."""
 log = get_logger("karenina.rubric")
 
@@ -68,7 +68,7 @@ class Group:
 
 def grouped(traits: Iterable[Trait], reference: str, *, alone: bool) -> list[Group]:
     """The traits in as few calls as may be: literal ones apart from the others, and those that are to be compared
-    with the reference answer apart from those that must not be told of it. `alone`: one call for each.
+    with the reference answer apart from those that must not see it. `alone`: one call for each.
     """
     sorts: dict[tuple[bool, bool], list[Trait]] = {}
     for trait in traits:
@@ -85,14 +85,14 @@ async def judged(group: Group, case: TraitCase) -> dict[str, TraitScore]:
     about what then has none one by one: for n traits there are at most 1 call for n = 1, 3 for n = 2, 5 for n = 3 and
     n + 3 from n = 4 on, each with its repairs. Where the judge cannot be reached (`STOPS`), nothing is asked again.
     """
-    words = _Words()
+    scores = _Scores()
     asked = [group.traits]
-    await _ask(group, case, words)
+    await _ask(group, case, scores)
     for split in (_halves, _one_by_one):
-        left = [trait for part in asked if len(part) > 1 for trait in part if words.open(trait)]
+        left = [trait for part in asked if len(part) > 1 for trait in part if scores.open(trait)]
         asked = split(left)
-        await asyncio.gather(*(_ask(group.of(part), case, words) for part in asked))
-    return {trait.name: words.final(trait) for trait in group.traits}
+        await asyncio.gather(*(_ask(group.of(part), case, scores) for part in asked))
+    return {trait.name: scores.final(trait) for trait in group.traits}
 
 
 def _halves(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
@@ -105,13 +105,13 @@ def _one_by_one(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
 
 
 @define
-class _Words:
-    """What was said about each trait, by its name.
+class _Scores:
+    """The score of each trait by the replies, under its name.
 
-    The last word counts. A reply that is silent, or says null, takes nothing back.
+    The last reply counts. A reply without a value for it, or with null, leaves an earlier score as it is.
     """
 
-    said: dict[str, TraitScore] = field(factory=dict)
+    by_name: dict[str, TraitScore] = field(factory=dict)
     unread: dict[str, str] = field(factory=dict)
     """Why the latest replies about it could not be read at all."""
     closed: set[str] = field(factory=set)
@@ -122,24 +122,24 @@ class _Words:
         return trait.name not in self.closed and not self.scored(trait)
 
     def scored(self, trait: Trait) -> bool:
-        return trait.name in self.said and self.said[trait.name].state == "ok"
+        return trait.name in self.by_name and self.by_name[trait.name].state == "ok"
 
-    def hear(self, trait: Trait, value: Any) -> None:
-        if value is not None or trait.name not in self.said:
-            self.said[trait.name] = word_on(trait, value)
+    def record(self, trait: Trait, value: Any) -> None:
+        if value is not None or trait.name not in self.by_name:
+            self.by_name[trait.name] = score_of(trait, value)
 
     def fail(self, traits: Iterable[Trait], error: BaseException) -> None:
         """Those of the traits that have no score yet could not be asked about."""
         for trait in traits:
             if not self.scored(trait):
-                self.said[trait.name] = TraitScore.failed(error)
+                self.by_name[trait.name] = TraitScore.failed(error)
                 self.closed |= {trait.name} if _stops(error) else set()
 
     def final(self, trait: Trait) -> TraitScore:
-        said = self.said.get(trait.name)
-        if said is None:
-            said = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge said nothing about it"))
-        return evolve(said, reason=shortened(said.reason, MOST_SAID))
+        score = self.by_name.get(trait.name)
+        if score is None:
+            score = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge gave no value for it"))
+        return evolve(score, reason=shortened(score.reason, LONGEST_REASON))
 
 
 def _stops(error: BaseException) -> bool:
@@ -149,9 +149,9 @@ def _stops(error: BaseException) -> bool:
     return isinstance(error, OSError) or not isinstance(error, Exception)
 
 
-async def _ask(group: Group, case: TraitCase, words: _Words) -> None:
-    """Ask once, with repairs, and keep what is said. Never raises for a failure of the judge."""
-    reader = _Reader(group.keyed, words)
+async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
+    """Ask once, with repairs, and keep the scores. Never raises for a failure of the judge."""
+    reader = _Reader(group.keyed, scores)
     schema = closed_object({key: _property(trait) for key, trait in group.keyed.items()})
     texts = (
         system_text(CLASSES if group.literal else SCORES, case),
@@ -161,13 +161,13 @@ async def _ask(group: Group, case: TraitCase, words: _Words) -> None:
         await case.in_turn(lambda: ask_judge(case.context, group.task, texts, schema, validate=reader.read))
     except ParseError as error:
         if not reader.replies:
-            words.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
+            scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
     except BaseException as error:  # middleware and instructions of adapters are anybody's code
         if stops_item(error):
             raise
         if not isinstance(error, KareninaError):
             log.warning("the judge could not be asked about traits", error=one_line(error))
-        words.fail(group.traits, error)
+        scores.fail(group.traits, error)
 
 
 def _property(trait: Trait) -> dict[str, Any]:
@@ -176,31 +176,31 @@ def _property(trait: Trait) -> dict[str, Any]:
 
 @define
 class _Reader:
-    """Reads the replies of one call into the words about its traits."""
+    """Reads the replies of one call into the scores of its traits."""
 
     traits: Mapping[str, Trait]
-    words: _Words
+    scores: _Scores
     replies: int = 0
 
     async def read(self, data: Mapping[str, Any]) -> None:
         """Raises FillError, in words for the judge, where a trait is left without a score."""
         self.replies += 1
         for key, trait in self.traits.items():
-            self.words.unread.pop(trait.name, None)
+            self.scores.unread.pop(trait.name, None)
             if key in data:
-                self.words.hear(trait, data[key])
-        missing = {key: trait for key, trait in self.traits.items() if not self.words.scored(trait)}
+                self.scores.record(trait, data[key])
+        missing = {key: trait for key, trait in self.traits.items() if not self.scores.scored(trait)}
         if missing:
             raise FillError("\n".join(self._complaint(key, trait, data) for key, trait in missing.items()))
 
     def _complaint(self, key: str, trait: Trait, data: Mapping[str, Any]) -> str:
         if data.get(key) is None:
             return f"{key} ({trait.name}) is missing"
-        return f"{key}, {self.words.said[trait.name].reason}"
+        return f"{key}, {self.scores.by_name[trait.name].reason}"
 
 
-def word_on(trait: Trait, value: Any) -> TraitScore:
-    """What a value says about a boolean, score or literal trait. Null says nothing.
+def score_of(trait: Trait, value: Any) -> TraitScore:
+    """The score that a value in a reply is for a boolean, score or literal trait. Null is no score.
 
     The label of a literal trait is the name of its class, or of a text that is no class the first 1,000 characters.
     """
@@ -210,6 +210,6 @@ def word_on(trait: Trait, value: Any) -> TraitScore:
         score = read_score(trait, value)
     except FillError as error:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        said = shortened(text, MOST_SAID)
-        return TraitScore(state="invalid", reason=str(error), label=said if trait.kind == "literal" else None)
+        label = shortened(text, LONGEST_REASON)
+        return TraitScore(state="invalid", reason=str(error), label=label if trait.kind == "literal" else None)
     return TraitScore(value=score, label=trait.get_class_names()[score] if trait.kind == "literal" else None)

@@ -1,4 +1,4 @@
-"""What the judge is told about `llm` traits. The shape of the reply is told with the schema, by the port."""
+"""The prompts about `llm` traits. The port adds the shape of the reply, with the schema."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def _case(case: TraitCase, reference: str) -> list[str]:
 
 
 def _criteria(trait: LLMRubricTrait) -> str:
-    said = (trait.description or "").strip()
-    return f"Criteria: {said}" if said else "Criteria: none beyond the name"
+    criteria = (trait.description or "").strip()
+    return f"Criteria: {criteria}" if criteria else "Criteria: none beyond the name"
 
 
 def _scale(trait: LLMRubricTrait) -> str:

@@ -14,7 +14,7 @@ from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.traits import TraitCase
 from karenina_core.prompts import PromptTask
 
-from .llm_calls import MOST_SAID
+from .llm_calls import LONGEST_REASON
 from .llm_prompts import RECORD, record_text, system_text
 
 __all__ = ["recorded"]
@@ -23,8 +23,8 @@ __all__ = ["recorded"]
 async def recorded(trait: LLMRubricTrait, kind: TemplateKind, case: TraitCase, reference: str) -> TraitScore:
     """The record that the judge fills in, as the value of the score. Raises PortError where it cannot be reached.
 
-    Every field is asked for. The judge is told once that it left some out; then those that have a default get it. Of
-    the reason why there is no record the first 1,000 characters are kept.
+    Every field is asked for. The judge is asked once for those that it left out; then those that have a default get it.
+    Of the reason why there is no record the first 1,000 characters are kept.
     """
     reader = _Reader(kind)
     texts = (system_text(RECORD, case), record_text(trait, case, reference))
@@ -66,6 +66,6 @@ class _Reader:
         if self.record is not None:
             return TraitScore(value=self.record)
         if self.problem:
-            return TraitScore(state="invalid", reason=shortened(self.problem, MOST_SAID))
-        said = "the judge said nothing about it" if self.replies else f"the judge's reply could not be read: {error}"
-        return TraitScore(state="missing", reason=shortened(said, MOST_SAID))
+            return TraitScore(state="invalid", reason=shortened(self.problem, LONGEST_REASON))
+        reason = "the judge gave no value for it" if self.replies else f"the judge's reply could not be read: {error}"
+        return TraitScore(state="missing", reason=shortened(reason, LONGEST_REASON))

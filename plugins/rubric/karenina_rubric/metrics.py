@@ -62,7 +62,7 @@ is empty.
 - "present": true exactly when there is such a passage, by the same rules. A passage that denies the content, or warns \
 of it, does not have it."""
 LARGE = 20_000
-"""Characters; quotations are looked up in longer texts in a thread, so that other items go on meanwhile."""
+"""Characters; quotations are looked up in longer texts in a thread, so that other items continue meanwhile."""
 LAST = "Write the quotations down before you decide, and make the two agree."
 
 
@@ -76,10 +76,10 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
     The value is `{"tp", "fn", "fp", "tn" (full_matrix only), metric: float, ...}`. The details are `confusion`, a text
     for everything that is counted, and `instructions`: for each `{"instruction", "bucket", "excerpts"}`, in `tp_only`
     also `wrong_attempts`; quotations are `{"text", "found"}`, where `found` says whether the text really has them, by
-    the look-up of deep judgment. The judge is told once of verdicts that do not agree with their quotations, and of
-    quotations that are not in the text. Those never count: wrong attempts that are not there are dropped, and where the
-    judge says that the answer has something and quotes nothing of it that is there, the score is `invalid`. Invented
-    ones are the caveat `invented_quotations`.
+    the look-up of deep judgment. The judge is asked once to correct verdicts that do not agree with their quotations,
+    and of quotations that are not in the text. Those never count: wrong attempts that are not there are dropped, and
+    where the judge says that the answer has something and quotes nothing of it that is there, the score is `invalid`.
+    Invented ones are the caveat `invented_quotations`.
     """
 
     name = "metric"
@@ -89,7 +89,7 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
     def check_config(
         self, traits: Sequence[MetricRubricTrait], config: VerificationConfig, app: Karenina
     ) -> Iterable[Problem]:
-        yield from (Problem("rubric", said) for trait in traits if (said := trait.ambiguity()))
+        yield from (Problem("rubric", text) for trait in traits if (text := trait.ambiguity()))
         remedy = "leave the metric traits out (rubric_trait_names)"
         yield from app.adapters.unable_judges(config.parsing_models, PromptTask.RUBRIC_METRIC_TRAIT, remedy)
 

@@ -63,7 +63,7 @@ class Finding:
         return "fp" if self.holds else "tn"
 
     def shown(self, found: Found) -> str:
-        """What stands for it in the list of its bucket: the passage of the answer, or the instruction."""
+        """Its entry in the list of its bucket: the passage of the answer, or the instruction."""
         return next(filter(found, self.excerpts), self.instruction.text) if self.holds else self.instruction.text
 
     def is_unfounded(self, found: Found) -> bool:
@@ -122,7 +122,7 @@ def _finding(instruction: Instruction, found: Mapping[str, Any]) -> Finding:
 
 def contradictions(findings: Iterable[Finding], found: Found) -> list[str]:
     """Verdicts that do not fit their own quotations, and quotations that are not there, in words for the judge."""
-    return [f"{finding.instruction.key}: {said}" for finding in findings for said in _doubts(finding, found)]
+    return [f"{finding.instruction.key}: {doubt}" for finding in findings for doubt in _doubts(finding, found)]
 
 
 def _doubts(finding: Finding, found: Found) -> Iterator[str]:

@@ -31,8 +31,8 @@ class RegexTraitSettings:
 
 
 class RegexEvaluator(TraitEvaluator[RegexRubricTrait]):
-    """Searches in a thread of its own for every item: other work goes on. A pattern that takes too long is an error of
-    its trait."""
+    """Searches in a thread of its own for every item: other work continues. A pattern that takes too long is an error
+    of its trait."""
 
     name = "regex"
     trait_class = RegexRubricTrait

@@ -11,9 +11,9 @@ from karenina_core.errors import shortened
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports.text import sanitize
 
-__all__ = ["NOT_KEPT", "plain", "plain_details", "told"]
+__all__ = ["NOT_KEPT", "plain", "plain_details", "plain_text"]
 
-MOST_TOLD = 1000
+LONGEST_TEXT = 1000
 MOST_DETAIL = 10_000
 """Characters of a text in details."""
 MOST_LEVELS = 100
@@ -22,7 +22,7 @@ NOT_KEPT = "not_kept"
 """The detail that names those that are not there."""
 
 
-def told(text: str, most: int = MOST_TOLD) -> str:
+def plain_text(text: str, most: int = LONGEST_TEXT) -> str:
     """The text without lone surrogates, which no file can hold, and cut to at most that many characters."""
     safe, _ = sanitize(str.__str__(text))
     return shortened(safe, most)
@@ -51,9 +51,9 @@ def plain_details(details: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     lost: list[str] = []
     for name, value in rows:
-        known = told(name) if isinstance(name, str) else type(name).__name__
+        known = plain_text(name) if isinstance(name, str) else type(name).__name__
         try:
-            kept[told(str(name))] = plain(value, MOST_DETAIL)
+            kept[plain_text(str(name))] = plain(value, MOST_DETAIL)
         except BaseException as error:
             if stops_item(error):
                 raise
@@ -77,7 +77,7 @@ def _clean(value: Any, longest: int | None, levels: int) -> Any:
     if levels == 0:
         raise RecursionError(f"it is nested more than {MOST_LEVELS} levels deep")
     if isinstance(value, str):
-        return told(value, len(value) if longest is None else longest)
+        return plain_text(value, len(value) if longest is None else longest)
     if isinstance(value, dict):
         return {sanitize(key)[0]: _clean(item, longest, levels - 1) for key, item in value.items()}
     if isinstance(value, list):

@@ -10,7 +10,7 @@ from karenina_core.pipeline.presence import Presence, undecided
 from karenina_core.pipeline.presence import presence_of as found_in
 from karenina_core.pipeline.traits import TraitCase
 
-from .plain_data import told
+from .plain_data import plain_text
 
 __all__ = ["asks_model", "presence_of"]
 
@@ -24,7 +24,7 @@ async def presence_of(case: TraitCase) -> Presence:
     presence = await found_in(case, traits)
     if not presence.open:
         return presence
-    presence = evolve(presence, failure=told(presence.failure))
+    presence = evolve(presence, failure=plain_text(presence.failure))
     if agents := [trait.name for trait in traits if trait.type_name == "agentic"]:
         case.context.warn(f"{', '.join(agents)}: {undecided(presence.failure)}")
     return presence

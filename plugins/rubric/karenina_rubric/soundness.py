@@ -14,7 +14,7 @@ from karenina_core.model.traits import MetricRubricTrait, RegexRubricTrait, Scor
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.traits import TraitEvidence, TraitScore, TraitState
 
-from .plain_data import plain, plain_details, told
+from .plain_data import plain, plain_details, plain_text
 
 __all__ = ["scale_of", "sound"]
 
@@ -50,16 +50,16 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
         return _failed(trait, f"{type(score).__name__} instead of a TraitScore")
     if score.state not in STATES:
         return _failed(trait, f"the state {score.state!r}; there are {', '.join(STATES)}")
-    label = None if score.label is None else told(str(score.label))
+    label = None if score.label is None else plain_text(str(score.label))
     more: dict[str, Any] = {
         "label": label,
         "details": plain_details(score.details),
         "evidence": _evidence(score.evidence),
-        "caveats": tuple(told(str(name)) for name in score.caveats),
+        "caveats": tuple(plain_text(str(name)) for name in score.caveats),
         "standard": None if score.standard is None else sound(trait, evolve(score.standard, standard=None)),
     }
     if score.state != "ok":
-        reason = told(str(score.reason or "").strip()) or WHY[score.state]
+        reason = plain_text(str(score.reason or "").strip()) or WHY[score.state]
         return TraitScore(state=score.state, reason=reason, kind=score.kind if score.kind in KINDS else "stage", **more)
     if score.value is None:
         return evolve(_failed(trait, "no score, and no reason"), **more)
@@ -74,7 +74,7 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
         return TraitScore(state="error", reason=problem, **more)
     if wanted := _misfit(trait, scale, value):
         shown = shortened(repr(value), MOST_SHOWN)
-        reason = told(f"the evaluator of {trait.type_name!r} gave {shown}, which is not {wanted}")
+        reason = plain_text(f"the evaluator of {trait.type_name!r} gave {shown}, which is not {wanted}")
         replied = shown if scale_kind(scale) == "literal" else None
         return TraitScore(state="invalid", reason=reason, **{**more, "label": label or replied})
     return TraitScore(value=value, **more)
@@ -83,10 +83,10 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
 def scale_of(trait: RubricTrait) -> tuple[Mapping[str, Any], str]:
     """What its score means as plain data, and what is wrong with what the trait says about it. Never raises."""
     try:
-        said: object = trait.scale()
-        if isinstance(said, Mapping):
-            return dict(plain(said)), ""
-        problem = f"the scale is {type(said).__name__} instead of a table"
+        given: object = trait.scale()
+        if isinstance(given, Mapping):
+            return dict(plain(given)), ""
+        problem = f"the scale is {type(given).__name__} instead of a table"
     except BaseException as error:  # of a stranger's trait, too
         if stops_item(error):
             raise
@@ -95,7 +95,7 @@ def scale_of(trait: RubricTrait) -> tuple[Mapping[str, Any], str]:
 
 
 def _failed(trait: RubricTrait, what: str) -> TraitScore:
-    return TraitScore(state="error", reason=told(f"the evaluator of {trait.type_name!r} gave {what}"))
+    return TraitScore(state="error", reason=plain_text(f"the evaluator of {trait.type_name!r} gave {what}"))
 
 
 def _misfit(trait: RubricTrait, scale: Mapping[str, Any], value: Any) -> str:
@@ -129,5 +129,5 @@ def _evidence(evidence: Any) -> TraitEvidence | None:
     except BaseException as error:  # as above
         if stops_item(error):
             raise
-        why = told(f"the evidence could not be kept: {one_line(error)}")
+        why = plain_text(f"the evidence could not be kept: {one_line(error)}")
         return TraitEvidence(metadata={"error": why}, lacks_excerpts=evidence.lacks_excerpts is True)

@@ -1,4 +1,4 @@
-"""One item through the real pipeline: a model that answers and judges, evaluators that do as they are told."""
+"""One item through the real pipeline: a model that answers and judges, evaluators that follow a script."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ ANSWER = "Aspirin inhibits COX-1 [3]."
 
 
 @frozen(eq=False)
-class Told(TraitEvaluator[Any]):
-    """An evaluator of any type that does with each trait what it is told: `{name: score or error to raise}`.
+class ScriptedEvaluator(TraitEvaluator[Any]):
+    """An evaluator of any type that scores each trait as scripted: `{name: score or error to raise}`.
 
-    A callable is called with the trait and the case; a name that it was told nothing about is left out.
+    A callable is called with the trait and the case; a name without an entry is left out.
     """
 
     name: str
@@ -50,19 +50,19 @@ class Told(TraitEvaluator[Any]):
 
     @property
     def trait_class(self) -> type[RubricTrait]:
-        return type("ToldTrait", (RubricTrait,), {"type_name": self.name})
+        return type("ScriptedTrait", (RubricTrait,), {"type_name": self.name})
 
     async def evaluate(self, traits: Any, case: TraitCase) -> Mapping[str, TraitScore]:
         scores = {}
         for trait in traits:
-            told = self.does.get(trait.name, None)
-            if callable(told):
-                told = told(trait, case)
-                told = await told if asyncio.iscoroutine(told) else told
-            if isinstance(told, BaseException):
-                raise told
-            if told is not None:
-                scores[trait.name] = told
+            outcome = self.does.get(trait.name, None)
+            if callable(outcome):
+                outcome = outcome(trait, case)
+                outcome = await outcome if asyncio.iscoroutine(outcome) else outcome
+            if isinstance(outcome, BaseException):
+                raise outcome
+            if outcome is not None:
+                scores[trait.name] = outcome
         return scores
 
     @hookimpl
@@ -116,12 +116,12 @@ def score(
     both = ModelConfig(**{**known, **(model or {})})
     given = answer if isinstance(answer, CachedAnswer) else CachedAnswer(raw_llm_response=answer)
     facts.setdefault("evaluation_mode", "rubric_only")
-    told = VerificationConfig(**(config or {}))
+    settings_given = VerificationConfig(**(config or {}))
     app = application(llm, *plugins, installed=PLUGINS, settings=settings)
     asked = Question(id="q", question="What does aspirin do?", **(question or {}))
     result = asyncio.run(
         arun_single_model_verification(
-            asked, both, both, rubric=rubric, config=told, cached_answer_data=given, app=app, **facts
+            asked, both, both, rubric=rubric, config=settings_given, cached_answer_data=given, app=app, **facts
         )
     )
     return Scored(result, llm)
@@ -134,6 +134,6 @@ def scored() -> Callable[..., Scored]:
 
 
 @pytest.fixture(scope="session")
-def told() -> type[Told]:
-    """`told("llm", {trait: score})`: an evaluator that does as it is told."""
-    return Told
+def scripted() -> type[ScriptedEvaluator]:
+    """`scripted("llm", {trait: score})`: an evaluator with these scores."""
+    return ScriptedEvaluator

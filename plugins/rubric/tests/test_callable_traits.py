@@ -165,7 +165,7 @@ def test_a_number_that_python_does_not_write_is_off_the_scale_too() -> None:
     assert score.reason == "its function returned something (int) that cannot be shown, which is not between 0 and 10"
 
 
-def test_a_text_that_is_no_class_is_kept_as_what_was_said() -> None:
+def test_a_text_that_is_no_class_is_kept_as_the_label() -> None:
     score = returning("medium\ud800", "literal")
     assert (score.state, score.value, score.label) == ("invalid", None, "medium\ufffd")
     assert "not one of: Low, High" in score.reason
@@ -285,7 +285,7 @@ async def item(evaluator: CallableEvaluator, *traits: CallableRubricTrait) -> Ma
 
 @define
 class Gauge:
-    """A function that tells how often it runs at the same time."""
+    """A function that counts how often it runs at the same time."""
 
     seconds: float = 0.02
     now: int = 0
@@ -401,7 +401,7 @@ def test_code_that_hangs_while_it_is_loaded_counts_as_calls_that_do() -> None:
         assert sum("was not loaded within" in scores["t"].reason for scores in found) == PROCESS.most
         begun = time.monotonic()
         assert "64 earlier calls" in (await item(evaluator, held(lambda text: True)))["t"].reason
-        assert time.monotonic() - begun < 3  # it is told at once, and does not wait for a place
+        assert time.monotonic() - begun < 3  # the error comes at once, and does not wait for a place
 
     asyncio.run(asyncio.wait_for(main(), 60))
     deadline = time.monotonic() + 15
@@ -509,7 +509,7 @@ def counted() -> Callable[[str], bool]:
 
 
 def refuse_to_load() -> Any:
-    raise OSError("the disk is gone")
+    raise OSError("the disk is lost")
 
 
 class Refusing:
@@ -549,7 +549,7 @@ def test_code_that_cannot_be_loaded_is_an_error_of_its_trait_and_not_tried_again
         assert {scores[name].state for name in bad} == {"error"}
         assert all(reason.startswith("its code cannot be loaded: ") for reason in bad.values())
         assert all("with this version of Python" in reason for reason in bad.values())
-        assert "the disk is gone" in bad["refusing"]
+        assert "the disk is lost" in bad["refusing"]
         assert "SystemExit" in bad["leaving"]
         assert "int instead of a function" in bad["number"]
 
@@ -627,7 +627,7 @@ def test_code_may_be_the_source_of_a_function_called_evaluate() -> None:
     assert "SystemExit" in one(filed(b"raise SystemExit")).reason
 
 
-def test_pickles_of_every_protocol_are_told_from_source() -> None:
+def test_pickles_of_every_protocol_are_distinguished_from_source() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert one(filed(pickle.dumps(str.isupper, protocol))).value is True
 
@@ -680,7 +680,7 @@ def test_a_function_of_this_program_needs_no_permission(policy: Any) -> None:
     assert one(trait, policy=policy).value is True
 
 
-def test_running_code_of_a_file_is_told_once_per_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_running_code_of_a_file_is_logged_once_per_run(caplog: pytest.LogCaptureFixture) -> None:
     evaluator = CallableEvaluator()
     caplog.set_level(logging.INFO, "karenina")
     for run_name in ("run_a", "run_a", "run_b"):

@@ -1,5 +1,5 @@
-"""Several traits in one call: each gets exactly what the judge said of it, and the judge is asked a bounded number of
-times."""
+"""Several traits in one call: each gets exactly the score that the judge gave it, and the judge is asked a bounded
+number of times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_rubric.llm import LLMEvaluator
-from karenina_rubric.llm_calls import _Words, grouped, judged, word_on
+from karenina_rubric.llm_calls import _Scores, grouped, judged, score_of
 
 from karenina_core import LLMRubricTrait, ModelConfig, Question, TraitCase, VerificationConfig, VerificationContext
 from karenina_core.errors import ErrorKind, PortError
@@ -39,11 +39,11 @@ OUT_OF_REACH: tuple[ErrorKind, ...] = (
 REFUSED: tuple[ErrorKind, ...] = ("content_filter", "invalid_request", "bad_response", "too_large", "plugin")
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))
 SILENT = object()
-"""What is said of a trait that a reply leaves out."""
+"""The answer about a trait that a reply leaves out."""
 
 
 @frozen
-class Said:
+class Answer:
     """What a reply says of a trait: the JSON value, and the score that it is, None for no score."""
 
     value: Any
@@ -108,31 +108,31 @@ RUBRICS = st.lists(
 def words(of: LLMRubricTrait) -> st.SearchStrategy[Any]:
     """A score, something that is none, null, or nothing."""
     if of.kind == "boolean":
-        good = [Said(True, True), Said(False, False), Said("No", False)]
+        good = [Answer(True, True), Answer(False, False), Answer("No", False)]
         bad: list[Any] = ["maybe", 2, 0.5, [True]]
     elif of.kind == "literal":
-        good = [Said("rude", 0), Said("neutral", 1), Said(" WARM ", 2)]
+        good = [Answer("rude", 0), Answer("neutral", 1), Answer(" WARM ", 2)]
         bad = ["lukewarm", "rude or warm", -1, "-1", 0]
     else:
         assert of.min_score is not None
         assert of.max_score is not None
         good = [
-            Said(of.min_score, of.min_score),
-            Said(of.max_score, of.max_score),
-            Said(f"{of.max_score}", of.max_score),
+            Answer(of.min_score, of.min_score),
+            Answer(of.max_score, of.max_score),
+            Answer(f"{of.max_score}", of.max_score),
         ]
         bad = [of.max_score + 1, of.min_score - 1, of.min_score + 0.5, True, "many", {}]
-    return st.sampled_from([*good, *good, *map(Said, bad), Said(None), SILENT])
+    return st.sampled_from([*good, *good, *map(Answer, bad), Answer(None), SILENT])
 
 
 @define
 class Judge:
-    """Says whatever hypothesis comes up with, and keeps a record of it."""
+    """Replies whatever hypothesis draws, and keeps a record of it."""
 
     traits: Mapping[str, LLMRubricTrait]
     draw: Callable[[st.SearchStrategy[Any]], Any]
     last: dict[str, Any] = field(factory=dict)
-    """The last word on each trait: a `Said`, or a PortError where there is none."""
+    """The last answer about each trait: an `Answer`, or a PortError where there is none."""
     unread: int = 0
     asked_again: list[str] = field(factory=list)
     """Traits with a score, or out of reach, about which another call was made all the same."""
@@ -155,9 +155,9 @@ class Judge:
             error = PortError(f"the provider says {kind}", kind=kind)
             self.last |= {name: error for name in asked.values() if name not in scored}
             return error
-        said = {key: self.draw(words(self.traits[name])) for key, name in asked.items()}
-        self.last |= {asked[key]: word for key, word in said.items() if self.counts(asked[key], word)}
-        return {"note": "not asked for", **{key: word.value for key, word in said.items() if word is not SILENT}}
+        answers = {key: self.draw(words(self.traits[name])) for key, name in asked.items()}
+        self.last |= {asked[key]: word for key, word in answers.items() if self.counts(asked[key], word)}
+        return {"note": "not asked for", **{key: word.value for key, word in answers.items() if word is not SILENT}}
 
 
 @given(rubric=RUBRICS, repairs=st.integers(0, 2), sequential=st.booleans(), data=st.data())
@@ -179,8 +179,8 @@ def test_every_trait_gets_the_state_that_the_last_word_on_it_deserves(
         elif word.score is None:
             assert (score.state, score.value) == ("invalid", None)
             assert score.reason
-            said = word.value if isinstance(word.value, str) else json.dumps(word.value)
-            assert score.label == (said if one.kind == "literal" else None)
+            label = word.value if isinstance(word.value, str) else json.dumps(word.value)
+            assert score.label == (label if one.kind == "literal" else None)
         else:
             assert (score.state, score.value, type(score.value)) == ("ok", word.score, type(word.score))
             named = one.get_class_names()[word.score] if one.kind == "literal" else None
@@ -248,17 +248,17 @@ def test_a_judge_out_of_reach_is_not_asked_again(kind: ErrorKind) -> None:
 @pytest.mark.parametrize(
     "error", [OSError("the line is dead"), TimeoutError("too slow"), asyncio.CancelledError("own")]
 )
-def test_errors_that_come_from_around_the_adapter_are_told_apart_too(error: BaseException) -> None:
+def test_errors_that_come_from_around_the_adapter_are_distinguished_too(error: BaseException) -> None:
     """What middleware and instructions raise has no kind."""
-    words = _Words()
-    words.fail([trait("a")], error)
-    assert not words.open(trait("a"))
-    words.fail([trait("b")], ValueError("no such letter"))
-    assert words.open(trait("b"))
-    assert words.final(trait("b")).state == "error"
+    scores = _Scores()
+    scores.fail([trait("a")], error)
+    assert not scores.open(trait("a"))
+    scores.fail([trait("b")], ValueError("no such letter"))
+    assert scores.open(trait("b"))
+    assert scores.final(trait("b")).state == "error"
 
 
-def test_words_after_a_refusal_count_and_silence_leaves_it_standing() -> None:
+def test_answers_after_a_refusal_count_and_silence_leaves_it_as_it_is() -> None:
     refusal = PortError("we do not process this", kind="content_filter")
     later: dict[str, Any] = {"Clear": {"result": True}, "Depth": {"score": None}, "Short": "Hm."}
 
@@ -337,13 +337,13 @@ def test_a_trait_that_got_null_is_asked_about_again() -> None:
 def test_a_reply_that_could_be_read_replaces_the_complaint_that_one_could_not() -> None:
     rubric = [trait("a"), trait("b")]
     found, _, _ = evaluated(rubric, lambda call: {} if len(asked_about(call)) == 1 else "Hm.")
-    assert {score.reason for score in found.values()} == {"the judge said nothing about it"}
+    assert {score.reason for score in found.values()} == {"the judge gave no value for it"}
 
 
 def test_labels_and_reasons_are_cut() -> None:
     tone = trait("Tone", kind="literal", classes={"rude": None, "warm": None})
-    for said in ("z" * 100_000, ["z" * 100_000]):
-        label = word_on(tone, said).label or ""
+    for value in ("z" * 100_000, ["z" * 100_000]):
+        label = score_of(tone, value).label or ""
         assert (len(label), label[-1]) == (1000, "…")
     exact, _, _ = evaluated([tone], lambda call: {"classification": "z" * 1000})
     assert exact["Tone"].label == "z" * 1000
@@ -425,7 +425,7 @@ def test_a_group_that_fails_costs_no_other_group_its_scores() -> None:
 
 def test_a_reply_with_only_unknown_keys_says_nothing() -> None:
     found, _, _ = evaluated(THREE, lambda call: {"Clear": True, "scores": {"Depth": 3}})
-    assert {(score.state, score.reason) for score in found.values()} == {("missing", "the judge said nothing about it")}
+    assert {(score.state, score.reason) for score in found.values()} == {("missing", "the judge gave no value for it")}
 
 
 # How they are asked, and how many at once

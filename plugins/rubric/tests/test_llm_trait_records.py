@@ -183,7 +183,7 @@ def test_a_record_that_fits_is_kept_as_it_is(loaded: LLMRubricTrait, record: dic
         assert list(found.value) == list(Style.model_fields)
 
 
-def test_what_is_wrong_is_told_to_the_judge_and_its_correction_counts(loaded: LLMRubricTrait) -> None:
+def test_the_judge_is_asked_to_correct_a_wrong_record_and_its_correction_counts(loaded: LLMRubricTrait) -> None:
     found, llm = evaluated(loaded, {**RIGHT, "sentences": 11, "terms": "x"}, RIGHT, repairs=1)
     assert found.value == WHOLE
     correction = llm.calls[1].messages[-1].text
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_told_to_the_judge_and_its_correction_counts(loaded: LL
     assert "terms: Input should be a valid list; got 'x'" in correction
 
 
-def test_a_field_that_is_required_and_left_out_is_told() -> None:
+def test_the_judge_is_asked_for_a_required_field_that_it_left_out() -> None:
     found, _ = evaluated(trait(), {key: value for key, value in RIGHT.items() if key != "formal"})
     assert (found.state, found.reason) == ("invalid", "formal is missing")
 
@@ -223,7 +223,7 @@ def test_a_reason_is_cut() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
-    [("Hm, formal I think.", "could not be read"), ({"unknown": 1}, "said nothing"), ({}, "said nothing")],
+    [("Hm, formal I think.", "could not be read"), ({"unknown": 1}, "gave no value"), ({}, "gave no value")],
 )
 def test_a_judge_that_says_nothing_of_the_fields_leaves_the_record_missing(reply: Any, reason: str) -> None:
     found, _ = evaluated(trait(), reply)

@@ -167,7 +167,7 @@ def test_braces_in_texts_are_shown_as_they_are() -> None:
     st.sampled_from(["batch", "sequential"]),
 )
 @settings(deadline=None, max_examples=60)
-def test_the_reference_answer_never_stands_beside_a_trait_that_did_not_ask_for_it(
+def test_the_reference_answer_is_never_shown_beside_a_trait_that_did_not_ask_for_it(
     rows: list[tuple[dict[str, Any], bool]], strategy: str
 ) -> None:
     traits = [trait(f"t{n}_", include_ground_truth=asks, **facts) for n, (facts, asks) in enumerate(rows)]
@@ -436,7 +436,7 @@ def test_a_provider_that_refuses_one_trait_gives_the_scores_of_the_others(refusa
     assert "/chat/completions: " in found["t3"].reason
 
 
-def test_traits_that_nobody_could_score_consistently_are_refused_before_a_run() -> None:
+def test_traits_that_no_judge_could_score_consistently_are_refused_before_a_run() -> None:
     alike = trait("Tone", kind="literal", classes={"a": None, "a ": None})
     dotted = {"type": "object", "properties": {"a.b": {"type": "boolean"}}}
     record = trait("Record", kind={"type": "template", "schema": dotted})

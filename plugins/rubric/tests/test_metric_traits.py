@@ -181,11 +181,13 @@ def traits_and_verdicts(draw: st.DrawFn) -> tuple[MetricRubricTrait, dict[str, d
         repeated_extraction=draw(st.booleans()),
     )
     finding = st.fixed_dictionaries({"excerpts": QUOTES, "wrong_attempts": QUOTES, "verdict": st.booleans()})
-    said = {side + text.strip().casefold(): draw(finding) for side, texts in (("tp", tp), ("tn", tn)) for text in texts}
-    return made, said
+    findings = {
+        side + text.strip().casefold(): draw(finding) for side, texts in (("tp", tp), ("tn", tn)) for text in texts
+    }
+    return made, findings
 
 
-def replying(said: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
+def replying(findings: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
     """A judge that finds the instructions in the prompt and says what it has to say about each text."""
 
     def reply(call: ScriptedCall) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def replying(said: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
         pairs = [line.split(": ", 1) for line in listed.splitlines()]
         found = {}
         for key, text in pairs:
-            finding = said[key[:2] + text.strip().casefold()]
+            finding = findings[key[:2] + text.strip().casefold()]
             verdict = {"covered" if key.startswith("tp") else "present": finding["verdict"]}
             found[key] = {"excerpts": finding["excerpts"], "wrong_attempts": finding["wrong_attempts"], **verdict}
         return found
@@ -204,10 +206,10 @@ def replying(said: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
 @LAW
 @given(traits_and_verdicts())
 def test_counts_lists_and_metrics_agree_whatever_the_judge_says(made: tuple[MetricRubricTrait, Any]) -> None:
-    asked, said = made
-    score = evaluate(replying(said), asked)["m"]
+    asked, findings = made
+    score = evaluate(replying(findings), asked)["m"]
     is_wanted = {"tp": True, "tn": asked.evaluation_mode == "full_matrix"}
-    of_text = [finding for key, finding in said.items() if is_wanted[key[:2]]]
+    of_text = [finding for key, finding in findings.items() if is_wanted[key[:2]]]
     founded = all({t.strip().casefold() for t in f["excerpts"]} & {"cox-1", "1905"} for f in of_text if f["verdict"])
     assert score.state == ("ok" if founded else "invalid"), "a verdict counts where what it rests on is in the text"
     if not founded:
@@ -243,7 +245,7 @@ def test_counts_lists_and_metrics_agree_whatever_the_judge_says(made: tuple[Metr
 @LAW
 @given(traits_and_verdicts(), st.randoms(use_true_random=False))
 def test_the_order_of_instructions_does_not_matter(made: tuple[MetricRubricTrait, Any], random: Any) -> None:
-    asked, said = made
+    asked, findings = made
     tp, tn = list(asked.tp_instructions), list(asked.tn_instructions)
     random.shuffle(tp)
     random.shuffle(tn)
@@ -255,7 +257,7 @@ def test_the_order_of_instructions_does_not_matter(made: tuple[MetricRubricTrait
         tn_instructions=tn,
         repeated_extraction=asked.repeated_extraction,
     )
-    assert evaluate(replying(said), asked)["m"].value == evaluate(replying(said), other)["m"].value
+    assert evaluate(replying(findings), asked)["m"].value == evaluate(replying(findings), other)["m"].value
 
 
 def test_the_judge_gives_no_counts_and_cannot_lose_an_instruction() -> None:
@@ -294,7 +296,7 @@ def test_equal_quotations_of_a_finding_are_kept_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finding", "said", "bucket"),
+    ("finding", "doubt", "bucket"),
     [
         (covered(verdict=True), "tp_1: covered is true, but excerpts quotes nothing", None),
         (covered(" ", verdict=True), "tp_1: covered is true, but excerpts quotes nothing", None),
@@ -302,12 +304,12 @@ def test_equal_quotations_of_a_finding_are_kept_once() -> None:
     ],
 )
 def test_a_verdict_against_its_quotations_is_asked_about_once_and_counts_only_if_it_needs_none(
-    finding: dict[str, Any], said: str, bucket: str | None
+    finding: dict[str, Any], doubt: str, bucket: str | None
 ) -> None:
     asked, other = trait(tp_instructions=["the target"]), covered("Bayer")
     llm = ScriptedLLM({"tp_1": finding}, {"tp_1": other})
     assert evaluate(llm, asked)["coverage"].details["confusion"]["tp"] == ["Bayer"], "a corrected reply replaces it"
-    assert said in llm.calls[1].text
+    assert doubt in llm.calls[1].text
     llm = ScriptedLLM({"tp_1": finding}, {"tp_1": finding})
     score = evaluate(llm, asked)["coverage"]
     assert (len(llm.calls), score.caveats) == (2, ())
@@ -316,7 +318,7 @@ def test_a_verdict_against_its_quotations_is_asked_about_once_and_counts_only_if
         assert score.reason.endswith("quotes nothing of it that is there: tp_1")
     else:
         assert (score.state, score.value[bucket]) == ("ok", 1)
-        assert score.details["confusion"][bucket] == ["the target"], "without a passage the instruction stands for it"
+        assert score.details["confusion"][bucket] == ["the target"], "without a passage the instruction takes its place"
 
 
 def test_a_quotation_that_is_nowhere_in_the_text_is_asked_about_once_and_never_counts() -> None:
@@ -383,9 +385,9 @@ def test_a_passage_that_is_right_and_wrong_is_asked_about_once() -> None:
 
 
 def test_unwanted_content_needs_a_quotation_too() -> None:
-    said = {"tp_1": there("COX-1", key="covered"), "tp_2": there(key="covered")}
-    wrong = {**said, "tn_1": {"excerpts": [], "present": True}}
-    llm = ScriptedLLM(wrong, {**said, "tn_1": there()})
+    reply = {"tp_1": there("COX-1", key="covered"), "tp_2": there(key="covered")}
+    wrong = {**reply, "tn_1": {"excerpts": [], "present": True}}
+    llm = ScriptedLLM(wrong, {**reply, "tn_1": there()})
     assert evaluate(llm, full())["coverage"].value["fp"] == 0
     assert "tn_1: present is true, but excerpts quotes nothing" in llm.calls[1].text
     score = one(full(), wrong, wrong)
@@ -438,7 +440,7 @@ def test_a_contradiction_followed_by_useless_replies_still_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "reason"),
     [
         ({}, "tp_1 is missing"),
         ({"tp_1": covered()}, "tp_2 is missing"),
@@ -449,10 +451,10 @@ def test_a_contradiction_followed_by_useless_replies_still_counts() -> None:
         ({"tp_1": covered(), "tp_2": {**covered(), "excerpts": ["Bayer", 3]}}, "tp_2.excerpts[1] must be string"),
     ],
 )
-def test_a_reply_that_is_no_use_makes_the_score_invalid(reply: Any, said: str) -> None:
+def test_a_reply_that_is_no_use_makes_the_score_invalid(reply: Any, reason: str) -> None:
     score = one(trait(), reply, reply, reply)
     assert (score.state, score.value) == ("invalid", None)
-    assert said in score.reason
+    assert reason in score.reason
 
 
 def test_a_judge_that_gives_no_data_leaves_the_score_missing() -> None:
@@ -473,8 +475,8 @@ def test_a_list_of_quotations_that_is_absent_or_null_is_empty(absent: str, null:
     llm = ScriptedLLM({"tp_1": finding, "tp_2": covered("Bayer")})
     score = evaluate(llm, trait())["coverage"]
     assert (score.state, score.value["tp"], score.value["fn"], score.value["fp"]) == ("ok", 1, 1, 0)
-    said = {"tp_1": {"covered": True}, "tp_2": covered()}
-    llm = ScriptedLLM(said, said)
+    reply = {"tp_1": {"covered": True}, "tp_2": covered()}
+    llm = ScriptedLLM(reply, reply)
     assert evaluate(llm, trait())["coverage"].state == "invalid"
     assert "tp_1: covered is true, but excerpts quotes nothing" in llm.calls[1].text
 
@@ -532,8 +534,8 @@ def test_the_judge_sees_question_answer_description_and_instructions_as_they_are
     asked = trait(description="Facts {about} it", tp_instructions=["the {target}", "100 % of {0}"])
     evaluate(llm, asked, text="It {inhibits} %s.", full_trace=True)
     system, user = (message.text for message in llm.calls[0].messages)
-    for told in ("What does {aspirin} do?", "It {inhibits} %s.", "coverage: Facts {about} it", "tp_1: the {target}"):
-        assert told in user
+    for text in ("What does {aspirin} do?", "It {inhibits} %s.", "coverage: Facts {about} it", "tp_1: the {target}"):
+        assert text in user
     assert "<untrusted-" in user
     assert 'label="trace"' in user
     assert "tp_2: 100 % of {0}" in user

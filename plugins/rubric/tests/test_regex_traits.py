@@ -193,7 +193,7 @@ def test_the_limit_is_a_setting_of_the_plugin(scored: Make) -> None:
 # Patterns that cannot be used
 
 
-def test_a_pattern_that_cannot_be_used_is_told_before_a_run(scored: Make) -> None:
+def test_a_pattern_that_cannot_be_used_is_reported_before_a_run(scored: Make) -> None:
     broken = trait("a", "broken")
     object.__setattr__(broken, "pattern", "(?<=a+)b")
     rubric = Rubric(regex_traits=[broken, trait("a", "fine")])

@@ -102,12 +102,12 @@ class Leaving(dict[str, Any]):
         raise SystemExit(3)
 
 
-def evaluators(told: Make, **changes: Mapping[str, Any]) -> list[Any]:
-    return [told(name, {**does, **changes.get(name, {})}) for name, does in GOOD.items()]
+def evaluators(scripted: Make, **changes: Mapping[str, Any]) -> list[Any]:
+    return [scripted(name, {**does, **changes.get(name, {})}) for name, does in GOOD.items()]
 
 
-def test_scores_of_every_type_are_where_results_keep_them(scored: Make, told: Make) -> None:
-    done = scored(ALL, *evaluators(told))
+def test_scores_of_every_type_are_where_results_keep_them(scored: Make, scripted: Make) -> None:
+    done = scored(ALL, *evaluators(scripted))
     rubric = done.rubric
     assert rubric.rubric_evaluation_performed is True
     assert rubric.rubric_evaluation_strategy == "batch"
@@ -127,10 +127,10 @@ def test_scores_of_every_type_are_where_results_keep_them(scored: Make, told: Ma
     assert done.result.deep_judgment_rubric is None
 
 
-def test_the_artifacts_hold_every_score_once(told: Make, scored: Make) -> None:
+def test_the_artifacts_hold_every_score_once(scripted: Make, scored: Make) -> None:
     seen: dict[str, Any] = {}
     reader = artifact_reader(seen)
-    scored(ALL, reader, *evaluators(told))
+    scored(ALL, reader, *evaluators(scripted))
     assert seen["rubric_result"] == {
         **{"clear": True, "depth": 0, "tone class": 1, "record.a": "x", "cited": True, "length": 2.5, "size": 0},
         "mood": ["calm", 3],
@@ -154,8 +154,8 @@ def artifact_reader(seen: dict[str, Any]) -> Any:
 # One trait's failure is its own
 
 
-def test_an_evaluator_that_fails_costs_only_its_own_traits_their_scores(scored: Make, told: Make) -> None:
-    done = scored(ALL, *evaluators(told, llm={"clear": PortError("the judge is away", kind="auth")}))
+def test_an_evaluator_that_fails_costs_only_its_own_traits_their_scores(scored: Make, scripted: Make) -> None:
+    done = scored(ALL, *evaluators(scripted, llm={"clear": PortError("the judge is away", kind="auth")}))
     assert done.rubric.llm_trait_scores == {"clear": None, "depth": None, "tone class": -1, "record": None}
     assert done.rubric.llm_trait_labels == {"tone class": "[EVALUATION_ERROR: the judge is away]"}
     assert done.rubric.regex_trait_scores == {"cited": True}
@@ -167,9 +167,9 @@ def test_an_evaluator_that_fails_costs_only_its_own_traits_their_scores(scored: 
     assert str(done.result.outcome) == "scored"
 
 
-def test_where_every_evaluator_fails_there_still_is_a_result_with_states(scored: Make, told: Make) -> None:
+def test_where_every_evaluator_fails_there_still_is_a_result_with_states(scored: Make, scripted: Make) -> None:
     failing = {name: dict.fromkeys(does, RuntimeError("out of order")) for name, does in GOOD.items() if name != "tone"}
-    done = scored(Rubric(**{**fields_of(ALL), "regex_traits": ()}), *evaluators(told, **failing, tone={"mood": 1j}))
+    done = scored(Rubric(**{**fields_of(ALL), "regex_traits": ()}), *evaluators(scripted, **failing, tone={"mood": 1j}))
     assert done.rubric.rubric_evaluation_performed is True
     assert set(done.states.values()) == {"error"}
     assert done.reason("clear") == "RuntimeError: out of order"
@@ -183,15 +183,15 @@ def fields_of(rubric: Rubric) -> dict[str, Any]:
     return {name: getattr(rubric, name) for name in TRAIT_LISTS}
 
 
-def test_an_evaluator_that_cannot_be_made_is_refused_before_a_run(scored: Make, told: Make) -> None:
+def test_an_evaluator_that_cannot_be_made_is_refused_before_a_run(scored: Make, scripted: Make) -> None:
     with pytest.raises(ConfigError, match="no plugin scores traits of the type 'tone' \\('mood'\\)"):
-        scored(ALL, *[e for e in evaluators(told) if e.name != "tone"])
+        scored(ALL, *[e for e in evaluators(scripted) if e.name != "tone"])
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "words"),
+    ("given", "state", "words"),
     [
-        (None, "missing", "said nothing about it"),
+        (None, "missing", "gave no score for it"),
         ("yes", "error", "str instead of a TraitScore"),
         (TraitScore(value=None), "error", "no score, and no reason"),
         (TraitScore(value={1, 2}), "error", "that JSON cannot hold: set is no data"),
@@ -208,10 +208,10 @@ def test_an_evaluator_that_cannot_be_made_is_refused_before_a_run(scored: Make, 
     ],
 )
 def test_what_is_no_score_of_a_trait_never_becomes_one(
-    scored: Make, told: Make, said: Any, state: str, words: str
+    scored: Make, scripted: Make, given: Any, state: str, words: str
 ) -> None:
     rubric = Rubric(llm_traits=[boolean("odd"), boolean("even")])
-    done = scored(rubric, told("llm", {"odd": said, "even": TraitScore(value=False)}))
+    done = scored(rubric, scripted("llm", {"odd": given, "even": TraitScore(value=False)}))
     assert done.rubric.llm_trait_scores == {"odd": None, "even": False}
     assert done.states == {"odd": state, "even": "ok"}
     assert re.search(words, done.reason("odd"))
@@ -233,9 +233,9 @@ def test_what_is_no_score_of_a_trait_never_becomes_one(
     ],
 )
 def test_values_outside_a_trait_s_scale_are_invalid_and_never_moved_into_it(
-    scored: Make, told: Make, trait: Any, value: Any
+    scored: Make, scripted: Make, trait: Any, value: Any
 ) -> None:
-    done = scored(Rubric.from_traits([trait]), told(trait.type_name, {"x": TraitScore(value=value)}))
+    done = scored(Rubric.from_traits([trait]), scripted(trait.type_name, {"x": TraitScore(value=value)}))
     literal = getattr(trait, "kind", "") == "literal"
     assert done.states == {"x": "invalid"}
     assert getattr(done.rubric, f"{trait.type_name}_trait_scores") == {"x": -1 if literal else None}
@@ -247,19 +247,19 @@ class LevelTrait(RubricTrait):
     """A type of another package that says what its scores are."""
 
     type_name = "level"
-    told: Any = None
+    given: Any = None
 
     def scale(self) -> Any:
-        if isinstance(self.told, Exception):
-            raise self.told
-        return {**super().scale(), **self.told} if isinstance(self.told, Mapping) else self.told
+        if isinstance(self.given, Exception):
+            raise self.given
+        return {**super().scale(), **self.given} if isinstance(self.given, Mapping) else self.given
 
 
 CLASSES = {"kind": "literal", "classes": ["low", "high"]}
 
 
 @pytest.mark.parametrize(
-    ("told_scale", "value", "wanted"),
+    ("given_scale", "value", "wanted"),
     [
         ({"kind": "score", "min": 0, "max": 5}, 99, "a number from 0 to 5"),
         ({"min": 0, "max": 5}, 99, "a number from 0 to 5"),
@@ -271,10 +271,10 @@ CLASSES = {"kind": "literal", "classes": ["low", "high"]}
     ],
 )
 def test_a_score_outside_of_its_own_scale_is_invalid_in_the_result_and_in_reports(
-    scored: Make, told: Make, told_scale: Any, value: Any, wanted: str
+    scored: Make, scripted: Make, given_scale: Any, value: Any, wanted: str
 ) -> None:
-    rubric = Rubric(extra_traits=[LevelTrait(name="x", told=told_scale), LevelTrait(name="y", told={})])
-    done = scored(rubric, told("level", {name: TraitScore(value=value) for name in "xy"}))
+    rubric = Rubric(extra_traits=[LevelTrait(name="x", given=given_scale), LevelTrait(name="y", given={})])
+    done = scored(rubric, scripted("level", {name: TraitScore(value=value) for name in "xy"}))
     assert done.states == {"x": "invalid", "y": "ok"}
     assert done.reason("x") == f"the evaluator of 'level' gave {value!r}, which is not {wanted}"
     assert done.rubric.extra_trait_scores == {"level": {"x": None, "y": value}}
@@ -283,32 +283,32 @@ def test_a_score_outside_of_its_own_scale_is_invalid_in_the_result_and_in_report
 
 
 @pytest.mark.parametrize(
-    ("told_scale", "value"),
+    ("given_scale", "value"),
     [({"min": 0, "max": 5}, 2.5), ({"kind": "boolean"}, False), (CLASSES, 1), ({"kind": "shade"}, "red"), ({}, [1])],
 )
-def test_a_score_on_its_own_scale_is_kept(scored: Make, told: Make, told_scale: Any, value: Any) -> None:
-    rubric = Rubric(extra_traits=[LevelTrait(name="x", told=told_scale)])
-    done = scored(rubric, told("level", {"x": TraitScore(value=value)}))
+def test_a_score_on_its_own_scale_is_kept(scored: Make, scripted: Make, given_scale: Any, value: Any) -> None:
+    rubric = Rubric(extra_traits=[LevelTrait(name="x", given=given_scale)])
+    done = scored(rubric, scripted("level", {"x": TraitScore(value=value)}))
     assert (done.states, done.rubric.get_trait_by_name("x")) == ({"x": "ok"}, (value, "level"))
 
 
-@pytest.mark.parametrize("told_scale", [ValueError("no ruler"), "tall", {"min": {1}}])
-def test_a_scale_that_cannot_be_read_costs_only_its_own_trait(scored: Make, told: Make, told_scale: Any) -> None:
-    rubric = Rubric(extra_traits=[LevelTrait(name="x", told=told_scale), LevelTrait(name="y", told={})])
-    done = scored(rubric, told("level", {name: TraitScore(value=3) for name in "xy"}))
+@pytest.mark.parametrize("given_scale", [ValueError("no ruler"), "tall", {"min": {1}}])
+def test_a_scale_that_cannot_be_read_costs_only_its_own_trait(scored: Make, scripted: Make, given_scale: Any) -> None:
+    rubric = Rubric(extra_traits=[LevelTrait(name="x", given=given_scale), LevelTrait(name="y", given={})])
+    done = scored(rubric, scripted("level", {name: TraitScore(value=3) for name in "xy"}))
     assert done.states == {"x": "error", "y": "ok"}
     assert done.reason("x").startswith("the scale ")
     assert done.rubric.trait_scales["x"] == {"type": "level"}
 
 
-def test_labels_of_types_without_a_table_of_labels_are_kept_with_the_details(scored: Make, told: Make) -> None:
+def test_labels_of_types_without_a_table_of_labels_are_kept_with_the_details(scored: Make, scripted: Make) -> None:
     does = {
         "a": TraitScore(value=1, label="high"),
         "b": TraitScore(state="invalid", reason="no level", label="lukewarm"),
         "c": TraitScore(value=0, label="low", details={"label": "LOW", "n": 2}),
         "d": TraitScore(value=7),
     }
-    done = scored(Rubric(extra_traits=[LevelTrait(name=name, told=CLASSES) for name in does]), told("level", does))
+    done = scored(Rubric(extra_traits=[LevelTrait(name=name, given=CLASSES) for name in does]), scripted("level", does))
     assert done.rubric.trait_details == {
         "a": {"label": "high"},
         "b": {"label": "lukewarm"},
@@ -324,7 +324,7 @@ def test_labels_of_types_without_a_table_of_labels_are_kept_with_the_details(sco
     }
 
 
-def test_labels_of_literal_traits_say_why_there_is_no_class(scored: Make, told: Make) -> None:
+def test_labels_of_literal_traits_say_why_there_is_no_class(scored: Make, scripted: Make) -> None:
     names = ["named", "other", "silent", "broken", "skipped"]
     classes = {"Dry": None, "Warm": None}
     rubric = Rubric(llm_traits=[LLMRubricTrait(name=name, kind="literal", classes=classes) for name in names])
@@ -334,7 +334,7 @@ def test_labels_of_literal_traits_say_why_there_is_no_class(scored: Make, told: 
         "broken": TraitScore(state="error", reason="no route"),
         "skipped": TraitScore(state="skipped"),
     }
-    done = scored(rubric, told("llm", does))
+    done = scored(rubric, scripted("llm", does))
     assert done.rubric.llm_trait_labels == {
         "named": "Dry",
         "other": "lukewarm",
@@ -345,7 +345,7 @@ def test_labels_of_literal_traits_say_why_there_is_no_class(scored: Make, told: 
     assert done.states["skipped"] == "skipped"
 
 
-def test_scores_of_traits_that_nobody_asked_about_are_told_and_dropped(scored: Make) -> None:
+def test_scores_of_traits_that_were_not_asked_about_are_dropped_with_a_warning(scored: Make) -> None:
     done = scored(Rubric(llm_traits=[boolean("a")]), Inventive())
     assert done.rubric.llm_trait_scores == {"a": True}
     assert "scored traits that it was not given: 'b'" in done.result.metadata.warnings[0]
@@ -358,8 +358,8 @@ def test_an_evaluator_that_gives_back_no_table_fails_alone(scored: Make) -> None
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), StopAsyncIteration(), MemoryError()])
-def test_whatever_an_evaluator_raises_stays_its_own(scored: Make, told: Make, error: BaseException) -> None:
-    done = scored(Rubric(llm_traits=[boolean("a")], regex_traits=[CITED]), told("llm", {"a": error}))
+def test_whatever_an_evaluator_raises_stays_its_own(scored: Make, scripted: Make, error: BaseException) -> None:
+    done = scored(Rubric(llm_traits=[boolean("a")], regex_traits=[CITED]), scripted("llm", {"a": error}))
     assert done.states == {"a": "error", "cited": "ok"}
     assert type(error).__name__ in done.reason("a")
 
@@ -369,7 +369,7 @@ def test_one_trait_s_own_cancellation_costs_no_other_trait_its_score(scored: Mak
     assert done.states == {"a": "error", "b": "ok"}
 
 
-def test_a_cancelled_item_ends_at_once_and_its_evaluators_with_it(told: Make, scored: Make) -> None:
+def test_a_cancelled_item_ends_at_once_and_its_evaluators_with_it(scripted: Make, scored: Make) -> None:
     ended: list[str] = []
 
     async def wait(trait: Any, case: Any) -> None:
@@ -379,7 +379,7 @@ def test_a_cancelled_item_ends_at_once_and_its_evaluators_with_it(told: Make, sc
             ended.append(trait.name)
 
     async def cancelled() -> None:
-        case = cancelled_case(told("llm", {"a": wait}), told("tone", {"t": wait}))
+        case = cancelled_case(scripted("llm", {"a": wait}), scripted("tone", {"t": wait}))
         task = asyncio.ensure_future(case)
         await asyncio.sleep(0.05)
         task.cancel()
@@ -448,7 +448,7 @@ class Speechless(Exception):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "score",
     [
         TraitScore(value=Leaving(a=1)),
         TraitScore(state="error", reason=Mute("x")),
@@ -456,21 +456,21 @@ class Speechless(Exception):
     ],
 )
 def test_a_score_that_cannot_even_be_looked_at_costs_no_other_trait_its_score(
-    scored: Make, told: Make, said: Any
+    scored: Make, scripted: Make, score: Any
 ) -> None:
     done = scored(
-        Rubric(llm_traits=[boolean("a"), boolean("b")]), told("llm", {"a": said, "b": TraitScore(value=True)})
+        Rubric(llm_traits=[boolean("a"), boolean("b")]), scripted("llm", {"a": score, "b": TraitScore(value=True)})
     )
     assert done.states == {"a": "error", "b": "ok"}
     assert "something that cannot be read: SystemExit" in done.reason("a")
 
 
-def test_an_error_without_words_is_told_by_its_type(scored: Make, told: Make) -> None:
-    done = scored(Rubric(llm_traits=[boolean("a")], regex_traits=[CITED]), told("llm", {"a": Speechless()}))
+def test_an_error_without_words_is_reported_by_its_type(scored: Make, scripted: Make) -> None:
+    done = scored(Rubric(llm_traits=[boolean("a")], regex_traits=[CITED]), scripted("llm", {"a": Speechless()}))
     assert (done.states, done.reason("a")) == ({"a": "error", "cited": "ok"}, "Speechless")
 
 
-def test_names_of_no_trait_are_told_although_they_cannot_be_written(scored: Make) -> None:
+def test_names_of_no_trait_are_reported_although_they_cannot_be_written(scored: Make) -> None:
     class Nameless:
         def __repr__(self) -> str:
             raise SystemExit(5)
@@ -480,11 +480,11 @@ def test_names_of_no_trait_are_told_although_they_cannot_be_written(scored: Make
     assert "that it was not given: Nameless" in done.result.metadata.warnings[0]
 
 
-def test_the_user_s_own_interrupt_ends_the_item(told: Make) -> None:
+def test_the_user_s_own_interrupt_ends_the_item(scripted: Make) -> None:
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(cancelled_case(told("llm", {"a": KeyboardInterrupt()})))
+        asyncio.run(cancelled_case(scripted("llm", {"a": KeyboardInterrupt()})))
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(cancelled_case(told("llm", {"a": TraitScore(value=Interrupting(a=1))})))
+        asyncio.run(cancelled_case(scripted("llm", {"a": TraitScore(value=Interrupting(a=1))})))
 
 
 def test_where_there_is_no_answer_there_is_nothing_to_evaluate() -> None:
@@ -498,29 +498,29 @@ def test_where_there_is_no_answer_there_is_nothing_to_evaluate() -> None:
 
 
 @pytest.mark.parametrize("details", [Leaving(a=1), ["a"], None, "text"])
-def test_details_that_cannot_be_read_cost_no_score_and_are_told(scored: Make, told: Make, details: Any) -> None:
-    done = scored(Rubric(llm_traits=[boolean("a")]), told("llm", {"a": TraitScore(value=True, details=details)}))
+def test_details_that_cannot_be_read_cost_no_score_and_are_reported(scored: Make, scripted: Make, details: Any) -> None:
+    done = scored(Rubric(llm_traits=[boolean("a")]), scripted("llm", {"a": TraitScore(value=True, details=details)}))
     assert done.rubric.llm_trait_scores == {"a": True}
     assert done.rubric.trait_details == {"a": {"not_kept": ["everything"]}}
 
 
-def test_details_that_no_file_can_hold_are_named(scored: Make, told: Make) -> None:
+def test_details_that_no_file_can_hold_are_named(scored: Make, scripted: Make) -> None:
     deep: Any = 1
     for _ in range(300):
         deep = [deep]
     details: Any = {"deep": deep, "big": 10**400, "nan": [float("nan")], "odd": Leaving(a=1), "set": {1}, 3: "three"}
-    done = scored(Rubric(llm_traits=[boolean("a")]), told("llm", {"a": TraitScore(value=True, details=details)}))
+    done = scored(Rubric(llm_traits=[boolean("a")]), scripted("llm", {"a": TraitScore(value=True, details=details)}))
     assert done.rubric.trait_details == {"a": {"3": "three", "not_kept": ["deep", "big", "nan", "odd", "set"]}}
 
 
-def test_reasons_labels_and_texts_in_details_are_cut(scored: Make, told: Make) -> None:
+def test_reasons_labels_and_texts_in_details_are_cut(scored: Make, scripted: Make) -> None:
     long = "x" * 1_000_000
     literal = LLMRubricTrait(name="b", kind="literal", classes={"Dry": None, "Warm": None})
     does = {
         "a": TraitScore(state="error", reason=long, details={"text": long, "list": [long]}),
         "b": TraitScore(state="invalid", reason=long, label=long),
     }
-    done = scored(Rubric(llm_traits=[boolean("a"), literal]), told("llm", does))
+    done = scored(Rubric(llm_traits=[boolean("a"), literal]), scripted("llm", does))
     cut = "x" * 999 + "…"
     assert (done.reason("a"), done.reason("b"), done.rubric.llm_trait_labels["b"]) == (cut, cut, cut)
     detail = "x" * 9_999 + "…"
@@ -532,21 +532,23 @@ HUGE = st.integers(min_value=2**1024).flatmap(lambda n: st.sampled_from([n, -n])
 
 @LAW
 @given(HUGE | st.just(10**400) | st.just(10**5000))
-def test_a_number_beyond_floats_is_no_score_of_any_type(scored: Make, told: Make, number: int) -> None:
+def test_a_number_beyond_floats_is_no_score_of_any_type(scored: Make, scripted: Make, number: int) -> None:
     for trait in ALL:
         if trait.type_name == "regex":
             continue
         value = {"a": number} if trait.name in ("record", "named") else number
-        done = scored(Rubric.from_traits([trait]), told(trait.type_name, {trait.name: TraitScore(value=value)}))
+        done = scored(Rubric.from_traits([trait]), scripted(trait.type_name, {trait.name: TraitScore(value=value)}))
         assert done.states == {trait.name: "invalid"}, trait
-    done = scored(Rubric(extra_traits=[ToneTrait(name="t")]), told("tone", {"t": TraitScore(value=[{"x": number}])}))
+    done = scored(
+        Rubric(extra_traits=[ToneTrait(name="t")]), scripted("tone", {"t": TraitScore(value=[{"x": number}])})
+    )
     assert done.rubric.extra_trait_scores == {"tone": {"t": None}}
 
 
 ODD = "a\ud800\u2028\0"
 
 
-def test_what_is_read_from_a_file_is_what_the_run_said(told: Make, tmp_path: Path) -> None:
+def test_what_is_read_from_a_file_is_what_the_run_returned(scripted: Make, tmp_path: Path) -> None:
     literal = LLMRubricTrait(name="class", kind="literal", classes={"Dry": None, "Warm": None})
     rubric = Rubric(
         llm_traits=[boolean("ok"), literal, LLMRubricTrait(name="record", kind=KIND)],
@@ -565,7 +567,9 @@ def test_what_is_read_from_a_file_is_what_the_run_said(told: Make, tmp_path: Pat
         evaluation_mode="rubric_only",
         deep_judgment_rubric_mode="enable_all",
     )
-    app = application(ScriptedLLM("text"), told("llm", llm), told("tone", tone, asks_judge=False), installed=RUN)
+    app = application(
+        ScriptedLLM("text"), scripted("llm", llm), scripted("tone", tone, asks_judge=False), installed=RUN
+    )
     benchmark = Benchmark.create("b").with_questions([Question(id="q", question="Which?")]).with_rubric(rubric)
     results = asyncio.run(benchmark.arun_verification(config, app=app, run_dir=tmp_path / "run"))
     assert list(VerificationResultSet.load(tmp_path / "run")) == list(results)
@@ -574,7 +578,7 @@ def test_what_is_read_from_a_file_is_what_the_run_said(told: Make, tmp_path: Pat
     assert result.rubric.llm_trait_scores["record.a"] == "a\ufffd\u2028\0"
 
 
-def test_a_judge_s_failure_in_odd_letters_is_read_as_it_was_told(told: Make, tmp_path: Path) -> None:
+def test_a_judge_s_failure_in_odd_letters_is_read_as_it_was_reported(scripted: Make, tmp_path: Path) -> None:
     def judge(call: Any) -> Any:
         if call.task == "rubric_dynamic_presence_check":
             raise RuntimeError(ODD * 1000)
@@ -582,7 +586,7 @@ def test_a_judge_s_failure_in_odd_letters_is_read_as_it_was_told(told: Make, tmp
 
     model = ModelConfig(model_name="m", interface="scripted")
     config = VerificationConfig(answering_models=[model], parsing_models=[model], evaluation_mode="rubric_only")
-    app = application(ScriptedLLM(judge), told("llm", {"b": RuntimeError(ODD * 1000)}), installed=RUN)
+    app = application(ScriptedLLM(judge), scripted("llm", {"b": RuntimeError(ODD * 1000)}), installed=RUN)
     benchmark = Benchmark.create("b").with_questions([Question(id="q", question="Which?")])
     benchmark = benchmark.with_rubric(Rubric(llm_traits=[boolean("b")]))
     benchmark = benchmark.with_dynamic_rubric(DynamicRubric(llm_traits=[boolean("a", summary="it")]))
@@ -613,17 +617,17 @@ class Plotting:
     name: str
     plot: Mapping[str, Any]
     asks_judge = True
-    trait_class = ToneTrait  # of any type: nobody looks
+    trait_class = ToneTrait  # of any type: it is not read
 
     def check_config(self, traits: Any, config: Any, app: Any) -> Any:
         return ()
 
     async def evaluate(self, traits: Any, case: Any) -> Any:
         async def one(trait: Any) -> Any:
-            told = self.plot[trait.name]
-            if isinstance(told, Exception):
-                raise told
-            return TraitScore(value=right_score(trait)) if told == "ok" else told
+            outcome = self.plot[trait.name]
+            if isinstance(outcome, Exception):
+                raise outcome
+            return TraitScore(value=right_score(trait)) if outcome == "ok" else outcome
 
         found = await case.each([trait for trait in traits if self.plot[trait.name] != "omit"], one)
         return dict(found)
@@ -708,11 +712,11 @@ def test_the_whole_trace_is_scored_or_the_final_message(scored: Make, full: bool
     assert done.rubric.rubric_evaluation_strategy is None
 
 
-def test_where_there_is_nothing_to_read_every_trait_says_so(scored: Make, told: Make) -> None:
+def test_where_there_is_nothing_to_read_every_trait_says_so(scored: Make, scripted: Make) -> None:
     answer = CachedAnswer(raw_llm_response="COX-1 [3]", trace_messages=ROWS[:2])
     rubric = Rubric(llm_traits=[boolean("clear")], regex_traits=[CITED])
     config = {"use_full_trace_for_rubric": False}
-    done = scored(rubric, told("llm", GOOD["llm"]), answer=answer, config=config)
+    done = scored(rubric, scripted("llm", GOOD["llm"]), answer=answer, config=config)
     reason = "there is nothing to score: the last message of the trace is not from the answering model"
     assert done.states == {"clear": "error", "cited": "error"}
     assert {done.reason(name) for name in done.states} == {reason}
@@ -742,11 +746,11 @@ TEMPLATE = {
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize(("target", "outcome"), [("COX-1", "passed"), ("COX-2", "failed")])
 def test_failing_traits_and_unreadable_traces_never_change_a_template_s_outcome(
-    scored: Make, told: Make, full: bool, target: str, outcome: str
+    scored: Make, scripted: Make, full: bool, target: str, outcome: str
 ) -> None:
     done = scored(
         Rubric(llm_traits=[boolean("clear")]),
-        told("llm", {"clear": PortError("away", kind="auth")}),
+        scripted("llm", {"clear": PortError("away", kind="auth")}),
         evaluation_mode="template_and_rubric",
         question=TEMPLATE,
         replies={"parsing": {"target": target}},
@@ -792,9 +796,9 @@ INVALID = CachedAnswer(raw_llm_response="COX-1 [3]", trace_messages=ROWS[:2], an
     ("full", "trail"), [(True, ("ran", "1 of 1 traits have a score")), (False, ("skipped", "the trace is not valid"))]
 )
 def test_an_invalid_trace_is_scored_only_where_all_of_it_is_used(
-    scored: Make, told: Make, full: bool, trail: tuple[str, str]
+    scored: Make, scripted: Make, full: bool, trail: tuple[str, str]
 ) -> None:
-    """Dynamic traits are no exception: where the stage is skipped, nobody is asked about them."""
+    """Dynamic traits are no exception: where the stage is skipped, the judge is not asked about them."""
     for dynamic in (False, True):
         cls = DynamicRubric if dynamic else Rubric
         rubric = cls(regex_traits=[RegexRubricTrait(name="cited", pattern=r"\[3\]", summary="citations")])
@@ -814,7 +818,7 @@ def test_after_an_error_nothing_is_scored(scored: Make) -> None:
 # Places
 
 
-def test_evaluators_work_at_the_same_time_and_share_the_places_of_the_item(scored: Make, told: Make) -> None:
+def test_evaluators_work_at_the_same_time_and_share_the_places_of_the_item(scored: Make, scripted: Make) -> None:
     now, most = 0, 0
 
     async def busy() -> TraitScore:
@@ -833,7 +837,9 @@ def test_evaluators_work_at_the_same_time_and_share_the_places_of_the_item(score
         return scores[trait.name]
 
     rubric = Rubric(llm_traits=[boolean("a")], extra_traits=[ToneTrait(name="t")])
-    done = scored(rubric, told("llm", {"a": first}), told("tone", {"t": first}), config={"rubric_concurrency": 3})
+    done = scored(
+        rubric, scripted("llm", {"a": first}), scripted("tone", {"t": first}), config={"rubric_concurrency": 3}
+    )
     assert set(done.states.values()) == {"ok"}
     assert most == 3
 
@@ -854,7 +860,7 @@ def evidence(**facts: Any) -> TraitEvidence:
     return TraitEvidence(**{"excerpts": (quoted,), "reasoning": "so", "risk": risk, "metadata": metadata, **facts})
 
 
-def test_what_deep_judgment_found_is_kept_beside_the_scores(scored: Make, told: Make) -> None:
+def test_what_deep_judgment_found_is_kept_beside_the_scores(scored: Make, scripted: Make) -> None:
     bare = evidence(excerpts=(), reasoning="", risk=None, lacks_excerpts=True)
     does = {
         "deep": TraitScore(value=True, evidence=evidence()),
@@ -872,7 +878,7 @@ def test_what_deep_judgment_found_is_kept_beside_the_scores(scored: Make, told: 
         ],
         regex_traits=[CITED],
     )
-    done = scored(rubric, told("llm", does), config={"deep_judgment_rubric_mode": "enable_all"})
+    done = scored(rubric, scripted("llm", does), config={"deep_judgment_rubric_mode": "enable_all"})
     deep = done.deep
     assert deep.deep_judgment_rubric_performed is True
     quoted = {"text": "COX-1", "confidence": "high", "similarity_score": 1.0}
@@ -898,7 +904,7 @@ def test_what_deep_judgment_found_is_kept_beside_the_scores(scored: Make, told: 
     assert done.rubric.regex_trait_scores == {"cited": True}  # with traits that are judged deeply, too
 
 
-def test_standard_scores_of_traits_that_were_judged_deeply_stand_beside_them(scored: Make, told: Make) -> None:
+def test_standard_scores_of_traits_that_were_judged_deeply_are_kept_beside_them(scored: Make, scripted: Make) -> None:
     away = TraitScore(state="error", reason="the judge is away")
     does = {
         "deep": TraitScore(value=True, evidence=evidence(), standard=TraitScore(value=False)),
@@ -907,7 +913,7 @@ def test_standard_scores_of_traits_that_were_judged_deeply_stand_beside_them(sco
         "alone": TraitScore(value=True, evidence=evidence()),
     }
     rubric = Rubric(llm_traits=[boolean(name) for name in does])
-    done = scored(rubric, told("llm", does), config={"deep_judgment_rubric_mode": "enable_all"})
+    done = scored(rubric, scripted("llm", does), config={"deep_judgment_rubric_mode": "enable_all"})
     assert done.deep.deep_judgment_rubric_scores == dict.fromkeys(does, True) == done.rubric.llm_trait_scores
     assert done.deep.standard_rubric_scores == {"deep": False, "bare": None, "odd": None}
     warnings = [text for text in done.result.metadata.warnings if "no standard score" in text]
@@ -915,22 +921,22 @@ def test_standard_scores_of_traits_that_were_judged_deeply_stand_beside_them(sco
     assert "'odd'" in warnings[1]
 
 
-def test_deep_judgment_was_performed_whatever_became_of_the_traits(scored: Make, told: Make) -> None:
+def test_deep_judgment_was_performed_whatever_became_of_the_traits(scored: Make, scripted: Make) -> None:
     does = {name: TraitScore(state="error", reason="the judge is away") for name in ("a", "b")}
     rubric = Rubric(llm_traits=[boolean("a"), boolean("b")])
-    deep = scored(rubric, told("llm", does), config={"deep_judgment_rubric_mode": "enable_all"}).deep
+    deep = scored(rubric, scripted("llm", does), config={"deep_judgment_rubric_mode": "enable_all"}).deep
     assert (deep.deep_judgment_rubric_performed, deep.total_deep_judgment_model_calls) == (True, 0)
     assert deep.deep_judgment_rubric_scores == {"a": None, "b": None}
     assert [row["stages_completed"] for row in deep.trait_metadata.values()] == [[], []]
     assert deep.traits_without_valid_excerpts == ()
-    assert scored(rubric, told("llm", does)).result.deep_judgment_rubric is None, "no trait was to be judged deeply"
+    assert scored(rubric, scripted("llm", does)).result.deep_judgment_rubric is None, "no trait was to be judged deeply"
     does["b"] = TraitScore(state="skipped", reason="absent")
-    deep = scored(rubric, told("llm", does), config={"deep_judgment_rubric_mode": "enable_all"}).deep
+    deep = scored(rubric, scripted("llm", does), config={"deep_judgment_rubric_mode": "enable_all"}).deep
     assert list(deep.trait_metadata) == ["a"], "nothing was judged of a trait that was skipped"
 
 
-def test_warnings_of_deep_judgment_are_told_in_the_order_of_the_traits_and_equal_ones_once(
-    scored: Make, told: Make
+def test_warnings_of_deep_judgment_are_in_the_order_of_the_traits_and_equal_ones_occur_once(
+    scored: Make, scripted: Make
 ) -> None:
     """Although the traits end in another order."""
 
@@ -942,7 +948,7 @@ def test_warnings_of_deep_judgment_are_told_in_the_order_of_the_traits_and_equal
         return score
 
     does = {"a": after(0.03, "no search", "slow"), "b": after(0.0, "first done"), "c": after(0.01, "no search")}
-    done = scored(Rubric(llm_traits=[boolean(name) for name in does]), told("llm", does))
+    done = scored(Rubric(llm_traits=[boolean(name) for name in does]), scripted("llm", does))
     assert list(done.result.metadata.warnings) == [
         "deep judgment of 'a', 'c': no search",
         "deep judgment of 'a': slow",
@@ -950,11 +956,11 @@ def test_warnings_of_deep_judgment_are_told_in_the_order_of_the_traits_and_equal
     ]
 
 
-def test_evidence_that_no_file_can_hold_costs_no_score(scored: Make, told: Make) -> None:
+def test_evidence_that_no_file_can_hold_costs_no_score(scored: Make, scripted: Make) -> None:
     does = {
         "a": TraitScore(value=True, evidence=evidence(metadata={"when": object()}), details={"x": object(), "y": 1})
     }
-    done = scored(Rubric(llm_traits=[boolean("a")]), told("llm", does))
+    done = scored(Rubric(llm_traits=[boolean("a")]), scripted("llm", does))
     assert done.rubric.llm_trait_scores == {"a": True}
     assert done.rubric.trait_details == {"a": {"y": 1, "not_kept": ["x"]}}
     assert "could not be kept" in done.deep.trait_metadata["a"]["error"]
@@ -968,13 +974,13 @@ def test_evidence_that_no_file_can_hold_costs_no_score(scored: Make, told: Make)
     ],
 )
 def test_of_evidence_that_cannot_be_kept_it_is_known_whether_quotations_were_missing(
-    scored: Make, told: Make, facts: dict[str, Any]
+    scored: Make, scripted: Make, facts: dict[str, Any]
 ) -> None:
     does = {
         "a": TraitScore(value=True, evidence=evidence(**facts, lacks_excerpts=True)),
         "b": TraitScore(value=True, evidence=evidence(**facts)),
     }
-    done = scored(Rubric(llm_traits=[boolean("a"), boolean("b")]), told("llm", does))
+    done = scored(Rubric(llm_traits=[boolean("a"), boolean("b")]), scripted("llm", does))
     assert done.rubric.llm_trait_scores == {"a": True, "b": True}
     assert "could not be kept" in done.deep.trait_metadata["b"]["error"]
     assert done.deep.traits_without_valid_excerpts == ("a",)
@@ -1022,18 +1028,18 @@ def test_the_plugin_and_its_stage_keep_their_promises(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told_kind", "kind"), [("timeout", "timeout"), ("budget", "budget"), ("nonsense", "stage"), (None, "stage")]
+    ("given_kind", "kind"), [("timeout", "timeout"), ("budget", "budget"), ("nonsense", "stage"), (None, "stage")]
 )
 def test_an_item_without_any_score_is_an_error_of_the_kind_of_the_first_trait(
-    told: Make, told_kind: str | None, kind: str
+    scripted: Make, given_kind: str | None, kind: str
 ) -> None:
-    failed = TraitScore(state="error", reason="it broke", **({} if told_kind is None else {"kind": told_kind}))
+    failed = TraitScore(state="error", reason="it broke", **({} if given_kind is None else {"kind": given_kind}))
     scores = {
         "a": TraitScore(state="invalid", reason="odd"),
         "b": failed,
         "c": TraitScore(state="error", reason="later"),
     }
-    (result,) = run_of_traits(told, scores)
+    (result,) = run_of_traits(scripted, scores)
     assert result.outcome == "error"
     assert (result.metadata.outcome_detail, result.metadata.completed_without_errors) == (kind, False)
     assert result.metadata.error == "no trait has a score (b: it broke; c: later)"
@@ -1048,22 +1054,22 @@ def test_an_item_without_any_score_is_an_error_of_the_kind_of_the_first_trait(
         {"a": TraitScore(state="skipped", reason="not due")},
     ],
 )
-def test_one_score_is_enough_and_without_an_error_nothing_is_one(told: Make, scores: dict[str, TraitScore]) -> None:
-    (result,) = run_of_traits(told, scores)
+def test_one_score_is_enough_and_without_an_error_nothing_is_one(scripted: Make, scores: dict[str, TraitScore]) -> None:
+    (result,) = run_of_traits(scripted, scores)
     assert (str(result.outcome), result.metadata.error) == ("scored", None)
 
 
-def test_errors_of_a_port_keep_their_kind(told: Make) -> None:
-    (result,) = run_of_traits(told, {"a": PortError("too slow", kind="timeout")})
+def test_errors_of_a_port_keep_their_kind(scripted: Make) -> None:
+    (result,) = run_of_traits(scripted, {"a": PortError("too slow", kind="timeout")})
     assert str(result.outcome) == "error(timeout)"
     assert result.rubric is not None
     assert result.rubric.trait_states["a"] == {"state": "error", "reason": "too slow", "kind": "timeout"}
 
 
-def run_of_traits(told: Make, scores: dict[str, Any]) -> VerificationResultSet:
+def run_of_traits(scripted: Make, scores: dict[str, Any]) -> VerificationResultSet:
     model = ModelConfig(model_name="m", interface="scripted")
     config = VerificationConfig(answering_models=[model], parsing_models=[model], evaluation_mode="rubric_only")
-    app = application(ScriptedLLM("text"), told("llm", scores), installed=RUN)
+    app = application(ScriptedLLM("text"), scripted("llm", scores), installed=RUN)
     benchmark = Benchmark.create("b").with_questions([Question(id="q", question="Which?")])
     benchmark = benchmark.with_rubric(Rubric(llm_traits=[boolean(name) for name in scores]))
     return asyncio.run(benchmark.arun_verification(config, app=app))

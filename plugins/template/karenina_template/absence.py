@@ -14,7 +14,7 @@ from karenina_core.templates.answer import BaseAnswer
 from karenina_core.templates.extraction import fill, keys_of
 from karenina_core.templates.plain import plain
 
-from .rehearsal import said_by_judge
+from .rehearsal import judge_form
 from .rules import placeholder
 
 __all__ = ["null_warnings"]
@@ -47,7 +47,7 @@ def _has_code(cls: type[BaseAnswer]) -> bool:
 def _example(cls: type[BaseAnswer], name: str, correct: Mapping[str, Any]) -> Any:
     verification = cls.__verified__.get(name)
     if verification is not None and verification.primitive.uses_ground_truth:
-        return said_by_judge(cls, name, verification)
+        return judge_form(cls, name, verification)
     return plain(correct[name] if name in correct else placeholder(cls.model_fields[name].annotation))
 
 

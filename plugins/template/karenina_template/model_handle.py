@@ -56,7 +56,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
     return ModelHandle(
         cls=cls,
         isolation=isolation,
-        warnings=(*_told_too_much(cls, schema, expected), *_left_out(cls), *null_warnings(cls, correct)),
+        warnings=(*_leaks(cls, schema, expected), *_left_out(cls), *null_warnings(cls, correct)),
         fields=tuple(_field(cls, name) for name in keys),
         trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
         schema=json.dumps(plain(schema)),
@@ -65,7 +65,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
     )
 
 
-def _told_too_much(cls: type[BaseAnswer], schema: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+def _leaks(cls: type[BaseAnswer], schema: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
     """Where the judge can read an expected value. A placeholder in place of a ground truth gives nothing away."""
     keys = keys_of(cls)
     judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
@@ -139,7 +139,7 @@ class ModelFilled:
         self._data = data
         self._evidence = Evidence()
         self._findings: dict[str, Finding] | None = None
-        self._remarks: tuple[str, ...] = ()
+        self._warnings: tuple[str, ...] = ()
         self._comparison: Comparison | None = None
         """With the evidence that there is."""
 
@@ -155,7 +155,7 @@ class ModelFilled:
         return dict(self._values)
 
     def accepting(self, fields: Collection[str]) -> ModelFilled:
-        # Filled anew: the author's code may have changed this one.
+        # Filled again: the author's code may have changed this one.
         answer = fill(self._handle.cls, self._data)
         accepted = self._evidence.accepted | frozenset(fields)
         for name in accepted:
@@ -174,7 +174,7 @@ class ModelFilled:
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
             self._findings = check_values(verified, self._answer.__dict__, self._evidence.accepted)
-            self._remarks = remarks_on(verified, self._answer.__dict__, self._findings)
+            self._warnings = remarks_on(verified, self._answer.__dict__, self._findings)
         findings = self._findings
         if len(findings) < len(verified):
             findings = findings | check_evidence(verified, self._values, self._evidence)
@@ -202,7 +202,7 @@ class ModelFilled:
             compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)
-            return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._remarks)
+            return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._warnings)
         self._show(compared)
         result = self._call("verify")
         if result is not True and result is not False:
@@ -210,7 +210,7 @@ class ModelFilled:
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
         stable = self._says_again(compared, result)
-        return FieldVerdict(result, compared.results, compared.scores, remarks=self._remarks, stable=stable)
+        return FieldVerdict(result, compared.results, compared.scores, remarks=self._warnings, stable=stable)
 
     def _says_again(self, compared: Comparison, result: bool) -> bool:
         """Whether the author's `verify` gives the same result for the same values: no random number, nothing that an

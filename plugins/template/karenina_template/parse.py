@@ -16,7 +16,7 @@ from karenina_core.templates.grounding import ungrounded
 from karenina_core.templates.handle import TemplateHandle
 
 UNGROUNDED = "ungrounded_values"
-"""The caveat of a result with extracted values that stand nowhere in the text."""
+"""The caveat of a result with extracted values that do not occur in the text."""
 ABSTENTION_BESIDE_VALUES = "abstention_beside_values"
 """The caveat of a result whose judge claims an abstention and extracts every field all the same."""
 

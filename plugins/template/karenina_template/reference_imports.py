@@ -25,14 +25,14 @@ def template_import(names: Mapping[str, Any]) -> Callable[..., Any]:
 
     def module(path: str) -> ModuleType:
         if path not in known:
-            known[path] = made = ModuleType(path, "Stands for a module of the reference project inside a template.")
+            known[path] = made = ModuleType(path, "Replaces a module of the reference project inside a template.")
             made.__dict__.update(names, __all__=sorted(names), __path__=[])
             parent, _, last = path.rpartition(".")
             if parent:
                 setattr(module(parent), last, made)
         return known[path]
 
-    # The names of the parameters are those of the function that it stands in for.
+    # The names of the parameters are those of the function that it replaces.
     def find(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level or name.partition(".")[0] != "karenina":
             return builtins.__import__(name, globals, locals, fromlist, level)

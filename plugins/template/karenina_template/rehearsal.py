@@ -25,7 +25,7 @@ from karenina_core.templates.primitives.moments import read_moment
 from karenina_core.templates.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
 from karenina_core.templates.verification import Verification
 
-__all__ = ["rehearsal_problems", "said_by_judge"]
+__all__ = ["judge_form", "rehearsal_problems"]
 
 _NEAR = (
     DateTolerance,
@@ -60,10 +60,10 @@ def _matches_itself(primitive: VerificationPrimitive) -> bool:
     return primitive.matches_ground_truth and not (isinstance(primitive, _THRESHOLDS) and primitive.exclusive)
 
 
-def said_by_judge(cls: type[BaseAnswer], name: str, verification: Verification) -> Any:
+def judge_form(cls: type[BaseAnswer], name: str, verification: Verification) -> Any:
     """The ground truth as JSON that the field can have; in its plainest form where it cannot be read for itself."""
     try:
-        return _read(cls, name, _said_in_json(verification))[0]
+        return _read(cls, name, _judge_forms(verification))[0]
     except Exception:  # a validator may look at other fields, which are null here
         return plain(verification.ground_truth)
 
@@ -71,13 +71,13 @@ def said_by_judge(cls: type[BaseAnswer], name: str, verification: Verification) 
 def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> str | None:
     primitive = type(verification.primitive).__name__
     try:
-        form, value = _read(cls, name, _said_in_json(verification))
+        form, value = _read(cls, name, _judge_forms(verification))
     except Exception as error:
         if _has_validators(cls, name) or isinstance(verification.primitive, _NEAR):
             return None
-        said = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
+        message = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
-            f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({said}); "
+            f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({message}); "
             f"change one of them{_own_words(verification.primitive)}"
         )
     if verification.kind == "semantic":
@@ -85,17 +85,17 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
     try:
         if verification.primitive.check(value, verification.expected()) is True:
             return None
-        said = f"{primitive} does not accept that"
+        problem = f"{primitive} does not accept that"
     except Exception as error:  # primitives may come from anywhere
-        said = f"{primitive} raises {one_line(error)} for that"
+        problem = f"{primitive} raises {one_line(error)} for that"
     return (
         f"not even a perfect extraction would pass. The ground truth {_shown(verification.ground_truth)} is "
-        f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {said}; "
+        f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {problem}; "
         f"{_remedy(verification.ground_truth, value)}{_own_words(verification.primitive)}"
     )
 
 
-def _said_in_json(verification: Verification) -> list[Any]:
+def _judge_forms(verification: Verification) -> list[Any]:
     """The ground truth as a judge may put it into its reply, the plainest form first."""
     expected, primitive = verification.ground_truth, verification.primitive
     forms = [plain(expected)]

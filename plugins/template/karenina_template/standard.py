@@ -46,7 +46,7 @@ class StandardJudgment:
 async def _captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:
     """What this judge has extracted from this very answer before; None where it is to be asked.
 
-    Raises ParseError where the template does not take these fields any more, and the run was to ask nobody.
+    Raises ParseError where the template does not take these fields any more, and the run was to ask no judge.
     """
     answer = context.cached_answer_data
     fields = answer.fields.get(str(context.task.parsing)) if answer is not None else None

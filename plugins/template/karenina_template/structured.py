@@ -189,7 +189,7 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
         expected = _ground_truth(spec, annotation, primitive)
         declared = VerifiedField(spec.description, expected, primitive, spec.weight, spec.extraction_hint)
     except (TypeError, ValueError) as error:
-        problems.append(Problem("ground_truth" if isinstance(error, ValidationError) else "", _said(error)))
+        problems.append(Problem("ground_truth" if isinstance(error, ValidationError) else "", _message(error)))
         return None
     return annotation, declared
 
@@ -237,7 +237,7 @@ def _ground_truth(spec: _FieldSpec, annotation: Any, primitive: VerificationPrim
     return careful_reader(expected)(spec.ground_truth)
 
 
-def _said(error: TypeError | ValueError) -> str:
+def _message(error: TypeError | ValueError) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{first['msg']} (got {first['input']!r})"

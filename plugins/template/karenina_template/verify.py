@@ -113,7 +113,7 @@ async def _similar(context: VerificationContext, a: str, b: str) -> float:
 
 
 async def _granular(context: VerificationContext, filled: Any) -> float | None:
-    """Partial credit is extra: where it fails, the verdict stands and a warning says so."""
+    """Partial credit is extra: where it fails, the verdict is kept and a warning says so."""
     try:
         score: float | None = await filled.granular()
     except TemplateError as error:

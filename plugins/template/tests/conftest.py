@@ -39,7 +39,7 @@ TEMPLATE = json.dumps({"fields": [FIELD]})
 
 
 class Last(Stage):
-    """Stands for the stage that assembles the result."""
+    """Takes the place of the stage that assembles the result."""
 
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True

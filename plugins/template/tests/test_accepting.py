@@ -27,7 +27,7 @@ def fill(handle: Any, data: Any) -> Any:
     return asyncio.run(handle.build(data))
 
 
-def told(filled: Any, trace: str = "see [1]", **more: Any) -> tuple[Any, dict[str, Any], float | None]:
+def verified(filled: Any, trace: str = "see [1]", **more: Any) -> tuple[Any, dict[str, Any], float | None]:
     async def run() -> tuple[Any, dict[str, Any], float | None]:
         verdict = await filled.verify(trace, **more)
         return verdict.result, dict(verdict.field_results), await filled.granular()
@@ -50,19 +50,19 @@ ASKED = ["drug", "dose", "day", "advice"]
 def test_accepted_fields_are_right_with_full_credit() -> None:
     filled = fill(load(VERIFIED), WRONG)
     copied = filled.accepting(ASKED)
-    assert told(copied) == (True, dict.fromkeys([*ASKED, "name", "cites"], True), 1.0)
-    assert told(copied, "no citation")[:2] == (False, dict.fromkeys([*ASKED, "name"], True) | {"cites": False})
+    assert verified(copied) == (True, dict.fromkeys([*ASKED, "name", "cites"], True), 1.0)
+    assert verified(copied, "no citation")[:2] == (False, dict.fromkeys([*ASKED, "name"], True) | {"cites": False})
 
 
 def test_the_filled_template_itself_stays_as_it_is() -> None:
     filled = fill(load(VERIFIED), WRONG)
-    before = told(filled, similarities={"advice": 0.1})
+    before = verified(filled, similarities={"advice": 0.1})
     filled.accepting(ASKED)
-    assert told(filled, similarities={"advice": 0.1}) == before
+    assert verified(filled, similarities={"advice": 0.1}) == before
     assert before[1] == {"drug": False, "dose": False, "day": None, "advice": False, "name": True, "cites": True}
 
 
-def test_what_was_extracted_is_still_told() -> None:
+def test_what_was_extracted_is_still_recorded() -> None:
     filled = fill(load(VERIFIED), WRONG)
     copied = filled.accepting(["drug", "day"])
     assert copied.values() == filled.values() == WRONG
@@ -72,13 +72,15 @@ def test_what_was_extracted_is_still_told() -> None:
 def test_accepting_adds_up_and_an_empty_list_changes_nothing() -> None:
     filled = fill(load(VERIFIED), WRONG)
     step_by_step = filled.accepting(["drug"]).accepting(["dose", "day"]).accepting(["advice"])
-    assert told(step_by_step) == told(filled.accepting(ASKED))
-    assert told(filled.accepting([]), similarities={"advice": 0.1}) == told(filled, similarities={"advice": 0.1})
+    assert verified(step_by_step) == verified(filled.accepting(ASKED))
+    assert verified(filled.accepting([]), similarities={"advice": 0.1}) == verified(
+        filled, similarities={"advice": 0.1}
+    )
 
 
 def test_credit_may_be_asked_without_verifying_again() -> None:
     filled = fill(load(VERIFIED), WRONG)
-    told(filled, similarities={"advice": 0.1})
+    verified(filled, similarities={"advice": 0.1})
     assert asyncio.run(filled.accepting(["drug", "dose", "day"]).granular()) == 6 / 7
 
 
@@ -92,8 +94,8 @@ def test_the_strategy_is_decided_again() -> None:
             verify_strategy = AtLeastN(2, FieldCheck("a"), FieldCheck("b"), FieldCheck("c"))
     """)
     filled = fill(handle, {"a": "x", "b": "b", "c": None})
-    assert told(filled) == (False, {"a": False, "b": True, "c": None}, 0.5)
-    assert told(filled.accepting(["a"])) == (True, {"a": True, "b": True, "c": None}, 1.0)
+    assert verified(filled) == (False, {"a": False, "b": True, "c": None}, 0.5)
+    assert verified(filled.accepting(["a"])) == (True, {"a": True, "b": True, "c": None}, 1.0)
 
 
 def test_an_authors_verify_finds_the_expected_values() -> None:
@@ -115,10 +117,10 @@ def test_an_authors_verify_finds_the_expected_values() -> None:
             return float(self.drug == self.correct["drug"])
     """)
     filled = fill(handle, {"drug": "ibuprofen", "doses": [1, 2], "remark": "seen"})
-    assert told(filled) == (False, {}, 0.0)
-    assert told(filled.accepting(["drug"])) == (True, {}, 1.0)
-    assert told(filled.accepting(["drug", "doses"])) == (True, {}, 1.0)
-    assert told(filled.accepting(["doses"]))[0] is False
+    assert verified(filled) == (False, {}, 0.0)
+    assert verified(filled.accepting(["drug"])) == (True, {}, 1.0)
+    assert verified(filled.accepting(["drug", "doses"])) == (True, {}, 1.0)
+    assert verified(filled.accepting(["doses"]))[0] is False
 
 
 def test_an_author_who_extends_the_automatic_verdict_gets_the_accepted_one() -> None:
@@ -132,8 +134,8 @@ class Answer(Base):
         return super().verify() and self.b == "b"
 """
     filled = fill(asyncio.run(InProcessRuntime().load(source, PRIMITIVES)), {"a": "x", "b": "x"})
-    assert told(filled.accepting(["a", "b"])) == (True, {"a": True, "b": True}, 1.0)
-    assert told(filled.accepting(["a"]))[:2] == (False, {"a": True, "b": False})
+    assert verified(filled.accepting(["a", "b"])) == (True, {"a": True, "b": True}, 1.0)
+    assert verified(filled.accepting(["a"]))[:2] == (False, {"a": True, "b": False})
 
 
 @pytest.mark.parametrize(
@@ -173,4 +175,4 @@ def test_accepting_is_as_good_as_having_extracted_it(data: dict[str, str | None]
     )
     handle = load(fields)
     as_if = fill(handle, data | dict.fromkeys(accepted, "right"))
-    assert told(fill(handle, data).accepting(accepted)) == told(as_if)
+    assert verified(fill(handle, data).accepting(accepted)) == verified(as_if)

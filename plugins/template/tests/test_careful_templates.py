@@ -1,4 +1,4 @@
-"""What a template may be, what its author is told at load, and what a reader of the verdict is told."""
+"""What a template may be, the warnings for its author at load, and the warnings of a verdict."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Differs(VerificationPrimitive):
 
 
 @frozen
-class Telling(VerificationPrimitive):
+class Explaining(VerificationPrimitive):
     def check(self, extracted: Any, expected: Any) -> bool:
         return bool(extracted == expected)
 
@@ -64,7 +64,7 @@ class Telling(VerificationPrimitive):
 PRIMITIVES: dict[str, Any] = {name: getattr(primitives, name) for name in NAMES} | {
     "OneOf": OneOf,
     "Differs": Differs,
-    "Telling": Telling,
+    "Explaining": Explaining,
 }
 
 
@@ -78,7 +78,7 @@ def load_data(**field: Any) -> Any:
     return asyncio.run(DeclarativeRuntime().load(json.dumps({"fields": [spec]}), PRIMITIVES))
 
 
-def told(handle: Any, data: Any, trace: str = "") -> Any:
+def verified(handle: Any, data: Any, trace: str = "") -> Any:
     async def run() -> Any:
         return await (await handle.build(data)).verify(trace)
 
@@ -91,10 +91,10 @@ def told(handle: Any, data: Any, trace: str = "") -> Any:
 @pytest.mark.parametrize("primitive", ["DateMatch()", "DateTolerance(tolerance=1)", "DateRange(min='2016-01-01')"])
 def test_eight_digits_are_judged_as_the_day_that_they_write(primitive: str) -> None:
     handle = load(f"when: datetime.datetime | None = VerifiedField('When', '2016-04-11', {primitive})")
-    assert told(handle, {"when": "20160411"}).result is True
-    assert told(handle, {"when": 20160411}).result is True
+    assert verified(handle, {"when": "20160411"}).result is True
+    assert verified(handle, {"when": 20160411}).result is True
     with pytest.raises(FillError, match="a number is no date"):
-        told(handle, {"when": 2016})
+        verified(handle, {"when": 2016})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_ground_truth_in_data_is_read_as_carefully(field: dict[str, Any], mess
 def test_eight_digits_are_a_day_in_a_ground_truth_too() -> None:
     handle = load_data(type="date", ground_truth="20160411", verify_with={"type": "DateMatch"})
     assert handle.ground_truth() == {"x": "2016-04-11"}
-    assert told(handle, {"x": "2016-04-11"}).result is True
+    assert verified(handle, {"x": "2016-04-11"}).result is True
 
 
 @frozen
@@ -142,9 +142,9 @@ def test_a_primitive_may_say_that_its_ground_truth_need_not_match() -> None:
         gene: str = VerifiedField('Gene', ['BCL2', 'BCL-2'], OneOf())
         drug: str = VerifiedField('Drug', 'aspirin', Differs())
     """)
-    verdict = told(handle, {"gene": "BCL-2", "drug": "ibuprofen"})
+    verdict = verified(handle, {"gene": "BCL-2", "drug": "ibuprofen"})
     assert verdict.field_results == {"gene": True, "drug": True}
-    assert told(handle, {"gene": "TP53", "drug": "aspirin"}).field_results == {"gene": False, "drug": False}
+    assert verified(handle, {"gene": "TP53", "drug": "aspirin"}).field_results == {"gene": False, "drug": False}
     filled = asyncio.run(handle.build({"gene": "x", "drug": "aspirin"}))
     with pytest.raises(TemplateError, match="the ground truth of Differs need not be right"):
         filled.accepting(["drug"])
@@ -171,8 +171,8 @@ def test_a_nested_model_may_be_expected_as_a_dict() -> None:
         doses: list[Dose] = VerifiedField('Doses', [{'value': 400}], LiteralMatch())
     """)
     right = {"dose": {"value": 400}, "doses": [{"value": 400.0, "unit": "mg"}]}
-    assert told(handle, right).result is True
-    assert told(handle, right | {"dose": {"value": 400, "unit": "g"}}).field_results["dose"] is False
+    assert verified(handle, right).result is True
+    assert verified(handle, right | {"dose": {"value": 400, "unit": "g"}}).field_results["dose"] is False
 
 
 # Hooks and validators
@@ -192,7 +192,7 @@ def test_a_hook_may_use_the_extracted_fields() -> None:
             self.double = self.x + self.x
             self.y = self.y.lower()
     """)
-    assert told(handle, {"x": 4, "y": "ASPIRIN"}).result is True
+    assert verified(handle, {"x": 4, "y": "ASPIRIN"}).result is True
     assert ["'x'" in handle.warnings[0], "'y'" in handle.warnings[1]] == [True, True]
 
 
@@ -239,8 +239,8 @@ def test_a_strict_template_with_dates_and_sets_can_be_used() -> None:
         day: datetime.date = VerifiedField('Day', '2016-04-11', DateMatch())
         genes: set[str] = VerifiedField('Genes', ['a'], SetContainment())
     """)
-    assert told(handle, {"day": "2016-04-11", "genes": ["a"]}).result is True
-    assert told(handle, {"day": "2016-04-12", "genes": ["a"]}).result is False
+    assert verified(handle, {"day": "2016-04-11", "genes": ["a"]}).result is True
+    assert verified(handle, {"day": "2016-04-12", "genes": ["a"]}).result is False
 
 
 # Names, strategies, trace fields
@@ -251,8 +251,8 @@ def test_a_field_of_data_may_have_an_old_name_of_pydantics(name: str) -> None:
     field = {"name": name, "type": "str", "ground_truth": "a", "verify_with": {"type": "ExactMatch"}}
     handle = load_data(**field)
     assert list(handle.schema()["properties"]) == [name]
-    assert told(handle, {name: "a"}).field_results == {name: True}
-    assert told(handle, {name: "b"}).field_results == {name: False}
+    assert verified(handle, {name: "a"}).field_results == {name: True}
+    assert verified(handle, {name: "b"}).field_results == {name: False}
     filled = asyncio.run(handle.build({name: None}))
     assert (filled.values(), filled.nulls) == ({name: None}, frozenset({name}))
     assert asyncio.run(filled.accepting([name]).verify("")).result is True
@@ -281,16 +281,16 @@ def test_an_own_verify_beside_a_strategy_is_a_warning() -> None:
 @pytest.mark.parametrize("annotation", ["bool", "bool | None", "Optional[bool]"])
 def test_a_trace_field_may_be_declared_nullable(annotation: str) -> None:
     handle = load(f"cites: {annotation} = VerifiedField('Cites', True, TraceContains('x'))")
-    assert (told(handle, {}, "an x").result, told(handle, {}, "none").result) == (True, False)
+    assert (verified(handle, {}, "an x").result, verified(handle, {}, "none").result) == (True, False)
     with pytest.raises(TemplateError, match="declare the field as bool"):
         load("cites: str | None = VerifiedField('Cites', True, TraceContains('x'))")
 
 
-# Remarks
+# Warnings of primitives
 
 
 @pytest.mark.parametrize(
-    ("said", "remarks"),
+    ("extracted", "warnings"),
     [
         ("right", ()),
         ("odd", ("field 'x': 'odd' cannot be read.",)),
@@ -299,18 +299,22 @@ def test_a_trace_field_may_be_declared_nullable(annotation: str) -> None:
         (None, ()),
     ],
 )
-def test_a_wrong_field_comes_with_what_its_primitive_remarks(said: str | None, remarks: tuple[str, ...]) -> None:
-    body = "x: str = VerifiedField('X', 'right', Telling())\n"
+def test_a_wrong_field_comes_with_the_warnings_of_its_primitive(
+    extracted: str | None, warnings: tuple[str, ...]
+) -> None:
+    body = "x: str = VerifiedField('X', 'right', Explaining())\n"
     for own in ("", "def verify(self):\n    return self.x == 'right'\n"):
         handle = load(body + own)
-        verdict = told(handle, {"x": said})
-        assert verdict.result is (said == "right")
-        assert verdict.remarks == remarks
-        accepted = asyncio.run(handle.build({"x": said})).accepting(["x"])
+        verdict = verified(handle, {"x": extracted})
+        assert verdict.result is (extracted == "right")
+        assert verdict.remarks == warnings
+        accepted = asyncio.run(handle.build({"x": extracted})).accepting(["x"])
         assert asyncio.run(accepted.verify("")).remarks == ()
 
 
-def test_remarks_become_warnings_of_the_item(context: Callable[..., Any], run: Callable[..., Any]) -> None:
+def test_warnings_of_primitives_become_warnings_of_the_item(
+    context: Callable[..., Any], run: Callable[..., Any]
+) -> None:
     field = {"name": "day", "type": "str", "description": "The day", "ground_truth": "2016-04-11"}
     template = json.dumps({"fields": [{**field, "verify_with": {"type": "DateMatch"}}]})
     about = context(template, judge=ScriptedLLM({"day": "sometime in spring"}))

@@ -116,17 +116,17 @@ def classes(draw: Any) -> tuple[type[BaseAnswer], dict[str, Any]]:
 
 def everything(handle: Any, reply: Any) -> dict[str, Any]:
     async def run() -> dict[str, Any]:
-        told: dict[str, Any] = {"schema": handle.schema(), "ground_truth": handle.ground_truth()}
-        told["fields"] = [(f.name, f.description, f.hint, f.weight, f.semantic) for f in handle.fields()]
-        told["trace_fields"] = handle.trace_fields()
+        behaviour: dict[str, Any] = {"schema": handle.schema(), "ground_truth": handle.ground_truth()}
+        behaviour["fields"] = [(f.name, f.description, f.hint, f.weight, f.semantic) for f in handle.fields()]
+        behaviour["trace_fields"] = handle.trace_fields()
         try:
             filled = await handle.build(reply)
             similarities = {field.name: 0.7 for field in handle.fields() if field.semantic}
-            told["verdict"] = await filled.verify("see [1]", said="[1]", similarities=similarities)
-            told |= {"values": filled.values(), "nulls": filled.nulls, "granular": await filled.granular()}
+            behaviour["verdict"] = await filled.verify("see [1]", said="[1]", similarities=similarities)
+            behaviour |= {"values": filled.values(), "nulls": filled.nulls, "granular": await filled.granular()}
         except TemplateError as error:
-            told["error"] = (type(error), str(error))
-        return told
+            behaviour["error"] = (type(error), str(error))
+        return behaviour
 
     return asyncio.run(run())
 
@@ -279,7 +279,7 @@ def test_everything_that_data_cannot_express_is_named() -> None:
     assert len(lines) == 20
 
 
-def test_what_is_no_template_class_is_said_so() -> None:
+def test_what_is_no_template_class_is_named_in_the_error() -> None:
     for thing in (Part, "Answer", None):
         with pytest.raises(TemplateError, match="is no template class"):
             template_spec(thing)  # type: ignore[arg-type]  # the wrong type is the point

@@ -191,11 +191,13 @@ def test_the_judge_never_sees_what_is_expected(context: Make, run: Make) -> None
     assert "a gene symbol" in judge.calls[0].text
 
 
-@pytest.mark.parametrize(("said", "nowhere"), [("BCL2", ()), ("bcl-2", ()), ("{{value}}", ("target",)), (None, ())])
+@pytest.mark.parametrize(
+    ("extracted", "nowhere"), [("BCL2", ()), ("bcl-2", ()), ("{{value}}", ("target",)), (None, ())]
+)
 def test_a_value_that_the_answer_does_not_hold_is_marked_without_a_call(
-    context: Make, run: Make, said: str | None, nowhere: tuple[str, ...]
+    context: Make, run: Make, extracted: str | None, nowhere: tuple[str, ...]
 ) -> None:
-    judge = ScriptedLLM({"target": said})
+    judge = ScriptedLLM({"target": extracted})
     about = context(json.dumps({"fields": [FIELD]}), judge, answer="It binds BCL2.")
     run(about)
     assert tuple(about.get_result_field("ungrounded_values")) == nowhere
@@ -231,15 +233,15 @@ def test_lists_of_the_judge_have_an_end_unless_long_ones_are_expected(
 
 def test_the_prompt_for_an_enforced_schema_is_short_and_has_every_description(context: Make, run: Make) -> None:
     fields = [{**FIELD, "name": f"target_{n}", "description": f"The protein number {n}"} for n in range(8)]
-    told = {}
+    prompts = {}
     for channel in ("json_schema", "tool_call", "text"):
         judge = ScriptedLLM({f"target_{n}": "x" for n in range(8)}, channels=[channel])
         run(context(json.dumps({"fields": fields}), judge))
-        told[channel] = judge.calls[0].text
-    assert "additionalProperties" not in told["json_schema"] + told["tool_call"]
-    assert [told["json_schema"].count(f"The protein number {n}") for n in range(8)] == [1] * 8
-    assert len(told["text"]) - len(told["json_schema"]) > 500
-    assert len(told["tool_call"]) < len(told["json_schema"])
+        prompts[channel] = judge.calls[0].text
+    assert "additionalProperties" not in prompts["json_schema"] + prompts["tool_call"]
+    assert [prompts["json_schema"].count(f"The protein number {n}") for n in range(8)] == [1] * 8
+    assert len(prompts["text"]) - len(prompts["json_schema"]) > 500
+    assert len(prompts["tool_call"]) < len(prompts["json_schema"])
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Patterns of templates that take for ever for some answers: the item is an error, and others go on meanwhile."""
+"""Patterns of templates that take too long for some answers: the item is an error, and others continue meanwhile."""
 
 from __future__ import annotations
 

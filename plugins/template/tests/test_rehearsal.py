@@ -140,7 +140,7 @@ def test_an_authors_validators_take_part() -> None:
     """)
 
 
-def test_everything_that_cannot_match_is_said_at_once() -> None:
+def test_everything_that_cannot_match_is_reported_at_once() -> None:
     with pytest.raises(TemplateError) as caught:
         load("""
             x: list[str] = VerifiedField('x', {'a'}, LiteralMatch())

@@ -228,7 +228,7 @@ def test_a_description_that_cannot_work_says_where_and_why(spec: Any, message: s
         load(spec)
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     spec = {
         "class_name": "1",
         "verify_strategy": {},
@@ -257,9 +257,9 @@ def test_a_strategy_in_data_decides() -> None:
         "verify_strategy": {"type": "any_of", "conditions": checks, "n": None},
     }
     handle = load(spec)
-    said = verdict(handle, {"target": None, "other": "BCL2"})
-    assert (said.result, said.composition_strategy) == (True, "any_of")
-    assert said.field_results == {"target": None, "other": True}
+    found = verdict(handle, {"target": None, "other": "BCL2"})
+    assert (found.result, found.composition_strategy) == (True, "any_of")
+    assert found.field_results == {"target": None, "other": True}
 
 
 class Louder(primitives.VerificationPrimitive):

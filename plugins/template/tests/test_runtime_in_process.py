@@ -93,7 +93,7 @@ def test_a_verified_template_brings_its_own_names() -> None:
     assert filled.values() == {"target": None, "year": 2016}
 
 
-def test_what_the_judge_is_asked_holds_no_expected_value_however_a_field_tells_it() -> None:
+def test_what_the_judge_is_asked_holds_no_expected_value_however_a_field_gives_it_away() -> None:
     source = """
         from typing import Annotated
         from pydantic import Field
@@ -344,7 +344,7 @@ def test_a_template_that_breaks_a_rule_is_refused_with_the_reason(source: str, m
     assert not set(sys.modules) - before
 
 
-def test_everything_wrong_with_a_class_is_said_at_once() -> None:
+def test_everything_wrong_with_a_class_is_reported_at_once() -> None:
     source = f"{ONE_INT}    def ground_truth(self):\n        self.correct = 3\n        self.regex = []\n"
     with pytest.raises(TemplateError) as caught:
         load(source)
@@ -535,8 +535,8 @@ def test_field_results_speak_of_what_was_extracted() -> None:
 
 
 def test_what_gives_the_answer_away_is_a_warning() -> None:
-    telling = "class Answer(BaseAnswer):\n    x: str = VerifiedField('BCL2 or another', 'BCL2', ExactMatch())\n"
-    (warning,) = load(telling).warnings
+    leaking = "class Answer(BaseAnswer):\n    x: str = VerifiedField('BCL2 or another', 'BCL2', ExactMatch())\n"
+    (warning,) = load(leaking).warnings
     assert warning.startswith("x: the description of 'x' names the expected value, 'BCL2'")
     assert load(VERIFIED).warnings == ()
 
@@ -552,7 +552,7 @@ def registered() -> list[str]:
     return files + [name for name in sys.modules if name.startswith("karenina_template_source")]
 
 
-def test_a_template_that_nobody_holds_leaves_nothing_behind() -> None:
+def test_a_template_without_references_leaves_nothing_behind() -> None:
     gc.collect()
     before = set(registered())
     handle = load(VERIFIED)

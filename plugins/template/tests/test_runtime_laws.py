@@ -120,18 +120,18 @@ def templates(draw: Any) -> tuple[str, str, dict[str, Any]]:
 def everything(runtime: TemplateRuntime, text: str, reply: Any) -> dict[str, Any]:
     async def run() -> dict[str, Any]:
         handle = await runtime.load(text, PRIMITIVES)
-        told: dict[str, Any] = {
+        behaviour: dict[str, Any] = {
             "schema": handle.schema(),
             "fields": handle.fields(),
             "ground_truth": handle.ground_truth(),
         }
         try:
             filled = await handle.build(reply)
-            told |= {"values": filled.values(), "nulls": filled.nulls, "verdict": await filled.verify("trace")}
-            told |= {"granular": await filled.granular(), "regex": await filled.regex("trace")}
+            behaviour |= {"values": filled.values(), "nulls": filled.nulls, "verdict": await filled.verify("trace")}
+            behaviour |= {"granular": await filled.granular(), "regex": await filled.regex("trace")}
         except TemplateError as error:
-            told["error"] = (type(error), str(error))
-        return told
+            behaviour["error"] = (type(error), str(error))
+        return behaviour
 
     return asyncio.run(run())
 

@@ -35,7 +35,7 @@ def load(text: str = TEMPLATE) -> Any:
     return asyncio.run(DeclarativeRuntime().load(text, {name: getattr(primitives, name) for name in NAMES}))
 
 
-def told(value: str | None, similarities: dict[str, float] | None = None) -> Any:
+def verified(value: str | None, similarities: dict[str, float] | None = None) -> Any:
     handle = load()
 
     async def run() -> Any:
@@ -51,7 +51,7 @@ def test_the_handle_says_which_fields_need_an_embedder() -> None:
 
 @pytest.mark.parametrize(("similarity", "right"), [(1.0, True), (0.81, True), (0.8, True), (0.79, False), (0.0, False)])
 def test_the_fields_own_threshold_decides(similarity: float, right: bool) -> None:
-    verdict, granular = told("have some aspirin", {"advice": similarity})
+    verdict, granular = verified("have some aspirin", {"advice": similarity})
     assert (verdict.result, verdict.field_results) == (right, {"advice": right, "drug": True})
     assert verdict.field_scores == {"advice": float(right), "drug": 1.0}
     assert granular == (1.0 if right else 0.5)
@@ -59,15 +59,15 @@ def test_the_fields_own_threshold_decides(similarity: float, right: bool) -> Non
 
 def test_without_a_similarity_there_is_no_verdict_and_the_error_says_what_is_missing() -> None:
     with pytest.raises(TemplateError, match="field 'advice': SemanticMatch needs an embedder"):
-        told("have some aspirin")
+        verified("have some aspirin")
     for odd in (1.5, -0.1, float("nan")):
         with pytest.raises(TemplateError, match="field 'advice': a similarity is a number from 0 to 1"):
-            told("have some aspirin", {"advice": odd})
+            verified("have some aspirin", {"advice": odd})
 
 
 def test_what_was_not_found_and_what_is_equal_need_no_embedder() -> None:
-    assert told(None)[0].field_results == {"advice": None, "drug": True}
-    assert told(" take an aspirin\n")[0].field_results == {"advice": True, "drug": True}
+    assert verified(None)[0].field_results == {"advice": None, "drug": True}
+    assert verified(" take an aspirin\n")[0].field_results == {"advice": True, "drug": True}
 
 
 def test_a_class_used_directly_says_the_same() -> None:

@@ -37,13 +37,13 @@ class Answer(BaseAnswer):
 # The way of a good item
 
 
-@pytest.mark.parametrize(("said", "verdict"), [("BCL2", True), ("MCL1", False)])
-def test_code_decides_what_the_judge_extracted(context: Make, run: Make, said: str, verdict: bool) -> None:
-    about = context(judge=ScriptedLLM({"target": said}))
+@pytest.mark.parametrize(("extracted", "verdict"), [("BCL2", True), ("MCL1", False)])
+def test_code_decides_what_the_judge_extracted(context: Make, run: Make, extracted: str, verdict: bool) -> None:
+    about = context(judge=ScriptedLLM({"target": extracted}))
     assert {status for status, _ in run(about).values()} == {"ran"}
     assert (about.verdict.field, about.verdict.verdict) == (verdict, verdict)
     assert str(about.outcome) == ("passed" if verdict else "failed")
-    assert about.get_result_field("parsed_llm_response") == {"target": said}
+    assert about.get_result_field("parsed_llm_response") == {"target": extracted}
     assert about.get_result_field("parsed_gt_response") == {"target": "BCL2"}
     assert about.get_result_field("field_results") == {"target": verdict}
     assert about.effects[0].reason == ("" if verdict else "wrong: target")
@@ -59,7 +59,7 @@ def test_deep_judgment_defaults_to_not_performed(context: Make, run: Make) -> No
     assert about.get_result_field("deep_judgment_model_calls") == 0
 
 
-def test_what_the_judge_did_not_find_is_said_so(context: Make, run: Make) -> None:
+def test_what_the_judge_did_not_find_is_recorded_as_null(context: Make, run: Make) -> None:
     about = context(judge=ScriptedLLM({"target": None}))
     run(about)
     assert about.get_result_field("field_results") == {"target": None}
@@ -106,7 +106,7 @@ def test_a_template_that_raises_is_an_error_without_a_verdict(context: Make, run
     assert not about.completed_without_errors
 
 
-def test_partial_credit_that_raises_is_a_warning_and_the_verdict_stands(context: Make, run: Make) -> None:
+def test_partial_credit_that_raises_is_a_warning_and_the_verdict_is_kept(context: Make, run: Make) -> None:
     about = context(HALF)
     assert run(about)["VerifyTemplate"] == ("ran", "")
     assert str(about.outcome) == "passed"
@@ -157,19 +157,19 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(
-    ("template", "reply", "outcome", "verdict", "said"),
+    ("template", "reply", "outcome", "verdict", "reasons"),
     FAILURES,
     ids=["syntax", "rule", "reply", "raises", "number", "nothing", "credit", "pattern", "broken pattern"],
 )
 def test_each_failure_of_a_template_has_its_own_end_and_none_is_a_wrong_answer(
-    context: Make, run: Make, template: str, reply: Any, outcome: str, verdict: bool | None, said: dict[str, str]
+    context: Make, run: Make, template: str, reply: Any, outcome: str, verdict: bool | None, reasons: dict[str, str]
 ) -> None:
     about = context(template, ScriptedLLM(lambda call: reply))
     run(about)
     assert (str(about.outcome), about.verdict.verdict) == (outcome, verdict)
     assert about.completed_without_errors is not outcome.startswith("error")
     assert about.get_result_field("verify_granular_result") is None
-    for field, words in said.items():
+    for field, words in reasons.items():
         assert words in about.get_result_field(field)
     if outcome == "failed":
         assert about.get_result_field("regex_validation_results") == {"a": True, "said": False}
@@ -208,7 +208,7 @@ def test_verification_is_skipped_with_its_reason(
     assert run(about, VerifyTemplate())["VerifyTemplate"] == ("skipped", reason)
 
 
-def test_a_runtime_that_breaks_is_told_apart_from_a_template_that_does(context: Make, run: Make) -> None:
+def test_a_runtime_that_breaks_is_distinguished_from_a_template_that_does(context: Make, run: Make) -> None:
     async def broken(source: TemplateSource) -> Any:
         raise RuntimeError("the runtime has a bug")
 

@@ -61,7 +61,7 @@ def load(body: str) -> Any:
     return asyncio.run(InProcessRuntime().load(source, PRIMITIVES))
 
 
-def told(handle: Any, data: Any) -> tuple[Any, dict[str, Any], float | None]:
+def verified(handle: Any, data: Any) -> tuple[Any, dict[str, Any], float | None]:
     async def run() -> tuple[Any, dict[str, Any], float | None]:
         filled = await handle.build(data)
         verdict = await filled.verify("")
@@ -80,9 +80,9 @@ def split(annotation: str) -> tuple[str, str]:
 def test_in_a_verified_template(annotation: str, truth: str, right: Any, wrong: Any) -> None:
     type_, constraints = split(annotation)
     handle = load(f"x: {type_} = VerifiedField('x', {truth}{constraints})")
-    assert told(handle, {"x": right}) == (True, {"x": True}, 1.0)
-    assert told(handle, {"x": wrong}) == (False, {"x": False}, 0.0)
-    assert told(handle, {"x": None}) == (False, {"x": None}, 0.0)
+    assert verified(handle, {"x": right}) == (True, {"x": True}, 1.0)
+    assert verified(handle, {"x": wrong}) == (False, {"x": False}, 0.0)
+    assert verified(handle, {"x": None}) == (False, {"x": None}, 0.0)
     filled = asyncio.run(handle.build({"x": None}))
     assert (filled.nulls, filled.values()) == ({"x"}, {"x": None})
 
@@ -97,9 +97,9 @@ def test_in_a_strategy(annotation: str, truth: str, right: Any, wrong: Any) -> N
         class VerificationStrategy:
             verify_strategy = AnyOf(FieldCheck("x"), AllOf(FieldCheck("y"), FieldCheck("x")))
     """)
-    assert told(handle, {"x": right, "y": False}) == (True, {"x": True, "y": False}, 1.0)
-    assert told(handle, {"x": None, "y": True}) == (False, {"x": None, "y": True}, 0.5)
-    assert told(handle, {"x": wrong, "y": None}) == (False, {"x": False, "y": None}, 0.0)
+    assert verified(handle, {"x": right, "y": False}) == (True, {"x": True, "y": False}, 1.0)
+    assert verified(handle, {"x": None, "y": True}) == (False, {"x": None, "y": True}, 0.5)
+    assert verified(handle, {"x": wrong, "y": None}) == (False, {"x": False, "y": None}, 0.0)
 
 
 @NAMED
@@ -116,8 +116,8 @@ def test_in_a_classic_template(annotation: str, truth: str, right: Any, wrong: A
         def verify(self):
             return {primitive}.check(self.x, self.correct["x"])
     """)
-    assert told(handle, {"x": right}) == (True, {}, None)
-    assert told(handle, {"x": wrong}) == (False, {}, None)
+    assert verified(handle, {"x": right}) == (True, {}, None)
+    assert verified(handle, {"x": wrong}) == (False, {}, None)
 
 
 @NAMED
@@ -133,13 +133,13 @@ def test_in_a_mixed_template(annotation: str, truth: str, right: Any, wrong: Any
                 return self.remark == "nothing there"
             return self.remark is None and [person.age for person in self.people] == [None]
     """)
-    assert told(handle, {"x": right, "remark": None, "people": [{"name": "A"}]})[:2] == (True, {"x": True})
-    assert told(handle, {"x": wrong, "remark": "a"})[:2] == (False, {"x": False})
-    assert told(handle, {"x": None, "remark": "nothing there"}) == (True, {"x": None}, 0.0)
+    assert verified(handle, {"x": right, "remark": None, "people": [{"name": "A"}]})[:2] == (True, {"x": True})
+    assert verified(handle, {"x": wrong, "remark": "a"})[:2] == (False, {"x": False})
+    assert verified(handle, {"x": None, "remark": "nothing there"}) == (True, {"x": None}, 0.0)
 
 
 def test_constraints_are_the_judges_to_keep_and_null_is_none_of_them() -> None:
     handle = load("x: int = VerifiedField('x', 7, NumericExact(), ge=0, le=10)")
     with pytest.raises(FillError, match="x: Input should be less than or equal to 10"):
-        told(handle, {"x": 11})
-    assert told(handle, {"x": None})[1] == {"x": None}
+        verified(handle, {"x": 11})
+    assert verified(handle, {"x": None})[1] == {"x": None}

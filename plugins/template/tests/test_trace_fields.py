@@ -27,7 +27,7 @@ def load(body: str, header: str = "") -> Any:
     return asyncio.run(InProcessRuntime().load(source, PRIMITIVES))
 
 
-def told(handle: Any, data: Any, trace: str, said: str | None = None) -> Any:
+def verified(handle: Any, data: Any, trace: str, said: str | None = None) -> Any:
     async def run() -> Any:
         filled = await handle.build(data)
         return await filled.verify(trace, said=said), await filled.granular(), filled
@@ -56,7 +56,7 @@ def test_the_judge_is_not_asked_for_a_field_of_the_trace() -> None:
 def test_the_ground_truth_says_whether_the_check_has_to_hold() -> None:
     handle = load(BOTH)
     for trace, cites, sorry in (("see [1]", True, True), ("none", False, True), ("sorry, [1]", True, False)):
-        verdict, granular, filled = told(handle, {"target": "BCL2"}, trace)
+        verdict, granular, filled = verified(handle, {"target": "BCL2"}, trace)
         assert verdict.field_results == {"target": True, "cites": cites, "sorry": sorry}
         assert verdict.result is (cites and sorry)
         assert granular == (1 + 3 * cites + sorry) / 5
@@ -64,16 +64,16 @@ def test_the_ground_truth_says_whether_the_check_has_to_hold() -> None:
 
 
 def test_what_a_judge_claims_about_the_trace_is_dropped() -> None:
-    verdict, _, filled = told(load(BOTH), {"target": "BCL2", "cites": True, "sorry": False}, "sorry")
+    verdict, _, filled = verified(load(BOTH), {"target": "BCL2", "cites": True, "sorry": False}, "sorry")
     assert verdict.field_results == {"target": True, "cites": False, "sorry": False}
     assert filled.values() == {"target": "BCL2"}
 
 
 def test_a_check_of_the_response_is_not_misled_by_tool_output_and_headers() -> None:
     handle = load(BOTH)
-    verdict, _, _ = told(handle, {"target": "BCL2"}, "--- Tool Message ---\nsorry\n\nsee [1]", said="see [1]")
+    verdict, _, _ = verified(handle, {"target": "BCL2"}, "--- Tool Message ---\nsorry\n\nsee [1]", said="see [1]")
     assert verdict.field_results == {"target": True, "cites": True, "sorry": True}
-    verdict, _, _ = told(handle, {"target": "BCL2"}, "sorry [1]", said="")
+    verdict, _, _ = verified(handle, {"target": "BCL2"}, "sorry [1]", said="")
     assert verdict.field_results["sorry"] is True
 
 
@@ -86,7 +86,7 @@ def test_a_nested_field_of_the_same_name_is_still_asked_for() -> None:
     handle = load('parts: list[Part] = []\ncites: bool = VerifiedField("c", True, TraceContains("["))', header)
     assert set(handle.schema()["$defs"]["Part"]["properties"]) == {"cites"}
     assert set(handle.schema()["properties"]) == {"parts"}
-    verdict, _, filled = told(handle, {"parts": [{"cites": True}]}, "nothing")
+    verdict, _, filled = verified(handle, {"parts": [{"cites": True}]}, "nothing")
     assert filled.values() == {"parts": [{"cites": True}]}
     assert verdict.result is False
 
@@ -98,7 +98,7 @@ def test_a_strategy_may_use_fields_of_the_trace() -> None:
         "verify_strategy leaves out 'target'",
         "verify_strategy leaves out 'sorry'",
     ]
-    verdict, granular, _ = told(handle, {"target": None}, "[1]")
+    verdict, granular, _ = verified(handle, {"target": None}, "[1]")
     assert (verdict.result, granular, verdict.composition_strategy) == (True, 1.0, "any_of")
 
 
@@ -114,10 +114,10 @@ def test_an_authors_verify_sees_what_was_found_in_the_trace() -> None:
         def verify_granular(self):
             return 0.5 if self.cites else 0.25
     """)
-    assert told(handle, {"name": "a"}, "see [1]")[:2][0].result is True
-    assert told(handle, {"name": "a"}, "see [1]!")[0].result is False
-    assert told(handle, {"name": "a"}, "see [1]")[1] == 0.5
-    assert told(handle, {"name": "a"}, "see")[1] == 0.25
+    assert verified(handle, {"name": "a"}, "see [1]")[:2][0].result is True
+    assert verified(handle, {"name": "a"}, "see [1]!")[0].result is False
+    assert verified(handle, {"name": "a"}, "see [1]")[1] == 0.5
+    assert verified(handle, {"name": "a"}, "see")[1] == 0.25
 
 
 def test_the_automatic_verdict_that_an_author_extends_sees_the_trace_too() -> None:
@@ -132,16 +132,16 @@ class Answer(Base):
         return super().verify() and self.name == "a"
 """
     handle = asyncio.run(InProcessRuntime().load(source, PRIMITIVES))
-    assert told(handle, {"name": "a"}, "see [1]")[0].result is True
-    assert told(handle, {"name": "a"}, "see")[0].result is False
+    assert verified(handle, {"name": "a"}, "see [1]")[0].result is True
+    assert verified(handle, {"name": "a"}, "see")[0].result is False
 
 
 def test_a_template_of_trace_fields_alone_asks_for_nothing() -> None:
     handle = load('short: bool = VerifiedField("Short", True, TraceLength(max=10))')
     assert handle.fields() == ()
     assert handle.schema()["properties"] == {}
-    assert told(handle, None, "it is so")[0].result is True
-    assert told(handle, {}, "it is so, and so on")[0].result is False
+    assert verified(handle, None, "it is so")[0].result is True
+    assert verified(handle, {}, "it is so, and so on")[0].result is False
 
 
 def test_a_trace_primitive_of_the_templates_own_works_and_its_faults_are_no_verdict() -> None:
@@ -153,11 +153,11 @@ def test_a_trace_primitive_of_the_templates_own_works_and_its_faults_are_no_verd
                 return {"boom": 1}[text] if text.startswith("b") else text.splitlines()[-1] == "done" or None
         """,
     )
-    assert told(handle, None, "so\ndone")[0].result is True
+    assert verified(handle, None, "so\ndone")[0].result is True
     with pytest.raises(TemplateError, match="field 'ends': LastLine raised KeyError: 'bust'"):
-        told(handle, None, "bust")
+        verified(handle, None, "bust")
     with pytest.raises(TemplateError, match=r"field 'ends': LastLine.check_trace returned None; it must return True"):
-        told(handle, None, "so")
+        verified(handle, None, "so")
 
 
 def test_without_a_trace_there_is_no_verdict() -> None:
@@ -208,7 +208,7 @@ def spec(primitive: dict[str, Any], truth: bool) -> str:
         ({"type": "TraceRegex", "pattern": r"\[\d\]"}, "response", False),
     ],
 )
-def test_the_stage_tells_what_the_model_said_from_what_it_was_told(
+def test_the_stage_distinguishes_texts_of_the_model_from_what_it_was_sent(
     context: Make, run: Make, primitive: dict[str, Any], scope: str, holds: bool
 ) -> None:
     about = context(spec({**primitive, "scope": scope}, True), ScriptedLLM(), RAW)
@@ -218,7 +218,7 @@ def test_the_stage_tells_what_the_model_said_from_what_it_was_told(
     assert about.verdict.verdict is holds
 
 
-def test_without_messages_the_raw_response_is_what_the_model_said(context: Make, run: Make) -> None:
+def test_without_messages_the_raw_response_is_the_text_of_the_model(context: Make, run: Make) -> None:
     about = context(
         spec({"type": "TraceContains", "substring": "BAX", "scope": "response"}, True), ScriptedLLM(), "BAX"
     )

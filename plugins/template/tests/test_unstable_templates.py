@@ -31,7 +31,9 @@ STABLE = {
 
 
 @pytest.mark.parametrize("body", UNSTABLE.values(), ids=UNSTABLE)
-def test_code_that_says_something_else_is_told_and_its_first_word_counts(body: str, context: Make, run: Make) -> None:
+def test_code_that_gives_another_result_is_a_caveat_and_its_first_result_counts(
+    body: str, context: Make, run: Make
+) -> None:
     about = context(f"{BEGINNING}        {body}\n")
     run(about)
     assert str(about.outcome) == "passed"

@@ -47,7 +47,7 @@ def freeze():
 
 
 def child():
-    """Starts a program that outlives this one, if nobody ends it."""
+    """Starts a program that outlives this one, if it is not ended."""
     return subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL).pid
 
 

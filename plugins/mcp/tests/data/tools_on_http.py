@@ -63,7 +63,7 @@ def serve(kind, port):
     asyncio.run(Told(uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)).serve([place]))
 
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # they are not waited for
 started = []
 while line := sys.stdin.readline():
     kind, port = line.split()

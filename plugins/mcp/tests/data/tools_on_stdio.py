@@ -63,7 +63,7 @@ def freeze() -> str:
 
 @server.tool()
 def child() -> int:
-    """Starts a program that outlives this one, if nobody ends it."""
+    """Starts a program that outlives this one, if it is not ended."""
     return subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL).pid
 
 

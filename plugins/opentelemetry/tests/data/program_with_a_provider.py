@@ -44,13 +44,13 @@ def main(target: str) -> None:
     before = exporter.get_finished_spans()
     tracer.start_span("after").end()
     roots = [span.name for span in before if span.parent is None]
-    told = {
+    printed = {
         "names": [span.name for span in before],
         "root": roots[0] if roots else None,
         "same": same,
         "after": len(exporter.get_finished_spans()) == len(before) + 1,
     }
-    print(json.dumps(told))
+    print(json.dumps(printed))
 
 
 if __name__ == "__main__":

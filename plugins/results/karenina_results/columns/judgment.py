@@ -103,8 +103,8 @@ def _fact(name: str) -> Callable[[Row], Any]:
 
 
 def _excerpt_risk(row: Row) -> Any:
-    told = row.item.get("hallucination_risk")
-    return row.item.risk if told is None else told
+    recorded = row.item.get("hallucination_risk")
+    return row.item.risk if recorded is None else recorded
 
 
 def _by_name(path: str) -> Callable[[Row], Any]:

@@ -139,7 +139,7 @@ def _detail(name: str) -> Found:
     def read(row: Row) -> Any:
         return row.item.trait.details.get(name)
 
-    return ("details", name), Column(f"details.{name}", "value", read, "Said beside the score.", False)
+    return ("details", name), Column(f"details.{name}", "value", read, "Detail recorded beside the score.", False)
 
 
 COLUMNS = (

@@ -29,7 +29,7 @@ __all__ = [
 
 LONGEST_REASON = 500
 
-# How documented categories are told from outcomes
+# How documented categories are derived from outcomes
 
 GUARDS: Mapping[str, str] = {
     "RecursionLimitAutoFail": "recursion_limit",
@@ -82,9 +82,9 @@ def _stage(row: Row) -> str | None:
         return None
     verdict, stage = None, None
     for entry in row.result.ledger:
-        said = entry.effect.get("verdict")
-        if said is not None and said != verdict:
-            verdict, stage = said, entry.stage
+        stated = entry.effect.get("verdict")
+        if stated is not None and stated != verdict:
+            verdict, stage = stated, entry.stage
     return stage
 
 
@@ -110,7 +110,7 @@ ENDING = (
         "boolean",
         _success,
         "True: passed, or scored where no verdict was due. False: everything else, wrong answers and errors alike; "
-        "`failure_group` and `outcome` tell them apart. None: no stage gave a verdict.",
+        "`failure_group` and `outcome` distinguish them. None: no stage gave a verdict.",
     ),
     Column("failure_category", "text", lambda row: failure_of(row.result)[0], "What kept the item from passing."),
     Column(
@@ -130,10 +130,10 @@ CAVEATS = Column(
     _caveats,
     "What to keep in mind, joined by commas: `partial_content` (the answer was cut off), `embedding_override` (a wrong "
     "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge did not say "
-    "readably whether an agent is needed), `ungrounded_values` (extracted values stand nowhere in the answer), "
+    "readably whether an agent is needed), `ungrounded_values` (extracted values do not occur in the answer), "
     "`unquoted_abstention`, `contradictory_abstention` and `contradictory_sufficiency` (the judge of a check could not "
     "be believed, nothing was decided), `abstention_beside_values` (it claims an abstention beside a template with all "
-    "values), and what stages of other packages tell.",
+    "values), and what stages of other packages report.",
 )
 RECURSION = Column("recursion_limit_reached", "boolean", at("generation.recursion_limit_reached"))
 NO_SCENARIO = "None: the item belongs to no scenario."
@@ -230,5 +230,5 @@ def _extension(plugin: str, key: str) -> Found:
     def read(row: Row) -> Any:
         return row.result.added.get(plugin, {}).get(key)
 
-    told: Hashable = ("extension", plugin, key)
-    return told, Column(f"{plugin}.{key}", "value", read, "Added by a stage of another package.")
+    identity: Hashable = ("extension", plugin, key)
+    return identity, Column(f"{plugin}.{key}", "value", read, "Added by a stage of another package.")

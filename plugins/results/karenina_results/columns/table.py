@@ -60,7 +60,7 @@ def at(path: str) -> Callable[[Row], Any]:
 
 
 Found = tuple[Hashable, Column]
-"""A column that only some results have, and what tells it from others that would have the same name."""
+"""A column that only some results have, and what distinguishes it from others that would have the same name."""
 
 
 def _no_items(_: VerificationResult) -> Iterable[Any]:
@@ -83,12 +83,12 @@ class Table:
     more: Callable[[VerificationResult], Iterable[Found]] = field(default=_no_columns, repr=False)
     """The columns that a result has beside the fixed ones."""
     more_after: str | None = None
-    """The fixed column after which they stand; None: at the end."""
+    """The fixed column that they follow; None: at the end."""
 
     def columns_for(self, results: Iterable[VerificationResult]) -> tuple[Column, ...]:
-        """The columns of a table of these results, which are gone through once.
+        """The columns of a table of these results, which are read once.
 
-        Columns that only some results have are in alphabetical order; two of one name are told apart by a number.
+        Columns that only some results have are in alphabetical order; of two with one name, the second gets a number.
         """
         found: dict[Hashable, Column] = {}
         for result in results:

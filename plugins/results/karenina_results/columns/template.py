@@ -72,7 +72,7 @@ TEMPLATE = Table(
             "field_match",
             "boolean",
             _field("field_results"),
-            "What the template's comparison said. None: the judge found nothing, or the field is not compared.",
+            "The result of the template's comparison. None: the judge found nothing, or the field is not compared.",
             per_result=False,
         ),
         Column("field_score", "number", _field("field_scores"), "Partial credit, from 0 to 1.", per_result=False),
@@ -122,9 +122,9 @@ def _patterns(result: VerificationResult) -> Iterator[Pattern]:
     extracted = template.regex_extraction_results or {}
     results = template.regex_validation_results or {}
     for name in dict.fromkeys((*results, *details, *extracted)):
-        about = details.get(name)
-        told = about if isinstance(about, Mapping) else {}
-        yield Pattern(name, results.get(name), told, extracted.get(name, told.get("matches_found")))
+        found = details.get(name)
+        about = found if isinstance(found, Mapping) else {}
+        yield Pattern(name, results.get(name), about, extracted.get(name, about.get("matches_found")))
 
 
 def _detail(name: str) -> Callable[[Row], Any]:
@@ -227,7 +227,7 @@ USAGE_COLUMNS = (
         "usage_unavailable",
         "boolean",
         lambda row: row.item.numbers.get("usage_unavailable") is True,
-        "True: somebody did not tell how many tokens a call took. The tokens are then the least that it can be.",
+        "True: the tokens of some call are unknown. The tokens given are then a lower bound.",
         False,
     ),
     Column("input_cache_creation_tokens", "whole", _number("cache_creation_tokens"), per_result=False),

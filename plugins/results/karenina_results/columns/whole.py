@@ -28,7 +28,7 @@ from .table import Column, Found, Row, Table, at
 __all__ = ["RESULT"]
 
 OF_QUESTIONS = ("question_specific", "dynamic")
-"""Where traits come from that not every question has: they stand together in one column."""
+"""Where traits come from that not every question has: they share one column."""
 
 
 def _traits(result: VerificationResult) -> Iterator[Sequence[TraitOutcome]]:
@@ -52,8 +52,8 @@ def _score(name: str) -> Callable[[Row], Any]:
     return read
 
 
-def _about_traits(told: Callable[[Sequence[TraitOutcome]], dict[str, Any]]) -> Callable[[Row], Any]:
-    return lambda row: told(row.item) if row.result.rubric is not None else None
+def _about_traits(read: Callable[[Sequence[TraitOutcome]], dict[str, Any]]) -> Callable[[Row], Any]:
+    return lambda row: read(row.item) if row.result.rubric is not None else None
 
 
 def _own_traits(traits: Sequence[TraitOutcome]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _metrics(traits: Sequence[TraitOutcome]) -> dict[str, Any]:
     return {t.name: {**t.counts, **t.metrics} for t in traits if t.kind == "metric" and t.state == "ok"}
 
 
-def _untold(row: Row) -> bool | None:
+def _tokens_unknown(row: Row) -> bool | None:
     total = row.result.generation.usage_metadata.get("total")
     return total.get("usage_unavailable") is True if isinstance(total, Mapping) and total else None
 
@@ -187,8 +187,8 @@ RESULT = Table(
         Column(
             "usage_unavailable",
             "boolean",
-            _untold,
-            "True: somebody did not tell how many tokens a call took. The tokens are then the least that it can be.",
+            _tokens_unknown,
+            "True: the tokens of some call are unknown. The tokens given are then a lower bound.",
         ),
         Column("field_results", "json", at("template.field_results"), "`{field: true, false or null}`."),
         Column("field_scores", "json", at("template.field_scores"), "`{field: number or null}`."),

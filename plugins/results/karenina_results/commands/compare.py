@@ -41,7 +41,7 @@ SHARE = Share(0, 1)
     "--models",
     multiple=True,
     metavar="A=B",
-    help="Answering models to compare, a part of each name being enough; A alone stands for the same model on both "
+    help="Answering models to compare, a part of each name being enough; A alone means the same model on both "
     "sides. Repeatable. Default: every model with itself.",
 )
 @click.option("--judges", multiple=True, metavar="A=B", help="The same for parsing models.")
@@ -62,7 +62,8 @@ SHARE = Share(0, 1)
 @click.option(
     "--fail-on-regression",
     is_flag=True,
-    help="Exit with 4 where B is significantly worse, loses significantly more answers to errors, or nobody can tell.",
+    help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this "
+    "cannot be decided.",
 )
 @click.option(
     "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share of the questions is compared."
@@ -94,7 +95,7 @@ def command(
     **options: Any,
 ) -> None:
     """Compare the run in DIR_B with the one in DIR_A that was there before; the models of DIR_A with each other where
-    it stands alone. Each is a run directory or a results.jsonl.
+    it is read alone. Each is a run directory or a results.jsonl.
 
     Questions are paired by id and parsing model. Errors are never failures: questions that ended in one are not
     compared, and counted. --fail-on-regression, --min-coverage and --min-pass-rate are gates; one that cannot be

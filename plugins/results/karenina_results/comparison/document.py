@@ -103,5 +103,5 @@ def _flip(flip: Flip) -> dict[str, Any]:
 
 
 def _answers(side: str, answers: Answers) -> dict[str, Any]:
-    told = {"outcomes": dict(answers.outcomes), "answer": answers.excerpt, "why": answers.why}
-    return {f"{name}_{side}": value for name, value in told.items()}
+    columns = {"outcomes": dict(answers.outcomes), "answer": answers.excerpt, "why": answers.why}
+    return {f"{name}_{side}": value for name, value in columns.items()}

@@ -30,7 +30,7 @@ class Paired:
     a: Sequence[float]
     b: Sequence[float]
     clusters: Sequence[Hashable] | None = None
-    """The group of each question; None where every question stands alone."""
+    """The group of each question; None where every question is independent."""
     measure: Measure
     single: bool
     """Whether every value is that of one answer."""

@@ -23,7 +23,7 @@ class Limits:
 
     no_regression: bool = False
     """No row is significantly worse in B, as it is and if every answer that is missing were as bad for B as it can be,
-    or loses significantly more answers to errors; every row has enough questions to tell and a direction if it differs
+    or loses significantly more answers to errors; every row has enough questions, and a direction if it differs
     significantly, and every model of A is in B."""
     coverage: float | None = None
     """The smallest share of the questions of either side that must be compared, in every row."""
@@ -59,8 +59,8 @@ def _regressions(comparison: Comparison) -> Iterator[Gate]:
     for row in comparison.rows:
         yield Gate("regression", _about(row), *_regression(row, comparison.alpha))
     for name in comparison.unpaired_a:
-        told = "B has no results of it; name the models to compare (--models)"
-        yield Gate("regression", name, False, told)
+        details = "B has no results of it; name the models to compare (--models)"
+        yield Gate("regression", name, False, details)
     if not comparison.rows:
         yield Gate("regression", "all models", False, f"cannot be decided: {comparison.nothing}")
 
@@ -68,27 +68,27 @@ def _regressions(comparison: Comparison) -> Iterator[Gate]:
 def _regression(row: Row, alpha: float) -> tuple[bool, str]:
     if row.verdict == "not compared" or row.difference is None:
         return False, f"cannot be decided: none of {many(row.questions, 'question')} has a value on both sides"
-    told = f"{signed(row.difference, row)} on {many(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
+    details = f"{signed(row.difference, row)} on {many(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
     if row.verdict == "too few pairs":
         few = many(row.compared, "question") + (f" in {many(row.clusters, 'group')}" if row.clusters else "")
-        return False, f"cannot be decided: no result of {few} could be significant ({told})"
+        return False, f"cannot be decided: no result of {few} could be significant ({details})"
     if row.verdict == "worse":
-        return False, f"significantly worse: {told}"
+        return False, f"significantly worse: {details}"
     if row.verdict == "different":
-        what = "nobody says which direction is good; name the metrics that decide (--metric)"
-        return False, f"cannot be decided: significantly different, and {what} ({told})"
+        what = "which value is better is unknown; name the metrics that decide (--metric)"
+        return False, f"cannot be decided: significantly different, and {what} ({details})"
     if row.lost_p <= alpha and row.lost > 0:
         lost = f"more than A on {many(row.lost_b, 'question')}, less on {row.lost_a}"
         return (
             False,
-            f"B has significantly more answers without a value: {lost}, adjusted p = {row.lost_p:.3g} ({told})",
+            f"B has significantly more answers without a value: {lost}, adjusted p = {row.lost_p:.3g} ({details})",
         )
     if not row.worst_known:
-        return False, f"cannot be decided: answers without a value, and nobody says how bad they could be ({told})"
+        return False, f"cannot be decided: answers without a value, whose worst value is unknown ({details})"
     if row.worst_p is not None and row.worst_p <= alpha:
         worst = f"if every answer without a value were as bad for B as it can be, adjusted p = {row.worst_p:.3g}"
-        return False, f"cannot be decided: B would be significantly worse {worst} ({told})"
-    return True, f"{row.verdict}: {told}"
+        return False, f"cannot be decided: B would be significantly worse {worst} ({details})"
+    return True, f"{row.verdict}: {details}"
 
 
 def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
@@ -96,8 +96,8 @@ def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
         share = row.coverage or 0.0
         partly = share < row.compared / max(1, row.questions) - SLACK
         counted = f"{percent(share)}{', with the answers that have no value' if partly else ''}"
-        told = f"{row.compared} of {many(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
-        yield Gate("coverage", _about(row), share >= least - SLACK, told)
+        about = f"{row.compared} of {many(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
+        yield Gate("coverage", _about(row), share >= least - SLACK, about)
     for name in comparison.unpaired_a:
         yield Gate("coverage", name, False, "B has no results of it")
     if comparison.within:
@@ -117,21 +117,21 @@ def _pass_rates(comparison: Comparison, least: float) -> Iterator[Gate]:
 
 def _unasked(name: str, comparison: Comparison) -> Iterator[Gate]:
     if comparison.unasked_b:
-        told = f"cannot be decided: {many(comparison.unasked_b, 'planned item')} of models without any result"
-        yield Gate(name, "other models", False, told)
+        details = f"cannot be decided: {many(comparison.unasked_b, 'planned item')} of models without any result"
+        yield Gate(name, "other models", False, details)
 
 
 def _pass_rate(numbers: Numbers, least: float) -> tuple[bool, str]:
     rate = numbers.pass_rate
     if rate.value is None:
         return False, f"cannot be decided: none of {many(numbers.items, 'item')} has a verdict"
-    told = f"{percent(rate.value)} of {many(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
+    details = f"{percent(rate.value)} of {many(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
     if rate.bounds is None:
-        return rate.value >= least - SLACK, told
+        return rate.value >= least - SLACK, details
     worst, missing = rate.bounds.worst, counts(rate.missing)
-    told += f"; {percent(worst)} if none of those without one passed ({missing})"
+    details += f"; {percent(worst)} if none of those without one passed ({missing})"
     undecided = worst < least - SLACK and rate.bounds.best >= least - SLACK
-    return worst >= least - SLACK, f"cannot be decided: {told}" if undecided else told
+    return worst >= least - SLACK, f"cannot be decided: {details}" if undecided else details
 
 
 def _about(row: Row) -> str:

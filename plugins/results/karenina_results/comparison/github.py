@@ -11,7 +11,7 @@ from karenina_core.cli.output import inline, printable
 
 from .gates import Gate
 from .values import Comparison
-from .wording import headline, line, models, telling, value
+from .wording import headline, line, models, notable, value
 
 __all__ = ["github"]
 
@@ -36,14 +36,14 @@ def _lines(comparison: Comparison, gates: Sequence[Gate]) -> Iterator[str]:
     worse = [flip for flip in comparison.flipped if flip.change == "worse"]
     listed = worse if len(worse) <= MOST else worse[: MOST - 1]
     for flip in listed:
-        told = f"{value(flip.a, rates[flip.metric])} → {value(flip.b, rates[flip.metric])}. {flip.of_b.why}"
-        yield _command("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {told}")
+        message = f"{value(flip.a, rates[flip.metric])} → {value(flip.b, rates[flip.metric])}. {flip.of_b.why}"
+        yield _command("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {message}")
     if len(worse) > len(listed):
         yield _command("warning", "worse", f"{len(worse)} questions got worse, {len(listed)} of them are shown")
-    for row in telling(comparison.rows)[: MOST - 1]:
-        said = line(row)
-        told = f"{said.verdict}: {said.difference}, adjusted p = {said.p}"
-        yield _command("notice", f"{said.models}: {said.metric}", told)
+    for row in notable(comparison.rows)[: MOST - 1]:
+        cells = line(row)
+        message = f"{cells.verdict}: {cells.difference}, adjusted p = {cells.p}"
+        yield _command("notice", f"{cells.models}: {cells.metric}", message)
     yield _command("notice", "comparison", headline(comparison))
 
 

@@ -61,8 +61,8 @@ def _question(question: Question, flip: Flip | None, row: Row, suite: str) -> El
     case = ElementTree.Element("testcase", classname=_text(suite), name=_text(question.id), time="0")
     if question.a is None or question.b is None:
         error = question.a is not None and any(reason.startswith("error") for reason in question.missing_b)
-        told = f"A: {_missing(question.missing_a)}; B: {_missing(question.missing_b)}"
-        ElementTree.SubElement(case, "error" if error else "skipped", type="missing", message=_text(told))
+        missing = f"A: {_missing(question.missing_a)}; B: {_missing(question.missing_b)}"
+        ElementTree.SubElement(case, "error" if error else "skipped", type="missing", message=_text(missing))
     elif flip is not None and flip.change == "worse":
         failure = ElementTree.SubElement(case, "failure", type="worse", message=_text(change(flip, row.is_rate)))
         failure.text = _text(_side_by_side(flip))

@@ -60,8 +60,8 @@ def compare(
     faced = (_facing(pair, measure, sides_a, sides_b, groups, level) for pair in pairs for measure in chosen)
     facing = [evolve(one, changed=changed.text) for one in faced]
     taken_a, taken_b = {(p.answering, p.parsing) for p in pairs}, {(p.answering_b, p.parsing_b) for p in pairs}
-    wanted_a = _wanted(sides_a, *(set(told) for told in mapping))
-    wanted_b = _wanted(sides_b, *(set(told.values()) for told in mapping))
+    wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
+    wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
     ids_a, ids_b = ({result.metadata.question_id for result in results} for results in (first, second))
     made = [row(one) for one in facing if _is_due(one)]
     return Comparison(
@@ -158,8 +158,8 @@ Sides = Mapping[Models, Side]
 def _mapping(a: Sides, b: Sides, models: Iterable[str], judges: Iterable[str]) -> list[dict[str, str]]:
     """Which answering, and which parsing, models belong together, as the user says."""
     return [
-        matched(told, sorted({pair[at] for pair in a}), sorted({pair[at] for pair in b}))
-        for at, told in enumerate((models, judges))
+        matched(pairs_asked, sorted({pair[at] for pair in a}), sorted({pair[at] for pair in b}))
+        for at, pairs_asked in enumerate((models, judges))
     ]
 
 
@@ -220,7 +220,7 @@ def _by_question(results: Results, name: str) -> dict[str, set[str]]:
 
 
 def _notes(measures: Measures, *sets: Results) -> tuple[str, ...]:
-    told = [f"{name}: {why}" for name, why in measures.conflicts.items()]
+    notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
     for results in sets:
-        told += getattr(results, "notes", ())
-    return tuple(dict.fromkeys(told))
+        notes += getattr(results, "notes", ())
+    return tuple(dict.fromkeys(notes))

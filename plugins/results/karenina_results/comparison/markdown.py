@@ -13,7 +13,7 @@ from karenina_core.cli.output import inline, printable
 from .gates import Gate
 from .table import MOST
 from .values import Comparison
-from .wording import HEAD, changed, changes, headline, line, remarks, sides, telling
+from .wording import HEAD, changed, changes, headline, line, notable, notes_on, sides
 
 __all__ = ["literal", "markdown"]
 
@@ -22,31 +22,31 @@ SPECIAL = re.compile(r"[&<>|`*_\[\]~#\\@$]|://|www\.", re.IGNORECASE)
 
 
 ROWS = 40
-"""Rows, gates and remarks that are shown: hosts of code cut comments at 65,536 characters."""
+"""Rows, gates and notes that are shown: hosts of code cut comments at 65,536 characters."""
 EXCERPT = 120
 """Characters of an answer."""
 
 
 def literal(text: object, limit: int = 300) -> str:
-    """The text in one line, shown as it is wherever it stands, also in a cell of a table."""
+    """The text in one line, shown as it is anywhere, also in a cell of a table."""
     shown = inline(printable(str(text)), limit)
     escaped = SPECIAL.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), shown)
     return f"<code>{escaped}</code>" if escaped else ""
 
 
 def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """One section: what it came to, the rows, gates, ties, changed questions and remarks."""
-    blocks = [f"## {_title(gates)}", f"{', '.join(f'{said} {literal(name)}' for said, name in sides(comparison))}."]
+    """One section: what it came to, the rows, gates, ties, changed questions and notes."""
+    blocks = [f"## {_title(gates)}", f"{', '.join(f'{label} {literal(name)}' for label, name in sides(comparison))}."]
     blocks += [f"{headline(comparison)}."]
     if comparison.rows:
-        cells = [astuple(line(row)) for row in _first(comparison.rows, telling)]
+        cells = [astuple(line(row)) for row in _first(comparison.rows, notable)]
         blocks.append(_table(HEAD, [[literal(who), literal(metric), *rest] for who, metric, *rest in cells]))
         blocks += _more(comparison.rows)
-        told = f"Differences are B - A with {100 * comparison.level:g} % intervals; "
-        blocks.append(f"{told}p-values are adjusted for the number of rows ({comparison.correction}).")
+        explanation = f"Differences are B - A with {100 * comparison.level:g} % intervals; "
+        blocks.append(f"{explanation}p-values are adjusted for the number of rows ({comparison.correction}).")
     blocks += [*_gates(gates), *_ties(comparison), *_flipped(comparison)]
-    if found := remarks(comparison):
-        blocks += ["### Remarks", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
+    if found := notes_on(comparison):
+        blocks += ["### Notes", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
     return "\n\n".join(blocks) + "\n"
 
 

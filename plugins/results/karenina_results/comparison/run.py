@@ -82,12 +82,12 @@ def _unasked(results: VerificationResultSet) -> int:
     return sum(found.rates.absent for found in results.tally.pairs.values() if not found.rates.items)
 
 
-def _cluster(told: str | None, results: Sequence[VerificationResult]) -> Cluster | None:
-    if told is None:
+def _cluster(name: str | None, results: Sequence[VerificationResult]) -> Cluster | None:
+    if name is None:
         return None
-    cluster = grouping(told)
+    cluster = grouping(name)
     if not groups_of(results, cluster):
-        raise ConfigError(f"--cluster-by {told}: no question of these runs has a group; name other groups")
+        raise ConfigError(f"--cluster-by {name}: no question of these runs has a group; name other groups")
     return cluster
 
 

@@ -102,7 +102,7 @@ def _side(models: Models, listed: list[Item], measures: Measures, planned: Plann
 def paired(
     a: Mapping[Models, Side], b: Mapping[Models, Side], models: Mapping[str, str], judges: Mapping[str, str]
 ) -> list[Pair]:
-    """Who is compared with whom: the same models of both runs, or those that `models` and `judges` name (A: B)."""
+    """The pairs to compare: the same models of both runs, or those that `models` and `judges` name (A: B)."""
     found = []
     for answering, parsing in a:
         other = models.get(answering) if models else answering
@@ -112,13 +112,13 @@ def paired(
     return sorted(found)
 
 
-def matched(told: Iterable[str], a: Sequence[str], b: Sequence[str]) -> dict[str, str]:
+def matched(pairs: Iterable[str], a: Sequence[str], b: Sequence[str]) -> dict[str, str]:
     """`{model of A: model of B}` of texts such as `gpt=gpt-next`, each side a name or a part of one name only.
 
     A text without `=` names the same model on both sides. Raises ConfigError that says which names there are.
     """
     found: dict[str, str] = {}
-    for text in told:
+    for text in pairs:
         splits = [(text[:at], text[at + 1 :]) for at, letter in enumerate(text) if letter == "="]
         splits = [*splits, (text, text)]
         fitting = [(_named(one, a), _named(other, b)) for one, other in splits]

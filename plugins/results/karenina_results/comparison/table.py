@@ -10,7 +10,7 @@ from karenina_core.cli.output import Part, Table, inline
 
 from .gates import Gate
 from .values import Comparison
-from .wording import HEAD, changed, changes, headline, line, remarks, sides
+from .wording import HEAD, changed, changes, headline, line, notes_on, sides
 
 __all__ = ["MOST", "parts"]
 
@@ -19,14 +19,14 @@ MOST = 20
 
 
 def parts(comparison: Comparison, gates: Sequence[Gate]) -> list[Part]:
-    """What is printed, in this order: the rows, ties, gates, flipped questions and remarks."""
-    title = ", ".join(f"{said} {name}" for said, name in sides(comparison))
-    told: list[Part] = [Table(HEAD, [astuple(line(row)) for row in comparison.rows], title)] if comparison.rows else []
-    told += [*_ties(comparison), *_gates(gates), *_flipped(comparison)]
-    told += (
-        [Table(("",), [(inline(text, 500),) for text in found], "Remarks")] if (found := remarks(comparison)) else []
+    """What is printed, in this order: the rows, ties, gates, flipped questions and notes."""
+    title = ", ".join(f"{label} {name}" for label, name in sides(comparison))
+    parts: list[Part] = [Table(HEAD, [astuple(line(row)) for row in comparison.rows], title)] if comparison.rows else []
+    parts += [*_ties(comparison), *_gates(gates), *_flipped(comparison)]
+    parts += (
+        [Table(("",), [(inline(text, 500),) for text in found], "Notes")] if (found := notes_on(comparison)) else []
     )
-    return [*told, f"{headline(comparison)} (differences: B - A; p-values adjusted: {comparison.correction})"]
+    return [*parts, f"{headline(comparison)} (differences: B - A; p-values adjusted: {comparison.correction})"]
 
 
 def _ties(comparison: Comparison) -> list[Part]:

@@ -1,4 +1,4 @@
-"""Which models of one run cannot be told apart."""
+"""Which models of one run cannot be distinguished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ties"]
 def ties(sides: Mapping[Models, Side], rows: Sequence[Row], chosen: Iterable[Measure], alpha: float) -> tuple[Tie, ...]:
     """By judge and measure, where there are several models and a direction.
 
-    Who is ahead of whom is what their row says, of questions that both have a value of: means over different questions
+    Which model is ahead follows from their row, of questions that both have a value of: means over different questions
     do not compare. They only order models that are tied.
     """
     found = []

@@ -16,7 +16,7 @@ from ..statistics import Interval
 __all__ = ["Answers", "Comparison", "Correction", "Flip", "Pair", "Question", "Row", "Test", "Tie", "Verdict"]
 
 Verdict: TypeAlias = Literal["worse", "better", "different", "no difference found", "too few pairs", "not compared"]
-"""What a row comes to. `different`: significant, and nobody says which direction is good. `too few pairs`: no result
+"""What a row comes to. `different`: significant, and which direction is better is unknown. `too few pairs`: no result
 of these questions could have been significant. `not compared`: no question has a value on both sides."""
 
 Correction: TypeAlias = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
@@ -24,7 +24,7 @@ Correction: TypeAlias = Literal["holm", "benjamini-hochberg", "benjamini-yekutie
 
 @frozen(order=True)
 class Pair:
-    """Who is compared with whom."""
+    """The models and judges that are compared."""
 
     answering: str
     parsing: str
@@ -85,7 +85,7 @@ class Row:
     """The share of the questions of either side that are compared. One of which not all answers have a value counts
     as the share that has, on the side where it is smaller. None without questions."""
     better: int | None = None
-    """Compared questions of which B has the better value; None where nobody says which one that is."""
+    """Compared questions of which B has the better value; None where the direction is unknown."""
     worse: int | None = None
     lost_a: int
     """Questions that both sides were asked and A lost more answers of: errors and their like."""
@@ -147,7 +147,7 @@ class Flip:
 
 @frozen
 class Tie:
-    """Models that cannot be told apart by one measure and one judge."""
+    """Models that cannot be distinguished by one measure and one judge."""
 
     parsing: str
     metric: str

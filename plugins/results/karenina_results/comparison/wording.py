@@ -1,4 +1,4 @@
-"""How numbers and names of a comparison are said, in every format alike."""
+"""How numbers and names of a comparison are written, in every format alike."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
     "line",
     "many",
     "models",
+    "notable",
+    "notes_on",
     "p_value",
     "percent",
-    "remarks",
     "sides",
     "signed",
-    "telling",
     "value",
 ]
 
@@ -67,7 +67,7 @@ def p_value(p: float | None) -> str:
 
 
 def models(pair: Pair) -> str:
-    """Who is compared with whom; what is the same on both sides is said once."""
+    """Which models are compared; what is the same on both sides is named once."""
     answering = pair.answering if pair.answering == pair.answering_b else f"{pair.answering} → {pair.answering_b}"
     parsing = pair.parsing if pair.parsing == pair.parsing_b else f"{pair.parsing} → {pair.parsing_b}"
     return f"{answering}, judged by {parsing}"
@@ -113,13 +113,13 @@ def line(row: Row) -> Line:
     )
 
 
-def telling(rows: Sequence[Row]) -> list[Row]:
+def notable(rows: Sequence[Row]) -> list[Row]:
     """The rows, those first that say most."""
     return sorted(rows, key=lambda row: ORDER.index(row.verdict))
 
 
 def sides(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """What A and B are: `(what is said, name)`."""
+    """What A and B are: `(label, name)`."""
     if comparison.within:
         return (("A and B: models of", comparison.name_a),)
     return ("A:", comparison.name_a), ("B:", comparison.name_b)
@@ -128,8 +128,8 @@ def sides(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 def headline(comparison: Comparison) -> str:
     """One sentence: how many comparisons were made, and what they came to."""
     verdicts = [row.verdict for row in comparison.rows]
-    told = [f"{verdicts.count(name)} {name}" for name in dict.fromkeys(sorted(verdicts, key=ORDER.index))]
-    return f"{many(len(verdicts), 'comparison')}: {', '.join(told)}" if verdicts else NOTHING
+    counts = [f"{verdicts.count(name)} {name}" for name in dict.fromkeys(sorted(verdicts, key=ORDER.index))]
+    return f"{many(len(verdicts), 'comparison')}: {', '.join(counts)}" if verdicts else NOTHING
 
 
 NOT_FOUND = "not_found"
@@ -182,11 +182,11 @@ def changes(comparison: Comparison) -> str:
     return f"{len(comparison.flipped)} ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})"
 
 
-def remarks(comparison: Comparison) -> list[str]:
+def notes_on(comparison: Comparison) -> list[str]:
     """What a reader must know besides the rows: what is missing, what could have been found, what has changed."""
     several = len(comparison.rows) > 1
-    told = [f"{NOTHING[:1].upper()}{NOTHING[1:]}: {comparison.nothing}"] if comparison.nothing else []
-    told += [
+    notes = [f"{NOTHING[:1].upper()}{NOTHING[1:]}: {comparison.nothing}"] if comparison.nothing else []
+    notes += [
         f"{models(row.pair)}, {row.metric}: {text}" if several else f"{text[:1].upper()}{text[1:]}"
         for row in comparison.rows
         for text in _of_row(row, comparison.alpha)
@@ -196,39 +196,39 @@ def remarks(comparison: Comparison) -> list[str]:
         failures = found.overall.failures
         if failures.get(NOT_FOUND):
             what = f"{many(sum(failures.values()), 'failed answer')}, {failures[NOT_FOUND]}"
-            told.append(f"{name}: of {what} miss something that was expected and have nothing wrong")
-    told += [f"Only in A: {name}" for name in comparison.unpaired_a]
-    told += [f"Only in B: {name}" for name in comparison.unpaired_b]
-    told += _questions("only in A", comparison.only_a)
-    told += _questions("only in B", comparison.only_b)
-    told += _questions("with another text under the same id, not compared", comparison.changed_text)
-    told += _questions("verified by another template", comparison.changed_template)
-    return [*told, *comparison.notes]
+            notes.append(f"{name}: of {what} miss something that was expected and have nothing wrong")
+    notes += [f"Only in A: {name}" for name in comparison.unpaired_a]
+    notes += [f"Only in B: {name}" for name in comparison.unpaired_b]
+    notes += _questions("only in A", comparison.only_a)
+    notes += _questions("only in B", comparison.only_b)
+    notes += _questions("with another text under the same id, not compared", comparison.changed_text)
+    notes += _questions("verified by another template", comparison.changed_template)
+    return [*notes, *comparison.notes]
 
 
 def _of_row(row: Row, alpha: float) -> list[str]:
-    told = []
+    details = []
     if row.missing_a or row.missing_b:
         sides = [
             f"{name} {counts(missing)}" for name, missing in (("A", row.missing_a), ("B", row.missing_b)) if missing
         ]
         bounds = f"; with them the difference is from {signed(row.worst, row)} to {signed(row.best, row)}"
         bounds = "" if row.worst is None else bounds
-        told.append(f"items without a value: {'; '.join(sides)}{bounds}")
+        details.append(f"items without a value: {'; '.join(sides)}{bounds}")
     if row.lost_p <= alpha and row.lost:
-        told.append(
+        details.append(
             f"{'B' if row.lost > 0 else 'A'} has significantly more answers without a value (adjusted p = "
             f"{p_value(row.lost_p)})"
         )
     if row.detectable is not None and row.verdict == "no difference found":
         least = signed(row.detectable, row).lstrip("+")
         whole = row.is_rate and row.detectable >= 1
-        told.append(
+        details.append(
             f"{'even the largest difference' if whole else f'a difference below {least}'} would mostly go unnoticed"
         )
     if row.clusters is not None:
-        told.append(f"{many(row.compared, 'question')} in {many(row.clusters, 'group')}")
-    return told
+        details.append(f"{many(row.compared, 'question')} in {many(row.clusters, 'group')}")
+    return details
 
 
 def _questions(what: str, ids: Sequence[str]) -> list[str]:

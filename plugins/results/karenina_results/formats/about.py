@@ -38,7 +38,7 @@ def _run(name: str, row: Row) -> str:
 
 
 def about_run(results: Iterable[VerificationResult], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The `metadata` of an export. The results are gone through once."""
+    """The `metadata` of an export. The results are read once."""
     seen = _Seen({}, {})
     for result in results:
         seen.see(result)
@@ -76,7 +76,7 @@ def _origin(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 @define
 class _Seen:
-    """What can only be said after all results were looked at."""
+    """What is known only after all results were read."""
 
     answering: dict[str, dict[str, Any]]
     parsing: dict[str, dict[str, Any]]
@@ -86,10 +86,10 @@ class _Seen:
     end: datetime | None = None
 
     def see(self, result: VerificationResult) -> None:
-        told = result.metadata
+        metadata = result.metadata
         self.total += 1
-        self.completed += told.completed_without_errors
-        for models, identity in ((self.answering, told.answering), (self.parsing, told.parsing)):
+        self.completed += metadata.completed_without_errors
+        for models, identity in ((self.answering, metadata.answering), (self.parsing, metadata.parsing)):
             models.setdefault(
                 str(identity),
                 {
@@ -100,8 +100,8 @@ class _Seen:
                 },
             )
         try:
-            begun = datetime.fromisoformat(told.timestamp).astimezone(UTC)
-            ended = begun + timedelta(seconds=told.execution_time)
+            begun = datetime.fromisoformat(metadata.timestamp).astimezone(UTC)
+            ended = begun + timedelta(seconds=metadata.execution_time)
         except (ValueError, OverflowError):
             return  # of another tool, or of a test
         self.begin = min(self.begin or begun, begun)

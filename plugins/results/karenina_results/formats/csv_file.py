@@ -23,7 +23,7 @@ ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\
 INERT = "'"
 ID, PLACE = "result_id", "result_index"
 Raw = tuple[bool, str]
-"""A cell as it stands in the file: whether it is a text in quotation marks, and what it says."""
+"""A cell as written in the file: whether it is a text in quotation marks, and the text."""
 
 
 class CsvFile:
@@ -181,7 +181,7 @@ def _records(path: str | Path) -> Iterator[list[Raw]]:
             for line in file:
                 text.append(line)
                 marks += line.count('"')
-                if marks % 2 == 0 and line.endswith(("\n", "\r")):  # else it goes on, within quotation marks
+                if marks % 2 == 0 and line.endswith(("\n", "\r")):  # else the row continues within quotation marks
                     yield _cells("".join(text))
                     text, marks = [], 0
     except (OSError, UnicodeDecodeError) as error:

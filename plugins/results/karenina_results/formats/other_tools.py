@@ -108,55 +108,55 @@ def _generation(part: dict[str, Any], template: Mapping[str, Any], metadata: Map
 def _metadata(
     data: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], unread: dict[str, Any]
 ) -> dict[str, Any]:
-    told = parts["metadata"]
-    replicates = (told.get(f"{role}replicate") for role in ("", "answering_", "parsing_"))
+    given = parts["metadata"]
+    replicates = (given.get(f"{role}replicate") for role in ("", "answering_", "parsing_"))
     outcome, detail = _outcome(data, parts)
-    failure = told.get("failure") if isinstance(told.get("failure"), Mapping) else {}
-    made = _known(MetadataPart, {k: v for k, v in told.items() if k not in OLD_NAMES}, "metadata", unread)
-    caveats = told["caveats"] if isinstance(told.get("caveats"), list) else []
+    failure = given.get("failure") if isinstance(given.get("failure"), Mapping) else {}
+    made = _known(MetadataPart, {k: v for k, v in given.items() if k not in OLD_NAMES}, "metadata", unread)
+    caveats = given["caveats"] if isinstance(given.get("caveats"), list) else []
     if odd := [caveat for caveat in caveats if not isinstance(caveat, str)]:
         unread["metadata.caveats"] = odd
     made |= {
         "outcome": outcome,
         "outcome_detail": detail,
         "completed_without_errors": outcome != "error",
-        "error": told.get("error") or ((failure or {}).get("reason") if outcome == "error" else None),
-        "answering": _identity(told, "answering", unread),
-        "parsing": _identity(told, "parsing", unread),
+        "error": given.get("error") or ((failure or {}).get("reason") if outcome == "error" else None),
+        "answering": _identity(given, "answering", unread),
+        "parsing": _identity(given, "parsing", unread),
         "caveats": [caveat for caveat in caveats if isinstance(caveat, str) and caveat not in CAVEATS],
         "replicate": next((number for number in replicates if number is not None), 1),
-        "retry_counts": {kind: _times(count) for kind, count in (told.get("retry_counts") or {}).items()},
-        "question_text": told.get("question_text") or "",
-        "template_id": told.get("template_id") or "no_template",
-        "execution_time": told.get("execution_time") or 0.0,
-        "evaluation_mode": told.get("evaluation_mode") or _mode(parts),
+        "retry_counts": {kind: _times(count) for kind, count in (given.get("retry_counts") or {}).items()},
+        "question_text": given.get("question_text") or "",
+        "template_id": given.get("template_id") or "no_template",
+        "execution_time": given.get("execution_time") or 0.0,
+        "evaluation_mode": given.get("evaluation_mode") or _mode(parts),
     }
     for name in ("keywords", "warnings"):
-        made[name] = told.get(name) or []
+        made[name] = given.get(name) or []
     if not made.get("result_id") and "question_id" in made:
         made["result_id"] = _result_id(made)
     return made
 
 
-def _identity(told: Mapping[str, Any], role: str, unread: dict[str, Any]) -> dict[str, Any]:
+def _identity(given: Mapping[str, Any], role: str, unread: dict[str, Any]) -> dict[str, Any]:
     """Who answered or judged. A text is a name; it is not taken apart."""
-    found = told.get(role)
+    found = given.get(role)
     if isinstance(found, Mapping):
         known = _known(ModelIdentity, found, f"metadata.{role}", unread)
         return {"interface": UNKNOWN, "model_name": UNKNOWN, **known, "tools": known.get("tools") or []}
-    name = found if isinstance(found, str) else told.get(f"{role}_model")
+    name = found if isinstance(found, str) else given.get(f"{role}_model")
     return {"interface": UNKNOWN, "model_name": str(name or UNKNOWN)}
 
 
 def _outcome(data: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> tuple[str, str | None]:
-    """The outcome as it is said; where it is not, as it follows from what is."""
-    told, template, checks = parts["metadata"], parts["template"], parts["checks"]
-    if told.get("outcome") in get_args(OutcomeName):
-        return told["outcome"], told.get("outcome_detail")
-    failure = told.get("failure")
+    """The outcome as recorded; where there is none, as the rest implies it."""
+    given, template, checks = parts["metadata"], parts["template"], parts["checks"]
+    if given.get("outcome") in get_args(OutcomeName):
+        return given["outcome"], given.get("outcome_detail")
+    failure = given.get("failure")
     if isinstance(failure, Mapping) and failure.get("group"):
         return _of_failure(str(failure["group"]), str(failure.get("category") or ""))
-    if told.get("error") or told.get("completed_without_errors") is False:
+    if given.get("error") or given.get("completed_without_errors") is False:
         return "error", UNKNOWN
     verdict = template.get("verify_result")
     if verdict is not True and checks.get("abstention_override_applied"):

@@ -49,7 +49,7 @@ def write_report(
 ) -> Path:
     """Write the page and return its path.
 
-    `manifest` is that of the run whose results these are: it tells versions and configuration. `cluster` says which
+    `manifest` is that of the run whose results these are: it gives versions and configuration. `cluster` says which
     questions belong together, as for `headline_numbers`. Raises PluginError where the extra's packages are missing,
     RunDirectoryError where the file cannot be written.
     """

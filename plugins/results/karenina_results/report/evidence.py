@@ -26,7 +26,7 @@ class Quoted:
     found: bool
     """Whether it is marked in the text."""
     in_trace: bool = False
-    """Whether it stands elsewhere in the trace."""
+    """Whether it occurs elsewhere in the trace."""
     explanation: str = ""
     confidence: str = ""
     similarity: str = ""
@@ -52,7 +52,7 @@ class Evidence:
     quoted: Sequence[Quoted] = ()
     reasoning: Sequence[Reasoning] = ()
     without: Sequence[str] = ()
-    """Fields and traits for which a quotation was wanted and none stands in the text."""
+    """Fields and traits for which a quotation was wanted and none occurs in the text."""
     invented: Sequence[str] = ()
     """Those of them for which the judge gave quotations."""
 

@@ -19,7 +19,7 @@ from karenina_core.run.reasons import caveats_of, why
 from karenina_core.run.workspace_capture import WORKSPACES
 
 from .evidence import Evidence, evidence_of
-from .messages import Said, said
+from .messages import ShownMessage, shown_messages
 from .outcomes import CAVEATS, KINDS, OutcomeKind
 from .texts import cut, dollars, number, seconds, tokens, value
 from .traits import TraitView, trait_views
@@ -87,8 +87,8 @@ class Item:
     investigation: str
     ledger: Rows
     trail: Sequence[tuple[str, str, str, str]]
-    sent: Sequence[Said]
-    trace: Sequence[Said]
+    sent: Sequence[ShownMessage]
+    trace: Sequence[ShownMessage]
     usage: Rows
     facts: Rows
     extensions: str
@@ -143,8 +143,8 @@ def item_view(
         investigation=(template.investigation_trace or "") if template else "",
         ledger=[(entry.stage, value(entry.effect), entry.reason) for entry in result.ledger],
         trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
-        sent=said(generation.conversation_context),
-        trace=said(generation.trace_messages),
+        sent=shown_messages(generation.conversation_context),
+        trace=shown_messages(generation.trace_messages),
         usage=_usage(generation.usage_metadata),
         facts=[*_facts(result), *_workspace(workspace or {})],
         extensions=value(result.added) if result.added else "",
@@ -190,20 +190,20 @@ def _usage(usage: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _facts(result: VerificationResult) -> list[tuple[str, str]]:
     """Who answered and judged, and the facts that `karenina show` gives too."""
     metadata, metrics = result.metadata, result.generation.agent_metrics
-    told = {
+    details = {
         "answering model": metadata.answering_model,
         "judge": metadata.parsing_model,
         "replicate": str(metadata.replicate),
         "took": seconds(metadata.execution_time),
     }
-    return [*told.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
+    return [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
 
 
 def _workspace(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Where in the run directory the files are, or why they were not kept."""
     if row.get("destination"):
         count = row.get("copied_file_count")
-        told = f" ({plural(count, 'file')})" if isinstance(count, int) else ""
+        files = f" ({plural(count, 'file')})" if isinstance(count, int) else ""
         errors = [("not kept", str(error)) for error in row.get("copy_errors") or ()]
-        return [("workspace", f"{WORKSPACES}/{row['destination']}{told}"), *errors]
+        return [("workspace", f"{WORKSPACES}/{row['destination']}{files}"), *errors]
     return [("workspace", f"not kept: {row.get('skip_reason') or 'no reason is known'}")] if row else []

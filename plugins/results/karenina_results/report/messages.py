@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from karenina_core.model.said import said as read
+from karenina_core.model.said import said as read_messages
 
 from .texts import cut
 
-__all__ = ["Block", "Said", "said"]
+__all__ = ["Block", "ShownMessage", "shown_messages"]
 
 
 class Block(NamedTuple):
@@ -20,16 +20,16 @@ class Block(NamedTuple):
     left_out: int = 0
 
 
-class Said(NamedTuple):
+class ShownMessage(NamedTuple):
     """One message."""
 
     role: str
     blocks: tuple[Block, ...]
 
 
-def said(rows: Iterable[Mapping[str, Any]]) -> list[Said]:
+def shown_messages(rows: Iterable[Mapping[str, Any]]) -> list[ShownMessage]:
     """Messages in either form that results store; what is of no form as JSON."""
     return [
-        Said(message.role, tuple(Block(block.label, *cut(block.text)) for block in message.blocks))
-        for message in read(rows)
+        ShownMessage(message.role, tuple(Block(block.label, *cut(block.text)) for block in message.blocks))
+        for message in read_messages(rows)
     ]

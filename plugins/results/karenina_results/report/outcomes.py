@@ -1,4 +1,4 @@
-"""What the outcomes are called, in which order they stand, and why items did not pass."""
+"""What the outcomes are called, their order, and why items did not pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CAVEATS", "GROUPS", "KINDS", "OutcomeKind", "failure", "present"]
 
 
 class OutcomeKind(NamedTuple):
-    """One outcome for people: a sign beside the colour, so that nothing is told by colour alone."""
+    """One outcome for people: a sign beside the colour, so that colour alone carries no meaning."""
 
     name: str
     label: str
@@ -48,11 +48,11 @@ CAVEATS: Mapping[str, str] = {
     "retries_used": "some call failed and was tried again",
     "invented_quotations": "the judge gave quotations that are not in what it read",
     "parse_decision_malformed": "the judge did not say readably whether an agent is needed",
-    "ungrounded_values": "extracted values stand nowhere in the answer: look at the judge",
+    "ungrounded_values": "extracted values do not occur in the answer: look at the judge",
     "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
     "contradictory_abstention": "the judge claims an abstention and quotes an answer; not decided",
     "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
-    "secret_removed": "what was said held a secret, which was removed before anything read it",
+    "secret_removed": "a reply contained a secret, which was removed before anything read it",
     "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }
 """What caveats mean; those of other packages have their names alone."""

@@ -47,7 +47,7 @@ class FailureRow:
     outcome: OutcomeKind
     group: str
     """The name of the group, as the column `failure_group` has it; empty for skipped items."""
-    told: str
+    description: str
     """What the group is called."""
     reason: str
     counts: Sequence[int]
@@ -174,7 +174,7 @@ def _failures(pairs: Sequence[Pair]) -> list[FailureRow]:
         FailureRow(
             outcome=KINDS[key[0]],
             group=key[1],
-            told=GROUPS.get(key[1], key[1]),
+            description=GROUPS.get(key[1], key[1]),
             reason=key[2],
             counts=[pair.failures[key] for pair in pairs],
         )
@@ -188,8 +188,8 @@ def _caveats(pairs: Sequence[Pair]) -> list[tuple[str, str, list[int]]]:
 
 
 def _unsure(pairs: Sequence[Pair]) -> list[str]:
-    told = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
-    return list(dict.fromkeys(part.note.partition(";")[0] for part in told if part.interval is None and part.note))
+    estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
+    return list(dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note))
 
 
 def _questions(

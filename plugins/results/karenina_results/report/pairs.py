@@ -49,8 +49,8 @@ class Pair:
     cost_usd: float | None
     ranks: tuple[int, int] | None
     """The best and the worst place by pass rate that comparisons with the other models leave open."""
-    untold: bool
-    """Whether somebody did not tell how many tokens some call took."""
+    tokens_unknown: bool
+    """Whether the tokens of some call are unknown."""
     seconds: Sequence[float]
     """Of each item, from its first stage to its last."""
     answer_seconds: Sequence[float]
@@ -111,7 +111,7 @@ def _pair(
         calls=sum(row["calls"] for row in usage.values()),
         attempts=sum(row["attempts"] for row in usage.values()),
         cost_usd=None if not costs or None in costs else sum(costs),
-        untold=any(row["usage_unavailable"] for row in usage.values()),
+        tokens_unknown=any(row["usage_unavailable"] for row in usage.values()),
         seconds=[result.metadata.execution_time for result in results],
         answer_seconds=[row["seconds"] for row in own if not row.get("cached") and row.get("seconds") is not None],
     )
@@ -121,7 +121,7 @@ GOOD = ("passed", "scored")
 
 
 def _labels(pairs: Sequence[tuple[ModelIdentity, ModelIdentity]]) -> list[str]:
-    """Names of models alone where they tell the pairs apart; with the judges where there are several."""
+    """Names of models alone where they distinguish the pairs; with the judges where there are several."""
     answering = _short([answering for answering, _ in pairs])
     judges = _short([parsing for _, parsing in pairs])
     several = len({parsing for _, parsing in pairs}) > 1

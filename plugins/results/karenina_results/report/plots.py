@@ -1,4 +1,4 @@
-"""The plots of a report. Every number in them stands in a table of the page, too."""
+"""The plots of a report. Every number in them is in a table of the page, too."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def _rows(
     """A figure with one row a name, the first at the top, and room for a legend."""
     from matplotlib.figure import Figure
 
-    told = [short_name(name) for name in names]
+    labels = [short_name(name) for name in names]
     head = 0.08 + (LEGEND * -(-len(legend) // _columns(legend, width)) + 0.06 if legend else 0)
     height = MARGIN + row * len(names) + head
-    left = min(0.18 + CHARACTER * max(map(len, told), default=0), 0.5 * width) / width
+    left = min(0.18 + CHARACTER * max(map(len, labels), default=0), 0.5 * width) / width
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((left, MARGIN / height, 0.955 - left, row * len(names) / height))
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), told)
+    axes.set_yticks(range(len(names)), labels)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)  # a dollar in a name is no formula
     axes.tick_params(length=0, labelcolor=COLOURS["ink"], labelsize=SIZE)
@@ -143,10 +143,10 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 def short_name(name: str) -> str:
     """Long ones without their middle: names of models and judges differ at the beginning or at the end."""
-    told = " ".join(shown(name).split())
-    if len(told) <= LONGEST_NAME:
-        return told
-    parts = told.split(" | ")
+    text = " ".join(shown(name).split())
+    if len(text) <= LONGEST_NAME:
+        return text
+    parts = text.split(" | ")
     half = ((LONGEST_NAME - 3 * (len(parts) - 1)) // len(parts) - 1) // 2
     return " | ".join(part if len(part) <= 2 * half + 1 else f"{part[:half]}…{part[-half:]}" for part in parts)
 

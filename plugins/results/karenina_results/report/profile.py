@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def silent(self) -> int:
-        """Items in which it was due, nothing failed, and nothing was said about it."""
+        """Items in which it was due, nothing failed, and no value was given."""
         return int(self.line["n"] - self.line["ok"] - self.line["errors"])
 
 
@@ -61,7 +61,7 @@ class TraitProfile:
 
 
 def profiles(pairs: Sequence[Pair]) -> list[TraitProfile]:
-    """In the order in which the traits are first met. Traits of one name whose scales differ stand apart."""
+    """In the order in which the traits are first met. Traits of one name whose scales differ are listed apart."""
     groups: dict[str, list[tuple[Pair, Line]]] = {}
     for pair in pairs:
         for line in pair.line["traits"]:
@@ -89,12 +89,12 @@ def _cell(pair: Pair, line: Line) -> Cell:
     ends = (found.interval.low, found.interval.high) if found and found.interval else None
     if (rate := line.get("rate")) is not None:
         low, high = ends or (None, None)
-        text, told = f"true {percent(rate)}", span(ends, percent)
-        return Cell(pair=pair, line=line, text=text, position=rate, low=low, high=high, interval=told)
+        text, interval = f"true {percent(rate)}", span(ends, percent)
+        return Cell(pair=pair, line=line, text=text, position=rate, low=low, high=high, interval=interval)
     if (mean := line.get("mean")) is not None:
         place, low, high = (_place(at, line) for at in (mean, *(ends or (None, None))))
-        text, told = f"mean {number(float(mean))}", span(ends, number)
-        return Cell(pair=pair, line=line, text=text, position=place, low=low, high=high, interval=told)
+        text, interval = f"mean {number(float(mean))}", span(ends, number)
+        return Cell(pair=pair, line=line, text=text, position=place, low=low, high=high, interval=interval)
     if counts := _counts(line):
         return Cell(pair=pair, line=line, text=", ".join(f"{name} {count}" for name, count in counts.items()))
     return Cell(pair=pair, line=line, text=", ".join(_metrics(pair, line)))

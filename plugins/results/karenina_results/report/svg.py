@@ -26,7 +26,7 @@ ROLES = (
     *(f"series{number}" for number in range(8)),
 )
 COLOURS: Mapping[str, str] = {role: f"#0000{number:02x}" for number, role in enumerate(ROLES, 1)}
-"""Role -> the colour that a figure is drawn with, which stands for the role's class. No other colour is drawn."""
+"""Role -> the colour that a figure is drawn with, which is replaced by the role's class. No other colour is drawn."""
 ROLE_OF = {colour: role for role, colour in COLOURS.items()}
 SCALE = 1.35
 """Pixels of a page for one unit of a drawing, where there is room."""

@@ -36,7 +36,7 @@ OF_HEADERS = ("authorization", "cookie")
 
 
 def shown(text: str) -> str:
-    """Any text as it may stand on the page: what reorders or hides text, and what is no character, is written out."""
+    """Any text as the page may show it: what reorders or hides text, and what is no character, is written out."""
     return printable(redaction()(text)) if text else text
 
 
@@ -63,9 +63,9 @@ def number(found: Any, digits: int = 2) -> str:
     return f"{found:.{digits}f}" if is_number(found) and math.isfinite(found) else "n/a"
 
 
-def span(ends: tuple[float, float] | None, told: Callable[[float], str]) -> str:
+def span(ends: tuple[float, float] | None, written: Callable[[float], str]) -> str:
     """An interval; empty where there is none."""
-    return "" if ends is None else f"{told(ends[0]).removesuffix(' %')} to {told(ends[1])}"
+    return "" if ends is None else f"{written(ends[0]).removesuffix(' %')} to {written(ends[1])}"
 
 
 def dollars(cost: float | None) -> str:
@@ -73,9 +73,9 @@ def dollars(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:.4f}"
 
 
-def tokens(known: Any, untold: bool) -> str:
-    """How many tokens calls took; where somebody did not tell it of some call, never a plain number."""
-    if not untold:
+def tokens(known: Any, unknown: bool) -> str:
+    """How many tokens calls took; never a plain number where those of some call are unknown."""
+    if not unknown:
         return number(known)
     return f"at least {number(known)}" if known else "unknown"
 

@@ -1,4 +1,4 @@
-"""The traits of one item as the page shows them. What a score is, `read_traits` says; nothing is read again here."""
+"""The traits of one item as the page shows them. `read_traits` decides what a score is; nothing is read again here."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def shown_score(trait: TraitOutcome) -> str:
 
 def _view(trait: TraitOutcome, traces: Mapping[str, Any]) -> TraitView:
     plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
-    told = isinstance(trait.value, bool) and trait.higher_is_better is not None
+    is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
     return TraitView(
         name=trait.name,
         type=" ".join(word for word in (trait.type, trait.kind if trait.kind != trait.type else None) if word),
         score=shown_score(trait),
         state=trait.state,
         failed=trait.state in FAILED,
-        good=(trait.value == trait.higher_is_better) if told else None,
+        good=(trait.value == trait.higher_is_better) if is_judged else None,
         reason=trait_reason(trait),
         provenance=(trait.provenance or "").replace("_", " "),
         details=[

@@ -23,25 +23,25 @@ log = get_logger("karenina.results")
 class DatabaseSink(ABC):
     """Every result is committed when `write` returns. Databases are waited for in threads, never in the event loop.
 
-    A connection that is lost is made anew a few times before the sink fails.
+    A lost connection is opened again a few times before the sink fails.
     """
 
     name: ClassVar[str]
     waits: ClassVar[Sequence[float]] = (0.0, 1.0, 5.0)
-    """Seconds before each attempt to connect anew."""
+    """Seconds before each attempt to reconnect."""
 
     def __init__(self) -> None:
         self._store: Store | None = None
         self._run: RunInfo | None = None
         self._one_at_a_time = threading.Lock()
-        """Held in the thread: where a write is cancelled, its thread goes on."""
+        """Held in the thread: where a write is cancelled, its thread continues."""
 
     @abstractmethod
     def connect(self, run: RunInfo) -> Store:
         """Open the database and prepare it."""
 
     def lost(self, store: Store) -> bool:
-        """Whether what went wrong is that the connection is gone."""
+        """Whether the error is a lost connection."""
         return False
 
     async def open(self, run: RunInfo) -> None:
@@ -87,13 +87,13 @@ class DatabaseSink(ABC):
         except Exception as error:
             if not self.lost(self._store):
                 raise
-            self._connect_anew(error)
+            self._reconnect(error)
             task(self._store)
 
-    def _connect_anew(self, error: Exception) -> None:
+    def _reconnect(self, error: Exception) -> None:
         """Raises what the last attempt raised."""
         assert self._run is not None
-        log.warning("the connection of a sink was lost; it is made anew", sink=self.name, error=type(error).__name__)
+        log.warning("the connection of a sink was lost; reconnecting", sink=self.name, error=type(error).__name__)
         for wait in self.waits:
             time.sleep(wait)
             try:

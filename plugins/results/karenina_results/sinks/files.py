@@ -27,22 +27,22 @@ from ..records import portable_record, refuse, result_of
 __all__ = ["TableSink", "csv_sink", "parquet_sink"]
 
 Write = Callable[[Iterable[VerificationResult], Path, Mapping[str, Any]], None]
-Told = tuple[Any, ...]
+Identity = tuple[Any, ...]
 Again = Collection[str]
 """Ids of results in the file whose places others take."""
-TOLD = ("result_id", "outcome", "timestamp", "raw_llm_response")
-"""Cells that tell a result from another one of the same id."""
+IDENTIFYING = ("result_id", "outcome", "timestamp", "raw_llm_response")
+"""Cells that distinguish a result from another one of the same id."""
 
 
 class TableSink:
     """Keeps results as JSON lines beside the file, `FILE.partial.jsonl`, and writes the file when it is closed.
 
     Which columns there are is known only then. After a crash the lines are there, readable, and the next run with the
-    same target goes on with them. What is in the file already stays in it, but for results that a resumed run replaces.
+    same target continues with them. What is in the file already stays, but for results that a resumed run replaces.
     """
 
     def __init__(
-        self, path: Path, rows: Callable[[Path], Iterator[Told]], added: Callable[[Path, Again], Write]
+        self, path: Path, rows: Callable[[Path], Iterator[Identity]], added: Callable[[Path, Again], Write]
     ) -> None:
         self._path = path
         self._rows = rows
@@ -77,7 +77,7 @@ class TableSink:
             await self._lines.write(result)
             return
         written = result_of(portable_record(result, self._run.secrets))
-        if self._known[identifier] == hash(_told(written)):
+        if self._known[identifier] == hash(_identity(written)):
             return
         if not self._run.resumed:
             refuse(written)
@@ -94,7 +94,7 @@ class TableSink:
             self._release()
 
     def _in_the_file(self) -> dict[str, int]:
-        return {told[0]: hash(told) for told in self._rows(self._path)} if self._path.exists() else {}
+        return {identity[0]: hash(identity) for identity in self._rows(self._path)} if self._path.exists() else {}
 
     def _release(self) -> None:
         if self._claim is not None:
@@ -141,14 +141,14 @@ class _Writer:
 
 def csv_sink(target: str = "") -> TableSink:
     """`csv:FILE`."""
-    return TableSink(_path("csv", target), _csv_told, lambda path, again: partial(_csv_added, path, again))
+    return TableSink(_path("csv", target), _csv_identities, lambda path, again: partial(_csv_added, path, again))
 
 
 def parquet_sink(target: str = "") -> TableSink:
     """`parquet:FILE`."""
     path = _path("parquet", target)
     ParquetFile().check()
-    return TableSink(path, _parquet_told, lambda path, again: partial(_parquet_added, path, again))
+    return TableSink(path, _parquet_identities, lambda path, again: partial(_parquet_added, path, again))
 
 
 def _path(name: str, target: str) -> Path:
@@ -157,17 +157,17 @@ def _path(name: str, target: str) -> Path:
     return Path(target)
 
 
-def _told(result: VerificationResult) -> Told:
+def _identity(result: VerificationResult) -> Identity:
     row = Row(result)
-    return tuple(RESULT.column(name).written(row) for name in TOLD)
+    return tuple(RESULT.column(name).written(row) for name in IDENTIFYING)
 
 
-def _csv_told(path: Path) -> Iterator[Told]:
-    return (tuple(row[name] for name in TOLD) for row in read_rows(path))
+def _csv_identities(path: Path) -> Iterator[Identity]:
+    return (tuple(row[name] for name in IDENTIFYING) for row in read_rows(path))
 
 
-def _parquet_told(path: Path) -> Iterator[Told]:
-    return map(_told, ParquetFile().read(path))
+def _parquet_identities(path: Path) -> Iterator[Identity]:
+    return map(_identity, ParquetFile().read(path))
 
 
 def _csv_added(

@@ -30,7 +30,7 @@ SHORTEST_SECRET = 8
 class Postgres(DatabaseSink):
     """`postgres:postgresql://user@host/database` or `postgres:host=... dbname=...`, as libpq reads it.
 
-    Its password is never shown, logged or written. It can also stand in PGPASSWORD, a password file or a service file.
+    Its password is never shown, logged or written. It may also be in PGPASSWORD, a password file or a service file.
     """
 
     name = "postgres"

@@ -1,6 +1,6 @@
 """The tables and views of a database of results: one definition for SQLite and PostgreSQL.
 
-`stored_results` is the truth: every result as JSON. All other tables are made of it, and made anew when their columns
+`stored_results` is the truth: every result as JSON. All other tables are made of it, and remade when their columns
 change; views join them with what identifies an item.
 """
 
@@ -31,7 +31,7 @@ from ..columns import (
 __all__ = ["DERIVED", "POSTGRES", "SCHEMA_VERSION", "SQLITE", "VIEWS", "Derived", "Dialect", "rows_of"]
 
 SCHEMA_VERSION = 1
-"""Of the tables that are not made anew: `stored_results`, `runs` and `schema_version`."""
+"""Of the tables that are not remade: `stored_results`, `runs` and `schema_version`."""
 OF_THE_ITEM = (
     *("question_id", "answering_model", "parsing_model", "replicate", "run_name"),
     *("outcome", "outcome_detail", "verify_result"),

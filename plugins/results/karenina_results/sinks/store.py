@@ -56,7 +56,7 @@ class Store:
         self._redact = redactor(secrets)
 
     def prepare(self) -> None:
-        """Make the tables; those that follow from the results anew where they are of another version of karenina.
+        """Make the tables; remake those derived from the results where they are of another version of karenina.
 
         Raises PluginError where the database is that of a later version.
         """
@@ -68,10 +68,10 @@ class Store:
             found = cursor.execute("SELECT version, layout FROM schema_version").fetchone()
             check_version(found[0] if found else SCHEMA_VERSION)
             if found is None or found[1] != layout():
-                self._make_anew(cursor)
+                self._remake(cursor)
 
     def begin_run(self, run_name: str, benchmark: str, items: int) -> None:
-        """Note the run. One that is there stays as it is: it goes on, or its results are refused."""
+        """Note the run. One that is there stays as it is: it is continued, or its results are refused."""
         name = self._text(run_name)
         with self._transaction() as cursor:
             if cursor.execute(self._sql("SELECT 1 FROM runs WHERE run_name = ?"), (name,)).fetchone() is None:
@@ -84,11 +84,11 @@ class Store:
         """Note how it ended; without a summary it did not end, but what is written of it."""
         if not summary:
             return
-        told = self._text(json.dumps(summary, default=str))
+        written = self._text(json.dumps(summary, default=str))
         with self._transaction() as cursor:
             cursor.execute(
                 self._sql("UPDATE runs SET closed_at = ?, summary = ? WHERE run_name = ?"),
-                (_now(), told, self._text(run_name)),
+                (_now(), written, self._text(run_name)),
             )
 
     def add(self, results: Iterable[VerificationResult]) -> None:
@@ -101,28 +101,28 @@ class Store:
         with self._transaction() as cursor:
             for result in results:
                 text = portable_record(result, self._secrets)
-                told = result_of(text)  # the tables say what the record says, without secrets
-                identifier = self._text(told.metadata.result_id)
+                stored = result_of(text)  # the tables hold what the record holds, without secrets
+                identifier = self._text(stored.metadata.result_id)
                 cursor.execute(self._sql(ADDED), (identifier, text))
                 if cursor.rowcount == 1:
-                    rows.append(told)
+                    rows.append(stored)
                     continue
                 there = cursor.execute(
                     self._sql("SELECT result FROM stored_results WHERE result_id = ?"), (identifier,)
                 )
                 before = result_of(there.fetchone()[0])
                 if not self._replaces:
-                    check_same(told, before)
-                elif told != before:
+                    check_same(stored, before)
+                elif stored != before:
                     self._take_out(cursor, identifier, text)
-                    rows = [row for row in rows if row.metadata.result_id != told.metadata.result_id]
-                    rows.append(told)
+                    rows = [row for row in rows if row.metadata.result_id != stored.metadata.result_id]
+                    rows.append(stored)
             self._insert(cursor, rows)
 
     def close(self) -> None:
         self.connection.close()
 
-    def _make_anew(self, cursor: Any) -> None:
+    def _remake(self, cursor: Any) -> None:
         for statement in (*dropped_tables(), *derived_tables(self._dialect)):
             cursor.execute(statement)
         for texts in _pages(self.connection, self._dialect):

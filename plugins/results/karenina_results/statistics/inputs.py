@@ -106,7 +106,7 @@ def cluster_codes(labels: Iterable[Hashable], n: int) -> Integers:
     if len(codes) != n:
         raise StatisticsError(f"{len(codes)} labels of clusters for {n} values; give one label for each value")
     if any(label is None or label != label for label in known):
-        raise StatisticsError("a label of a cluster is missing; give values that stand alone a label of their own")
+        raise StatisticsError("a label of a cluster is missing; give independent values a label of their own")
     return np.asarray(codes, dtype=np.int64)
 
 

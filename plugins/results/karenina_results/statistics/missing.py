@@ -1,4 +1,4 @@
-"""What can be said when items are missing, without assuming that they are like the others.
+"""What can be concluded when items are missing, without assuming that they are like the others.
 
 C. F. Manski, "Partial Identification of Probability Distributions" (2003), chapter 1: the missing items take their
 worst and their best value.

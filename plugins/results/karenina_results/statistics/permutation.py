@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PermutationTest", "permutation_test"]
 
 ENUMERATED = 20
-"""Up to so many differences that are not 0, all 2^20 signs are gone through."""
+"""Up to so many differences that are not 0, all 2^20 signs are tried."""
 
 SLACK = 1e-12
 """Sums that differ by less than this share of the sum of all sizes are the same sum."""

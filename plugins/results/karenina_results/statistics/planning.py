@@ -113,7 +113,7 @@ def paired_variance(first: Sequence[Sequence[float]], second: Sequence[Sequence[
 
     sigma² is the mean over questions of s² (divisor K-1); omega² is the variance of the differences of the means, less
     what sigma² puts into it, and at least 0. Every question needs the same number of replicates on a side. With one
-    replicate the parts cannot be told apart: then `between` holds that side's noise as well.
+    replicate the parts cannot be separated: then `between` holds that side's noise as well.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Intervals of one rate: `successes` out of `trials` independent items.
 
-All give None where there are no trials. What stands behind the choice: L. D. Brown, T. T. Cai, A. DasGupta, "Interval
+All give None where there are no trials. The choice follows L. D. Brown, T. T. Cai, A. DasGupta, "Interval
 estimation for a binomial proportion", Statistical Science 16 (2001) 101-133.
 """
 

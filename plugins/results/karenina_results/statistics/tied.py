@@ -1,4 +1,4 @@
-"""Which models cannot be told apart, from the adjusted p-values of their pairwise comparisons."""
+"""Which models cannot be distinguished, from the adjusted p-values of their pairwise comparisons."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def rank_ranges(
     """For each model the best and the worst rank that the comparisons leave open, the best first.
 
     Best = 1 + the models that are distinguishable and better; worst = all models less those that are distinguishable
-    and worse. Which one is better is said by `differences`, of the first name less the second as they were compared;
+    and worse. Which one is better is decided by `differences`, of the first name less the second as they were compared;
     where a pair is not there, by the values. These may disagree: models that answered different questions have values
     that do not compare.
     """
     order, apart = _compared(values, p_values, alpha)
-    told = dict(differences or {})
+    given = dict(differences or {})
 
     def ahead(one: str, other: str) -> float:
-        if (one, other) in told:
-            return told[one, other]
-        return -told[other, one] if (other, one) in told else values[one] - values[other]
+        if (one, other) in given:
+            return given[one, other]
+        return -given[other, one] if (other, one) in given else values[one] - values[other]
 
     return {
         name: (

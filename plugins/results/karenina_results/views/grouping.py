@@ -43,7 +43,7 @@ class Aggregated:
     skipped: int = 0
     """Not due."""
     empty: int = 0
-    """Scored, but this field or metric has no value: nothing was said about it, or it is not defined."""
+    """Scored, but this field or metric has no value: no value was given, or it is not defined."""
     unreached: int = 0
     """Of traits: items of the group in which none was reached, mostly because no answer came. Which were due there is
     not known, so this is the same for all traits of the group."""
@@ -113,7 +113,7 @@ class Grouping:
         return all(column.per_result for column in self.columns)
 
     def keys(self, row: Row) -> list[Hashable]:
-        """The groups of a row: one, or one for each of its keywords. Values of any type are told apart as JSON: True is
+        """The groups of a row: one, or one for each of its keywords. Values of any type are compared as JSON: True is
         not 1."""
         cells = product(*(_cells(column, row) for column in self.columns))
         return [cell[0] if self.alone else cell for cell in cells]

@@ -52,7 +52,7 @@ class RubricResults(View):
         """The traits of one type, or all of them, as a DataFrame of pandas or polars, or as a `pyarrow.Table`.
 
         Types: `all`, `llm` and, of these, `llm_score`, `llm_binary`, `llm_literal` and `llm_template`; `regex`,
-        `callable`, `metric`, `agentic`, and what types of other packages are called. A trait of which nothing tells
+        `callable`, `metric`, `agentic`, and what types of other packages are called. A trait without any record of
         the type, such as a skipped one, is among `all` only.
 
         Raises ValueError for a type that there is not or an unknown backend, PluginError where its package is missing.
@@ -131,8 +131,8 @@ class RubricResults(View):
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for result, trait in self._traits():
             if trait.kind == "metric" and trait.state == "ok":
-                told = {**trait.counts, "lists": dict(trait.confusion)}
-                found.setdefault(result.metadata.result_id, {})[trait.name] = told
+                lists = {**trait.counts, "lists": dict(trait.confusion)}
+                found.setdefault(result.metadata.result_id, {})[trait.name] = lists
         return found
 
     def get_trait_errors(self) -> dict[str, dict[str, str]]:
@@ -261,5 +261,5 @@ def _is_metric(trait: TraitOutcome) -> bool:
 def _one_metric(result: VerificationResult, name: str) -> Iterator[TraitRow]:
     """A row a trait, with one of its metrics or counts as the score."""
     for trait in read_traits(result.rubric) if result.rubric is not None else ():
-        told = trait.counts if name in COUNTS else trait.metrics
-        yield TraitRow(trait, trait.name, told.get(name), name)
+        values = trait.counts if name in COUNTS else trait.metrics
+        yield TraitRow(trait, trait.name, values.get(name), name)

@@ -76,13 +76,13 @@ class RubricJudgmentResults(View):
         self, strategy: str = "mean", by: By = "question_id"
     ) -> dict[Hashable, dict[str, Aggregated]]:
         """`{group: {trait: Aggregated}}` of how often the judge was asked for quotations again."""
-        return self._by_trait(strategy, by, lambda part, name: (_told(part, name).get("excerpt_retry_count"), "ok"))
+        return self._by_trait(strategy, by, lambda part, name: (_recorded(part, name).get("excerpt_retry_count"), "ok"))
 
     def aggregate_model_calls(
         self, strategy: str = "mean", by: By = "question_id"
     ) -> dict[Hashable, dict[str, Aggregated]]:
         """`{group: {trait: Aggregated}}` of the calls of the judge."""
-        return self._by_trait(strategy, by, lambda part, name: (_told(part, name).get("model_calls"), "ok"))
+        return self._by_trait(strategy, by, lambda part, name: (_recorded(part, name).get("model_calls"), "ok"))
 
     def aggregate_risk_distribution(self, by: By = "question_id") -> dict[Hashable, dict[str | None, int]]:
         """`{group: {risk: traits}}`; None counts the traits that were not assessed."""
@@ -135,14 +135,14 @@ def _part(read: Callable[[DeepJudgmentRubricPart], Any]) -> Callable[[Verificati
     return lambda result: read(result.deep_judgment_rubric) if result.deep_judgment_rubric is not None else None
 
 
-def _told(part: DeepJudgmentRubricPart, name: str) -> Mapping[str, Any]:
-    told = part.trait_metadata.get(name)
-    return told if isinstance(told, Mapping) else {}
+def _recorded(part: DeepJudgmentRubricPart, name: str) -> Mapping[str, Any]:
+    recorded = part.trait_metadata.get(name)
+    return recorded if isinstance(recorded, Mapping) else {}
 
 
 def _excerpts(part: DeepJudgmentRubricPart, name: str) -> tuple[int, str]:
     count = len(quoted(excerpts_of(part.extracted_rubric_excerpts, name)))
-    came_so_far = count or QUOTED in (_told(part, name).get("stages_completed") or ())
+    came_so_far = count or QUOTED in (_recorded(part, name).get("stages_completed") or ())
     return count, "ok" if came_so_far else "error"
 
 

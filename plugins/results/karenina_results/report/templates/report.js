@@ -81,8 +81,8 @@
       add(`state ${state}`);
       if (state === "ok" && word !== "") add(`score ${word}`);
     }
-    const told = [...counts].sort(([a], [b]) => (a < b ? 1 : -1));
-    select.replaceChildren(option("", "any"), ...told.map(([key, count]) => option(key, `${key.replace(" ", ": ")} (${count})`)));
+    const sorted = [...counts].sort(([a], [b]) => (a < b ? 1 : -1));
+    select.replaceChildren(option("", "any"), ...sorted.map(([key, count]) => option(key, `${key.replace(" ", ": ")} (${count})`)));
     select.disabled = trait === "";
   };
 

@@ -1,7 +1,7 @@
-"""What a result holds is told: every field of it is in a table, on the page of the report and in `karenina show`.
+"""Every field of a result is shown: it is in a table, on the page of the report and in `karenina show`.
 
-A field that is added to a result makes these tests fail, until it has a value in FULL and either is told or stands in
-UNTOLD with the reason.
+A field that is added to a result makes these tests fail, until it has a value in FULL and either is shown or is in
+NOT_SHOWN with the reason.
 """
 
 from __future__ import annotations
@@ -250,12 +250,12 @@ def shown(result: VerificationResult) -> Any:
 PLACES = {"tables": tables, "page": page, "show": shown}
 FOR_PEOPLE = ("page", "show")
 OUTCOME = "the outcome says it"
-LEDGER = "the ledger says it, with who said so"
+LEDGER = "the ledger has it, with the stage that stated it"
 ROWS = "what was done has rows, what was not has none"
 TRAITS = "every trait says it by its state"
 SCORES = "the traits say it"
 LONG = "the formats that hold whole results have it; it is longer than everything else of a row"
-UNTOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
+NOT_SHOWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "metadata.completed_without_errors": (FOR_PEOPLE, OUTCOME),
     "generation.raw_llm_response": (("show",), "the trace says it, message by message"),
     "generation.trace_messages": (("tables",), LONG),
@@ -291,10 +291,10 @@ def test_the_example_holds_something_in_every_field(path: str) -> None:
 @pytest.mark.parametrize("place", list(PLACES))
 @pytest.mark.parametrize("path", list(paths()))
 def test_a_change_of_any_field_is_seen(path: str, place: str) -> None:
-    told = PLACES[place](without(path)) != full(place)
-    untold = place in UNTOLD.get(path, ((), ""))[0]
-    assert told is not untold, "it is seen after all" if told else "nobody can see it"
+    shown = PLACES[place](without(path)) != full(place)
+    excepted = place in NOT_SHOWN.get(path, ((), ""))[0]
+    assert shown is not excepted, "it is shown after all" if shown else "it is shown nowhere"
 
 
-def test_what_is_untold_is_a_field() -> None:
-    assert set(UNTOLD) <= set(paths())
+def test_what_is_not_shown_is_a_field() -> None:
+    assert set(NOT_SHOWN) <= set(paths())
