@@ -13,8 +13,8 @@ import pytest
 
 SEE = "python -m tests.benchmarks.held"
 UNDER_WAY = 23_200
-"""Bytes that one more item under way holds while its model has not answered. Measured are 22,840 to 22,960: names of folders
-and the state of caches differ between machines."""
+"""Bytes that one more item under way holds while its model has not answered. Measured are 22,840 to 22,960:
+names of folders and the state of caches differ between machines."""
 THREADS = 5
 """The caller's, the loop's, the one that writes the journal, the one that tells of stalls, and one that loads the
 template, of which the run that is counted has one: however many items there are, none of them has one of its own."""
