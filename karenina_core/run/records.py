@@ -56,8 +56,11 @@ def _unstructured(value: Any, lost: list[str]) -> Any:
     except Exception:  # as above
         if not has(type(value)):
             return plain(value, lost)
-        saved = (a.name for a in fields(type(value)) if not a.name.startswith("_") and a.metadata.get("saved", True))
-        return {name: _unstructured(getattr(value, name), lost) for name in saved}
+        own = (a.name for a in fields(type(value)) if not a.name.startswith("_") and a.metadata.get("saved", True))
+        saved = {name: getattr(value, name) for name in own}
+        if isinstance(value, VerificationResult):
+            saved |= saved.pop("parts")
+        return {name: _unstructured(item, lost) for name, item in saved.items()}
 
 
 def _dumped(data: Any) -> str:

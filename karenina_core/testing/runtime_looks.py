@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,14 +26,17 @@ from .template_sources import Source, Spec, regilded, right_data, wrong_data
 
 __all__ = ["PROMISES", "Loaded", "each_template", "filled_outcome"]
 
-PRIMITIVES: Mapping[str, type] = {
-    name: thing
-    for name in dir(templates)
-    if inspect.isclass(thing := getattr(templates, name))
-    and issubclass(thing, VerificationPrimitive)
-    and not inspect.isabstract(thing)
-}
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
+
+
+@functools.cache
+def _primitives() -> Mapping[str, type]:
+    named = {name: getattr(templates, name) for name in dir(templates)}
+    return {
+        name: thing
+        for name, thing in named.items()
+        if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
+    }
 
 
 class Loaded:
@@ -52,7 +56,7 @@ class Loaded:
 
     def load_text(self, text: str) -> TemplateHandle:
         async def load() -> TemplateHandle:
-            return await self.runtime.load(text, PRIMITIVES)
+            return await self.runtime.load(text, _primitives())
 
         return in_loop(load())
 

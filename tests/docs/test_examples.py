@@ -154,7 +154,7 @@ def _options(words: Sequence[str]) -> set[str]:
 
 def _accepted(command: click.Command) -> set[str]:
     inner = command.commands.values() if isinstance(command, click.Group) else ()
-    own = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    own = {name for p in command.get_params(click.Context(command)) for name in (*p.opts, *p.secondary_opts)}
     return own.union(*(_accepted(other) for other in inner))
 
 
