@@ -422,7 +422,7 @@ FACTS_OF_ROWS = st.fixed_dictionaries(
 def test_a_ledger_adds_up_what_its_rows_say(rows: list[tuple[bool, dict[str, Any]]]) -> None:
     ledger = Ledger()
     for replied, facts in rows:
-        (ledger.called if replied else ledger.failed)(facts)
+        ledger.add("calls" if replied else "failures", facts)
     taken = [facts for replied, facts in rows if replied and facts["reused_from"] is not None]
     calls = [facts for replied, facts in rows if replied and facts["reused_from"] is None]
     failed = [facts for replied, facts in rows if not replied]
@@ -449,8 +449,8 @@ def test_a_ledger_adds_up_what_its_rows_say(rows: list[tuple[bool, dict[str, Any
         total["reused_cost_usd"] = None
     told, sums = ledger.to_dict(), ledger.total
     assert told["total"] == total
-    estimated = (added("estimated_tokens", calls, failed), added("estimated_usd", calls, failed))
-    assert (sums.estimated_tokens, sums.estimated_usd) == estimated
+    assert sums.estimated_tokens == added("estimated_tokens", calls, failed)
+    assert sums.counted_usd == added("cost_usd", calls, failed) + added("estimated_usd", calls, failed)
     assert sums.counted == len(calls) + len(failed) - len([f for f in silent if f["estimated_tokens"] is None])
     assert sums.seconds == added("seconds", calls, failed)
     for dimension in ("stage", "trait", "task", "model"):
@@ -461,7 +461,7 @@ def test_a_ledger_adds_up_what_its_rows_say(rows: list[tuple[bool, dict[str, Any
             part = Ledger()
             for replied, facts in rows:
                 if facts[dimension] == name:
-                    (part.called if replied else part.failed)(facts)
+                    part.add("calls" if replied else "failures", facts)
             assert groups[name] == part.to_dict()["total"]
 
 
