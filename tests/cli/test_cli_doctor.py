@@ -87,12 +87,13 @@ def karenina_register_tool_servers(registry):
 
 def test_plugins_as_json(run: Run) -> None:
     result = run("plugins", "--json")
-    listed = json.loads(result.stdout)
-    kinds = {row["name"]: row["kinds"] for row in listed if row["name"].startswith("karenina_register_")}
+    document = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert [set(row) for row in listed] == [{"name", "kinds", "distribution", "version", "state", "reason"}] * len(
-        listed
-    )
+    assert list(document) == ["plugins", "kinds", "run_settings", "result_parts"]
+    for rows in document.values():
+        assert rows
+        assert all(set(row) == {"name", "kinds", "distribution", "version", "state", "reason"} for row in rows)
+    kinds = {row["name"]: row["kinds"] for row in document["kinds"]}
     assert {
         "name": "local-executor",
         "kinds": ["executor"],
@@ -100,7 +101,7 @@ def test_plugins_as_json(run: Run) -> None:
         "version": karenina_core.__version__,
         "state": "active",
         "reason": "",
-    } in listed
+    } in document["plugins"]
     assert kinds["karenina_register_executors"] == ["executor"]
 
 
@@ -117,7 +118,7 @@ def test_plugins_that_are_not_active_say_why(run: Run, install: Files, monkeypat
 def test_a_plugin_that_prints_does_not_spoil_the_json(run: Run, install: Files) -> None:
     install("karenina-loud", {"loud": "loud_plugin"}, group="karenina.plugins", loud_plugin="print('LOUD')")
     result = run("plugins", "--json")
-    assert any(row["name"] == "loud" for row in json.loads(result.stdout))
+    assert any(row["name"] == "loud" for row in json.loads(result.stdout)["plugins"])
     assert "LOUD" in result.stderr
 
 
