@@ -16,8 +16,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "tool_digest": "karenina_core.ports.tool_servers",
     },
     "karenina_core.prompts": {
-        "AdapterInstruction": "karenina_core.prompts.instructions",
-        "AdapterInstructionRegistry": "karenina_core.prompts.instructions",
+        "AdapterInstruction": "karenina_core.prompts.assembler",
+        "AdapterInstructionRegistry": "karenina_core.plugin.services",
         "PromptAssembler": "karenina_core.prompts.assembler",
     },
 }

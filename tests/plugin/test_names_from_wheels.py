@@ -1,4 +1,4 @@
-"""A package from elsewhere adds names to karenina's public packages, and replaces none that is there.
+"""A package from elsewhere adds names to karenina's public packages and a sentence to prompts, and replaces nothing.
 
 Its wheel is built and unpacked into a folder of its own, so that it is found by its metadata alone.
 """
@@ -28,6 +28,18 @@ assert {"Unit", "Benchmark", "Karenina"} <= set(dir(karenina_core)) & set(kareni
 assert list(karenina_core.__all__) == sorted(set(karenina_core.__all__))
 """
 ASK = "import karenina_core; print(hasattr(karenina_core, 'Unit')); print(karenina_core.Unit.__module__)"
+
+PROMPT = """
+import asyncio
+from karenina_core import Karenina, ModelConfig, open_client
+app = Karenina.installed(settings={"units": {"unit": "g"}})
+model = ModelConfig(interface="openai_endpoint", model_name="j", endpoint_base_url="http://127.0.0.1:9/v1")
+async def show():
+    async with open_client(model, app=app) as client:
+        for task in ("parsing", "generation"):
+            print([message.text for message in client.prompt(task, "Task.", "Question?")])
+asyncio.run(show())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +123,12 @@ def test_a_table_that_cannot_be_read_is_left_out_and_hurts_nobody_else(
     assert python("-c", ASK, path=[other]).stdout.split() == ["False"]
     (line,) = (line for line in problems(other) if line.startswith("the names of karenina-zebra cannot be used"))
     assert reason in line
+
+
+def test_an_instruction_of_a_stranger_is_made_with_its_settings_and_is_in_the_prompt(site: Path) -> None:
+    ran = python("-c", PROMPT, path=[site])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "['Task.\\n\\nMasses are in g.', 'Question?']",
+        "['Task.', 'Question?']",
+    ]

@@ -25,6 +25,10 @@ def test_every_name_is_there_and_is_no_submodule(package: str) -> None:
     assert not {found.name for found in pkgutil.iter_modules(module.__path__)} & (names.keys() - {"strategies"})
 
 
+def test_the_core_lists_modules_of_its_own() -> None:
+    assert {home.split(".")[0] for names in NAMES.values() for home in names.values()} == {"karenina_core"}
+
+
 def test_nothing_that_is_installed_is_left_out() -> None:
     assert problems() == ()
 
