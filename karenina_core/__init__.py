@@ -7,5 +7,5 @@ from __future__ import annotations
 
 from .names import exports
 
-__getattr__, __dir__, __all__ = exports(__name__)
+__getattr__, __dir__ = exports(__name__)
 __version__ = "0.1.0"

@@ -1,45 +1,47 @@
-"""Which module each public name is in: names are imported at their first use, from whatever distribution has them."""
+"""Public names: in which module each one is. It is imported at its first use, from whatever distribution has it.
+
+The core lists its own names. Any other distribution adds names to the public packages by an entry point of the group
+`karenina.names`, called like what it has: `runs = "my_runs.names:NAMES"` for
+
+    NAMES = {"karenina_core": {"Benchmark": "my_runs.benchmark"}}
+
+Such tables are read when a name is asked for that the core does not have. A name of the core, or of a module of a
+public package, keeps its meaning whatever a table says; of two distributions with the same name one has it (see
+`plugin.discovery.Rank`). `problems` lists what was left out.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["NAMES", "exports"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
+__all__ = ["GROUP", "NAMES", "exports", "problems", "public_names"]
+
+GROUP = "karenina.names"
+CORE = "karenina-core"
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core": {
         "AdapterRegistry": "karenina_core.plugin.adapters",
         "AdapterSpec": "karenina_core.plugin.adapters",
-        "AgenticRubricTrait": "karenina_core.model.traits",
-        "ArtifactKeys": "karenina_core.pipeline.artifact_keys",
         "AttemptPolicy": "karenina_core.model.config",
         "BaseVerificationStage": "karenina_core.pipeline.stage",
-        "Benchmark": "karenina_core.run.benchmark",
-        "CallableRubricTrait": "karenina_core.model.traits",
         "Category": "karenina_core.pipeline.stage",
         "DynamicRubric": "karenina_core.model.rubric",
-        "FewShotConfig": "karenina_core.model.prompt_config",
         "Karenina": "karenina_core.plugin.application",
         "Key": "karenina_core.pipeline.keys",
-        "LLMRubricTrait": "karenina_core.model.traits",
-        "MetricRubricTrait": "karenina_core.model.traits",
         "ModelConfig": "karenina_core.model.config",
         "ModelIdentity": "karenina_core.model.identity",
         "Outcome": "karenina_core.model.outcome",
-        "PromptConfig": "karenina_core.model.prompt_config",
         "Question": "karenina_core.model.question",
-        "RegexRubricTrait": "karenina_core.model.traits",
-        "RepairSelection": "karenina_core.run.repair_selection",
-        "ReplayEntry": "karenina_core.run.answers",
-        "ReplayKey": "karenina_core.run.answers",
-        "ReplayStore": "karenina_core.run.answers",
         "RetryPolicy": "karenina_core.model.config",
         "Rubric": "karenina_core.model.rubric",
         "RubricTrait": "karenina_core.model.trait_base",
-        "RunControl": "karenina_core.run.control",
         "Skip": "karenina_core.pipeline.stage",
         "Stage": "karenina_core.pipeline.stage",
         "StageOrchestrator": "karenina_core.pipeline.orchestrator",
@@ -50,22 +52,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "VerificationConfig": "karenina_core.model.config",
         "VerificationContext": "karenina_core.pipeline.context",
         "VerificationResult": "karenina_core.model.result",
-        "VerificationResultSet": "karenina_core.run.results",
         "VerificationStage": "karenina_core.pipeline.stage",
-        "aextend_run": "karenina_core.run.extension",
-        "arepair_run": "karenina_core.run.repair",
-        "aresume_run": "karenina_core.run.resume",
-        "arun_single_model_verification": "karenina_core.run.single",
-        "extend_run": "karenina_core.run.extension",
         "feature": "karenina_core.pipeline.stage",
         "hookimpl": "karenina_core.plugin.markers",
         "hookspec": "karenina_core.plugin.markers",
         "neutral": "karenina_core.plugin.markers",
-        "open_client": "karenina_core.run.models",
-        "repair_run": "karenina_core.run.repair",
-        "resume_run": "karenina_core.run.resume",
-        "run_single_model_verification": "karenina_core.run.single",
-        "undo_repair": "karenina_core.run.undoing",
     },
     "karenina_core.ports": {
         "AgentConfig": "karenina_core.ports.values",
@@ -78,7 +69,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "OutputFormat": "karenina_core.ports.values",
         "ParsePortResult": "karenina_core.ports.values",
         "ParserPort": "karenina_core.ports.protocols",
-        "ParsesModels": "karenina_core.ports.models_of_data",
         "PortCapabilities": "karenina_core.ports.values",
         "StreamingLLMPort": "karenina_core.ports.protocols",
         "StreamingLLMResponse": "karenina_core.ports.values",
@@ -87,119 +77,71 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "Tool": "karenina_core.ports.values",
         "ToolOutcome": "karenina_core.ports.values",
         "ToolResultBlock": "karenina_core.model.message",
-        "ToolServer": "karenina_core.ports.tool_servers",
         "ToolUseBlock": "karenina_core.model.message",
         "UsageMetadata": "karenina_core.model.message",
-        "tool_digest": "karenina_core.ports.tool_servers",
     },
-    "karenina_core.prompts": {
-        "AdapterInstruction": "karenina_core.prompts.instructions",
-        "AdapterInstructionRegistry": "karenina_core.prompts.instructions",
-        "PromptAssembler": "karenina_core.prompts.assembler",
-        "PromptTask": "karenina_core.prompts.tasks",
-        "untrusted": "karenina_core.prompts.untrusted_text",
-    },
-    "karenina_core.templates": {
-        "AllOf": "karenina_core.templates.strategies",
-        "AnyOf": "karenina_core.templates.strategies",
-        "AtLeastN": "karenina_core.templates.strategies",
-        "BaseAnswer": "karenina_core.templates.answer",
-        "BooleanMatch": "karenina_core.templates.primitives.boolean",
-        "ContainsAll": "karenina_core.templates.primitives.text",
-        "ContainsAny": "karenina_core.templates.primitives.text",
-        "DateMatch": "karenina_core.templates.primitives.dates",
-        "DateRange": "karenina_core.templates.primitives.dates",
-        "DateTolerance": "karenina_core.templates.primitives.dates",
-        "ExactMatch": "karenina_core.templates.primitives.text",
-        "FieldCheck": "karenina_core.templates.strategies",
-        "FieldVerdict": "karenina_core.templates.handle",
-        "FilledTemplate": "karenina_core.templates.handle",
-        "LiteralMatch": "karenina_core.templates.primitives.text",
-        "NumericExact": "karenina_core.templates.primitives.numeric",
-        "NumericGraded": "karenina_core.templates.primitives.graded",
-        "NumericMaximum": "karenina_core.templates.primitives.numeric",
-        "NumericMinimum": "karenina_core.templates.primitives.numeric",
-        "NumericRange": "karenina_core.templates.primitives.numeric",
-        "NumericRangeGraded": "karenina_core.templates.primitives.graded",
-        "NumericThresholdGraded": "karenina_core.templates.primitives.graded",
-        "NumericTolerance": "karenina_core.templates.primitives.numeric",
-        "OrderedMatch": "karenina_core.templates.primitives.sets",
-        "RegexMatch": "karenina_core.templates.primitives.text",
-        "RegexVerdict": "karenina_core.templates.handle",
-        "SemanticMatch": "karenina_core.templates.primitives.semantic",
-        "SetContainment": "karenina_core.templates.primitives.sets",
-        "SynonymMap": "karenina_core.templates.normalize",
-        "TemplateField": "karenina_core.templates.handle",
-        "TemplateHandle": "karenina_core.templates.handle",
-        "TemplateRuntime": "karenina_core.templates.handle",
-        "TraceContains": "karenina_core.templates.primitives.trace",
-        "TraceLength": "karenina_core.templates.primitives.trace",
-        "TracePrimitive": "karenina_core.templates.primitives.trace",
-        "TraceRegex": "karenina_core.templates.primitives.trace",
-        "VerificationPrimitive": "karenina_core.templates.primitives.base",
-        "VerifiedField": "karenina_core.templates.answer",
-        "lint_benchmark": "karenina_core.templates.lint",
-        "lint_schema": "karenina_core.templates.lint",
-        "lint_template": "karenina_core.templates.lint",
-        "primitive_from_spec": "karenina_core.templates.specs",
-        "template_spec": "karenina_core.templates.class_specs",
-        "to_spec": "karenina_core.templates.specs",
-    },
-    "karenina_core.testing": {
-        "BrokenPromise": "karenina_core.testing.checks",
-        "Check": "karenina_core.testing.checks",
-        "FakeFilled": "karenina_core.testing.fakes",
-        "FakeHandle": "karenina_core.testing.fakes",
-        "Fault": "karenina_core.testing.checks",
-        "Reply": "karenina_core.testing.replies",
-        "ScriptedBatches": "karenina_core.testing.batches",
-        "ScriptedCall": "karenina_core.testing.fakes",
-        "ScriptedLLM": "karenina_core.testing.fakes",
-        "ScriptedServer": "karenina_core.testing.server",
-        "ServedRequest": "karenina_core.testing.replies",
-        "StageInput": "karenina_core.testing.stage_inputs",
-        "VirtualTimeLoop": "karenina_core.testing.virtual_time",
-        "adapter_checks": "karenina_core.testing.adapters",
-        "application": "karenina_core.testing.apps",
-        "check_adapter": "karenina_core.testing.adapters",
-        "check_embedder": "karenina_core.testing.embedders",
-        "check_search_tool": "karenina_core.testing.search_tools",
-        "check_stage": "karenina_core.testing.stages",
-        "check_trait_evaluator": "karenina_core.testing.traits",
-        "embedder_checks": "karenina_core.testing.embedders",
-        "executor_checks": "karenina_core.testing.executors",
-        "plugin_checks": "karenina_core.testing.plugins",
-        "run_checks": "karenina_core.testing.checks",
-        "run_in_virtual_time": "karenina_core.testing.virtual_time",
-        "runtime_checks": "karenina_core.testing.runtimes",
-        "search_tool_checks": "karenina_core.testing.search_tools",
-        "sink_checks": "karenina_core.testing.sinks",
-        "stage_checks": "karenina_core.testing.stages",
-        "strategies": "karenina_core.testing.strategies",
-        "trait_checks": "karenina_core.testing.traits",
-    },
+    "karenina_core.prompts": {},
+    "karenina_core.templates": {},
+    "karenina_core.testing": {},
 }
-"""Package -> public name -> module; `strategies` is a module itself."""
+"""Public package -> name -> module, of the core itself."""
+Table = Mapping[str, Mapping[str, str]]
 
 
-def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package that has the names which `NAMES` lists for it.
+def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a public package; `__all__` is an attribute like any other name.
 
-    A name whose distribution is not installed raises ImportError, which says what to install.
+    A name whose distribution is not installed raises an error that says what to install.
     """
-    names = NAMES[package]
+    own = NAMES[package]
 
     def __getattr__(name: str) -> Any:
-        if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = _imported(names[name], name)
+        if name == "__all__":
+            return sorted(public_names(package))
+        value = _imported(own[name], name) if name in own else _of_others(package, name)
         setattr(sys.modules[package], name, value)
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(sys.modules[package]), *public_names(package)})
 
-    return __getattr__, __dir__, sorted(names)
+    return __getattr__, __dir__
+
+
+def public_names(package: str) -> Mapping[str, str]:
+    """The names of a public package and the module of each, of everything that is installed."""
+    return {**_declared()[0][package], **NAMES[package]}
+
+
+def problems() -> tuple[str, ...]:
+    """Names of installed distributions that are left out, and why."""
+    tables, left_out = _declared()
+    modules = [
+        f"{package}.{name} is a module of {CORE}, not what the names of an installed package say"
+        for package, names in tables.items()
+        for name, home in names.items()
+        if home != f"{package}.{name}" and _is_module(f"{package}.{name}")
+    ]
+    return (*left_out, *modules)
+
+
+def _of_others(package: str, name: str) -> Any:
+    """A module of the package, else what another distribution has. Raises AttributeError."""
+    if not name.startswith("_"):
+        if _is_module(f"{package}.{name}"):
+            return importlib.import_module(f"{package}.{name}")
+        if home := _declared()[0][package].get(name):
+            return _imported(home, name)
+    raise AttributeError(
+        f"module {package!r} has no attribute {name!r}: no installed distribution has this name. If it is one of "
+        f'karenina, install what has it; pip install "{CORE}[all]" installs everything'
+    )
+
+
+def _is_module(name: str) -> bool:
+    from importlib.util import find_spec  # not for the core's own names
+
+    return find_spec(name) is not None
 
 
 def _imported(module: str, name: str) -> Any:
@@ -212,3 +154,54 @@ def _imported(module: str, name: str) -> Any:
         distribution = top.replace("_", "-")
         raise ImportError(f"{name} is in {distribution}, which is not installed: pip install {distribution}") from None
     return found if module.endswith(f".{name}") else getattr(found, name)
+
+
+def _declared() -> tuple[Table, tuple[str, ...]]:
+    from .entry_points import installed_entry_points
+
+    return _merged(tuple(sorted(installed_entry_points(GROUP))))
+
+
+@lru_cache(maxsize=1)
+def _merged(points: tuple[EntryPoint, ...]) -> tuple[Table, tuple[str, ...]]:
+    """The tables as one, and what is left out of it. Of distributions with the same name, one has it."""
+    from .entry_points import owner
+
+    offered: dict[tuple[str, str], dict[str, EntryPoint]] = {}
+    merged: dict[str, dict[str, str]] = {package: {} for package in NAMES}
+    left_out = []
+    for point in points:
+        try:
+            for package, name, home in list(_entries(point.load())):
+                offered.setdefault((package, name), {}).setdefault(home, point)
+        except (Exception, SystemExit) as error:  # a stranger's module
+            left_out.append(f"the names of {owner(point)} cannot be used: {type(error).__name__}: {error}")
+    for (package, name), homes in offered.items():
+        kept = NAMES[package].get(name) or _first(homes)
+        if name not in NAMES[package]:
+            merged[package][name] = kept
+        if rivals := homes.keys() - {kept}:
+            keeper = owner(homes[kept]) if kept in homes else CORE
+            others = ", ".join(sorted(owner(homes[home]) for home in rivals))
+            left_out.append(f"{package}.{name} is that of {keeper}, not that of {others}")
+    return merged, tuple(left_out)
+
+
+def _entries(table: Table) -> Iterator[tuple[str, str, str]]:
+    """`(package, name, module)` of everything in a table. Raises ValueError, and what reading no table raises."""
+    for package, names in table.items():
+        if package not in NAMES:
+            raise ValueError(f"there is no public package {package!r}, only {', '.join(NAMES)}")
+        for name, home in names.items():
+            if not name.isidentifier() or name.startswith("_") or not isinstance(home, str):
+                raise ValueError(f"{package}: {name!r}: {home!r} is no public name and its module")
+            yield package, name, home
+
+
+def _first(homes: Mapping[str, EntryPoint]) -> str:
+    if len(homes) == 1:
+        return next(iter(homes))
+    from .entry_points import owner
+    from .plugin.discovery import Rank  # only needed where there is a clash
+
+    return min(homes, key=Rank({home: owner(point) for home, point in homes.items()}))

@@ -17,6 +17,7 @@ from attrs import asdict
 
 from .. import __version__
 from ..errors import KareninaError, one_line
+from ..names import problems
 from ..plugin.adapters import AdapterSpec
 from ..plugin.application import Karenina
 from ..plugin.command_line import Section
@@ -105,7 +106,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
     brought = [problem for section in sections for problem in section.problems]
     found = {
         "usable": not failed and reachable and all(section.usable for section in sections),
-        "problems": [*failed, *noted, *none, *app.warnings, *brought, *_of_place(folder, place)],
+        "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *_of_place(folder, place)],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,

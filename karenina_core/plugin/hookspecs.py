@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..model.identity import TaskIdentity
     from ..model.result import VerificationResult
     from ..ports.middleware import Around, CallTarget
-    from ..prompts.instructions import AdapterInstruction
 
 # Reading and writing benchmarks: called once per file; the first answer that is not None counts.
 
@@ -55,11 +54,6 @@ def karenina_resolve_model(model: str) -> str | None:
 @hookspec(firstresult=True)
 def karenina_classify_error(error: BaseException) -> ErrorKind | None:
     """Name the kind of an exception that an adapter let through, or None."""
-
-
-@hookspec
-def karenina_instruct(task: str, interface: str, context: Mapping[str, Any], app: Any) -> AdapterInstruction | None:
-    """Text to add to the prompt of a task for models behind an interface. Called once per prompt."""
 
 
 # Calls: once for everything that is opened.

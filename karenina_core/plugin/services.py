@@ -1,17 +1,28 @@
-"""The kinds of things that calls need beside models: embedders, search tools and clients of tool servers."""
+"""The kinds of things that calls need beside models: embedders, search tools, clients of tool servers, and what
+adapters add to prompts."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from ..errors import PluginError
+from ..prompts.assembler import AdapterInstruction
 from .registry import Registry
 
 if TYPE_CHECKING:
     from ..ports.call_port import CallPort
     from .application import Karenina
 
-__all__ = ["EmbedderRegistry", "SearchToolRegistry", "ToolServerRegistry", "embedder_of", "search_tool_of"]
+__all__ = [
+    "AdapterInstructionRegistry",
+    "EmbedderRegistry",
+    "SearchToolRegistry",
+    "ToolServerRegistry",
+    "embedder_of",
+    "search_tool_of",
+]
 
 
 class EmbedderRegistry(Registry[Any]):
@@ -34,6 +45,34 @@ class ToolServerRegistry(Registry[Any]):
 
     kind = "tool server client"
     hook = "karenina_register_tool_servers"
+
+
+class AdapterInstructionRegistry(Registry[Any]):
+    """Add what adapters add to prompts: a function that is called with the task, the interface and the context of a
+    prompt, such as its `json_schema`, and returns an `AdapterInstruction` or None; or a class of such functions.
+
+    Additions follow the task's own text, in the order of the plugins' names.
+    """
+
+    kind = "adapter instruction"
+    hook = "karenina_register_instructions"
+
+    def name_of(self, thing: Any) -> str | None:
+        return self.plugin
+
+    def checked(self, thing: Any) -> Any:
+        if not isinstance(thing, str) and not callable(thing):
+            raise PluginError(f"{thing!r} is not an adapter instruction: add a function of (task, interface, context)")
+        return thing
+
+    @cached_property
+    def _functions(self) -> list[Callable[..., AdapterInstruction | None]]:
+        return [self.make(name) for name in self]
+
+    def additions(self, task: str, interface: str, context: Mapping[str, Any]) -> list[AdapterInstruction]:
+        """What is added to one prompt."""
+        found = (function(task, interface, context) for function in self._functions)
+        return [instruction for instruction in found if instruction is not None]
 
 
 def embedder_of(app: Karenina, name: str, model: str) -> CallPort:

@@ -13,8 +13,7 @@ from ..model.config import ModelConfig, RetryPolicy
 from ..model.identity import ModelIdentity
 from ..model.message import Message, UsageMetadata
 from ..model.prompt_config import PromptConfig
-from ..prompts.assembler import PromptAssembler
-from ..prompts.instructions import AdapterInstructionRegistry
+from ..prompts.assembler import Additions, PromptAssembler
 from ..secrets import Secrets
 from .agent_loop import run_agent_loop
 from .call_port import Layer, through
@@ -60,7 +59,8 @@ class Model:
     remarks: list[str] = field(factory=list)
     """What was odd about those servers so far: every `ToolOutcome.warning` once."""
     prompts: PromptConfig = field(factory=PromptConfig)
-    instructions: AdapterInstructionRegistry = field(factory=AdapterInstructionRegistry)
+    additions: Additions = lambda task, interface, context: ()
+    """What adapters add to prompts."""
     max_elapsed: float = 120.0
     classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
     around_work: Sequence[Layer] = ()
@@ -138,7 +138,7 @@ class ModelClient:
         self, task: str, system_text: str, user_text: str, context: Mapping[str, Any] | None = None
     ) -> list[Message]:
         assembler = PromptAssembler(
-            task, self.config.interface, self.capabilities.supports_system_prompt, self.model.instructions
+            task, self.config.interface, self.capabilities.supports_system_prompt, self.model.additions
         )
         return assembler.assemble(system_text, user_text, self.model.prompts.get_for_task(task), context)
 

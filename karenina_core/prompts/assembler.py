@@ -1,16 +1,27 @@
-"""Putting a prompt together from its three sections."""
+"""Putting a prompt together from its three sections; what adapters add to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
 
 from ..model.message import Message
-from .instructions import AdapterInstructionRegistry
 
-__all__ = ["PromptAssembler"]
+__all__ = ["AdapterInstruction", "Additions", "PromptAssembler"]
+
+
+@frozen(kw_only=True)
+class AdapterInstruction:
+    """Text that one adapter adds to a prompt; an empty text adds nothing."""
+
+    system_addition: str = ""
+    user_addition: str = ""
+
+
+Additions = Callable[[str, str, Mapping[str, Any]], Iterable[AdapterInstruction]]
+"""From the task, the interface and the context of a prompt to what is added to it."""
 
 
 @frozen
@@ -25,7 +36,7 @@ class PromptAssembler:
     task: str
     interface: str = ""
     supports_system_prompt: bool = True
-    instructions: AdapterInstructionRegistry = field(factory=AdapterInstructionRegistry, repr=False)
+    additions: Additions = field(default=lambda task, interface, context: (), repr=False)
 
     def assemble(
         self,
@@ -48,7 +59,7 @@ class PromptAssembler:
         instruction_context: Mapping[str, Any] | None = None,
     ) -> tuple[str, str]:
         """The system text and the user text."""
-        added = self.instructions.get(self.interface, self.task, instruction_context)
+        added = tuple(self.additions(self.task, self.interface, instruction_context or {}))
         system = _join(system_text, *(i.system_addition for i in added), user_instructions or "")
         return system, _join(user_text, *(i.user_addition for i in added))
 

@@ -35,7 +35,7 @@ NEUTRAL_OF_MODELS = frozenset(
     }
 )
 CORE = "karenina-core"
-SAYING = ("karenina_instruct", "karenina_classify_error", "karenina_wrap_call", "karenina_wrap_stage")
+SAYING = ("karenina_classify_error", "karenina_wrap_call", "karenina_wrap_stage")
 """Hooks that have a say in what models are told, in what comes back, or in what errors mean; unless they are `neutral`,
 as those that trace and record are. What surrounds an item is not among them: it can end it as an error, and change no
 result otherwise."""

@@ -15,9 +15,9 @@ from ..plugin.adapters import AdapterSpec, Resolution
 from ..plugin.application import Karenina, current
 from ..plugin.known_secrets import secrets_of
 from ..plugin.model_ports import able_to_use_tools, middleware, model_ports
+from ..plugin.services import AdapterInstructionRegistry
 from ..ports.client import Model, ModelClient
 from ..ports.middleware import CallTarget
-from ..prompts.instructions import AdapterInstructionRegistry
 from ..secrets import Secrets
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
@@ -135,9 +135,7 @@ async def open_model(
     opened = Model(
         config=model,
         prompts=config.prompt_config,
-        instructions=AdapterInstructionRegistry(
-            {p: _positional(f) for p, f in app.implementations("karenina_instruct")}
-        ),
+        additions=app.registry(AdapterInstructionRegistry).additions,
         max_elapsed=config.call_seconds,
         classify=_classifier(app),
         around_work=middleware(app, CallTarget.of_model("work", model)),
@@ -201,10 +199,6 @@ async def open_client(
     says. Raises KareninaError where it cannot be opened."""
     async with open_models(current(app), VerificationConfig(), [model]) as opened:
         yield ModelClient(opened[model.identity], [], question_text=question)
-
-
-def _positional(function: Any) -> Any:
-    return lambda task, interface, context: function(task=task, interface=interface, context=context)
 
 
 def _classifier(app: Karenina) -> Any:

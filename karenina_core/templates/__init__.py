@@ -7,4 +7,4 @@ from __future__ import annotations
 
 from ..names import exports
 
-__getattr__, __dir__, __all__ = exports(__name__)
+__getattr__, __dir__ = exports(__name__)

@@ -53,6 +53,19 @@ class Structure:
         """Module -> modules of this repository that it imports, also inside functions and under TYPE_CHECKING."""
         return {name: frozenset(self._imported(source)) - {name} for name, source in self.sources.items()}
 
+    @cached_property
+    def homes(self) -> Mapping[tuple[str, str], str]:
+        """`(package, name)` -> module, of every public name: the tables that modules called `names` hold."""
+        return {
+            (package, name): home
+            for source in self.sources.values()
+            if source.path.name == "names.py"
+            for node in source.tree.body
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "NAMES" and node.value is not None
+            for package, names in ast.literal_eval(node.value).items()
+            for name, home in names.items()
+        }
+
     def _imported(self, source: Source) -> Iterator[str]:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Import):
@@ -62,7 +75,7 @@ class Structure:
                 base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
                 module = base if node.level else node.module or ""
                 for alias in node.names:
-                    whole = f"{module}.{alias.name}"
+                    whole = self.homes.get((module, alias.name), f"{module}.{alias.name}")
                     if whole in self.sources:
                         yield whole
                     elif module in self.sources:

@@ -22,12 +22,11 @@ CORE: dict[str, str] = {
         "benchmark chat_messages config convert environment fields identity message model_config outcome question "
         "result result_data result_parts rubric sections trait_base trace_text usage_rows"
     ),
-    "ports": "asker background middleware model_client protocols text threads values",
+    "ports": "asker background middleware model_client protocols threads values",
     "plugin": (
         "adapters application code discovery hookspecs implementations kinds markers registries registry settings"
     ),
     "pipeline": "acting assemble cached_answer context engine keys orchestrator read_through stage trace traits",
-    "prompts": "assembler instructions untrusted_text",
 }
 """The modules of the core, by folder; those that are no more are passed over."""
 KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool server client", "judgment strategy"}

@@ -31,7 +31,7 @@ ROOMS = (
 )
 """From top to bottom. A room imports itself and what is below it."""
 BOTTOM = {
-    "names": set(),
+    "names": {"entry_points"},
     "templates": {"errors", "names"},
     "model": {"entry_points", "errors"},
     "entry_points": set(),

@@ -22,10 +22,12 @@ def faulty(tmp_path: Path) -> Structure:
         "plugins/x/pyproject.toml": PROJECT.format("karenina-x", '"karenina-core>=1", "karenina-y"'),
         "plugins/x/karenina_x/__init__.py": "import karenina_z\nimport karenina_y.inner\n",
         "plugins/y/pyproject.toml": PROJECT.format("karenina-y", '"karenina-x"'),
-        "plugins/y/karenina_y/__init__.py": "",
+        "plugins/y/karenina_y/__init__.py": "from karenina_core import Far\n",
         "plugins/y/karenina_y/inner.py": "",
         "plugins/z/pyproject.toml": PROJECT.format("karenina-z", ""),
         "plugins/z/karenina_z/__init__.py": "",
+        "plugins/z/karenina_z/names.py": 'NAMES: dict = {"karenina_core": {"Far": "karenina_z.far"}}\n',
+        "plugins/z/karenina_z/far.py": "",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +40,10 @@ def test_circles_of_imports_are_found_wherever_they_are_written(faulty: Structur
 
 
 def test_imports_that_are_not_declared_are_found(faulty: Structure) -> None:
-    assert faulty.undeclared() == ["karenina_x imports karenina_z, and karenina-x does not declare karenina-z"]
+    assert faulty.undeclared() == [
+        "karenina_x imports karenina_z, and karenina-x does not declare karenina-z",
+        "karenina_y imports karenina_z.far, and karenina-y does not declare karenina-z",
+    ]
     assert set(faulty.cycle()) == {"karenina-x", "karenina-y"}
 
 
@@ -47,7 +52,7 @@ def test_names_of_instances_are_found_but_not_in_docstrings(faulty: Structure) -
 
 
 def test_sizes_are_counted(faulty: Structure) -> None:
-    assert (faulty.lines("karenina-core"), faulty.lines()) == (11, 13)
+    assert (faulty.lines("karenina-core"), faulty.lines()) == (11, 15)
     assert faulty.called_once() == 1 / 2
     assert faulty.comments("karenina-core") == 1 / 11
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karenina_core import ModelConfig, PromptConfig
+from karenina_core import Karenina, ModelConfig, PromptConfig, hookimpl
 from karenina_core.errors import AdapterUnavailableError, FillError, ParseError, PortError, TemplateError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.message import Message, UsageMetadata
@@ -168,20 +168,32 @@ def test_what_an_interface_cannot_do_is_refused_without_a_call() -> None:
 # Prompts
 
 
-def instructions() -> AdapterInstructionRegistry:
-    registry = AdapterInstructionRegistry()
-    registry.register("b", lambda task, interface, context: AdapterInstruction(system_addition=f"B {task} {interface}"))
-    registry.register(
-        "a",
-        lambda task, interface, context: (
-            AdapterInstruction(user_addition=f"A {sorted(context)}") if task == "parsing" else None
-        ),
-    )
-    return registry
+class Adds:
+    """A plugin that adds to prompts."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    @hookimpl
+    def karenina_register_instructions(self, registry: AdapterInstructionRegistry) -> None:
+        registry.add(self.thing)
+
+
+def always(task: str, interface: str, context: Any) -> AdapterInstruction:
+    return AdapterInstruction(system_addition=f"B {task} {interface}")
+
+
+def of_parsing(task: str, interface: str, context: Any) -> AdapterInstruction | None:
+    return AdapterInstruction(user_addition=f"A {sorted(context)}") if task == "parsing" else None
 
 
 def test_a_prompt_is_the_task_then_adapters_then_the_user() -> None:
-    model = client(ScriptedLLM(), prompts=PromptConfig(parsing="Mine {braces}"), instructions=instructions())
+    app = Karenina({"b": Adds(always), "a": Adds(of_parsing)})
+    model = client(
+        ScriptedLLM(),
+        prompts=PromptConfig(parsing="Mine {braces}"),
+        additions=app.registry(AdapterInstructionRegistry).additions,
+    )
     system, user = model.prompt("parsing", "Task {x}", "Question {y}", {"json_schema": {}})
     assert (system.role, user.role) == ("system", "user")
     assert system.text == "Task {x}\n\nB parsing scripted\n\nMine {braces}"
@@ -190,6 +202,19 @@ def test_a_prompt_is_the_task_then_adapters_then_the_user() -> None:
         "Task\n\nB generation scripted",
         "Question",
     ]
+
+
+def test_plugins_add_to_a_prompt_in_the_order_of_their_names() -> None:
+    texts = {name: AdapterInstruction(system_addition=name.upper()) for name in ("c", "a", "b")}
+    app = Karenina({name: Adds(lambda *_, made=made: made) for name, made in texts.items()})
+    found = app.registry(AdapterInstructionRegistry).additions("parsing", "scripted", {})
+    assert [one.system_addition for one in found] == ["A", "B", "C"]
+
+
+def test_what_cannot_be_called_adds_nothing() -> None:
+    app = Karenina({"odd": Adds(3)})
+    assert app.plugin("odd").state == "failed"
+    assert "3 is not an adapter instruction" in app.plugin("odd").reason
 
 
 def test_without_a_system_text_there_is_no_system_message() -> None:

@@ -299,8 +299,8 @@ def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(wo
 
     class Instructs:
         @hookimpl
-        def karenina_instruct(self, task: Any, context: Any) -> list[str]:
-            return ["Be brief."]
+        def karenina_register_instructions(self, registry: Any) -> None:
+            registry.add(lambda task, interface, context: None)
 
     told = of(world(Looks(), Instructs()))["code"]
     assert [name for name in told if "Instructs" in name or "instructs" in name]

@@ -37,7 +37,6 @@ from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.prompts import PromptTask
-from karenina_core.prompts.instructions import AdapterInstructionRegistry
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 
 ANSWER = (
@@ -461,13 +460,11 @@ def test_corrections_are_counted_however_they_end(step: str, last: Any) -> None:
     assert evidence.metadata["model_calls"] == len(judge.tasks)
 
 
-class Exploding(AdapterInstructionRegistry):
+def exploding(task: str, interface: str, context: Mapping[str, Any]) -> Any:
     """Somebody's instructions, which break for one task: before the call is made."""
-
-    def get(self, interface: str, task: str, context: Mapping[str, Any] | None = None) -> Any:
-        if task == SCORE:
-            raise KeyError("no such instruction")
-        return ()
+    if task == SCORE:
+        raise KeyError("no such instruction")
+    return ()
 
 
 FATAL: list[BaseException] = [SystemExit(3), KeyError("x"), RuntimeError("boom"), asyncio.CancelledError()]
@@ -489,7 +486,7 @@ def test_whatever_is_raised_what_was_found_until_then_is_kept(step: str, error: 
 def test_a_call_that_was_not_made_is_not_counted() -> None:
     judge = Judge()
     case = judge.case()
-    case.context.parsing.model.instructions = Exploding()
+    case.context.parsing.model.additions = exploding
     found, evidence = scored(judge, case=case)
     assert (found.state, judge.tasks, evidence.metadata["model_calls"]) == ("error", [EXCERPTS, REASONING], 2)
     assert evidence.reasoning

@@ -19,10 +19,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 MARKED = re.compile(r"<!-- demo:begin -->\n+```\w*[^\n]*\n(.*?)```\n+<!-- demo:end -->", re.DOTALL)
 MEDDLER = """
 from karenina_core import hookimpl
+from karenina_core.prompts import AdapterInstruction
 
 @hookimpl
-def karenina_instruct(task, interface, context):
-    return "Answer in rhymes."
+def karenina_register_instructions(registry):
+    registry.add(lambda task, interface, context: AdapterInstruction(system_addition="Answer in rhymes."))
 """
 
 

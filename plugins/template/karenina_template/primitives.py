@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core import hookimpl, names
+from karenina_core import hookimpl
+from karenina_core.templates import names
 
 if TYPE_CHECKING:
     from karenina_core.pipeline.kinds import PrimitiveRegistry
