@@ -14,7 +14,7 @@ from ..model.evaluation_parts import TemplatePart
 from ..model.fields import is_number
 from ..model.quotations import quotations
 from ..model.result import VerificationResult
-from ..model.usage_rows import replies_of
+from ..ports.usage_totals import replies_of
 from ..run.facts import facts, remarks
 from ..run.item_rows import as_json, field_rows, pattern_rows
 from ..run.reasons import why

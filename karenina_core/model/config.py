@@ -13,10 +13,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import attrs
-from attrs import evolve, field, frozen, validators
+from attrs import field, frozen
 
 from ..errors import ConfigError, ContractError, Problem
-from .fields import instance_of, limits_by_model, named_refusals, number, one_of, optional, texts
+from .fields import named_refusals, one_of, optional, texts
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .sections import (
     Facts,
@@ -25,15 +25,10 @@ from .sections import (
     Section,
     installed_sections,
     metadata,
-    most,
     named_facts,
-    positive,
     setting,
     switches_of,
-    toml_or_text,
-    whole,
     word,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +44,6 @@ __all__ = [
     "RetryPolicy",
     "RunSettings",
     "Secret",
-    "TaskOrdering",
     "VerificationConfig",
     "facts",
     "sections",
@@ -58,7 +52,6 @@ __all__ = [
 
 EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 CodePolicy = Literal["sandbox", "trusted", "refuse"]
-TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
 BY_THEMSELVES = metadata(neutral=True)
 DEFAULT_SYSTEM_PROMPT = "You are an expert assistant. Answer the question accurately and concisely."
 
@@ -94,48 +87,13 @@ class RunSettings(Section):
 
     answering_models: tuple[ModelConfig, ...] = field(default=(), converter=_models, metadata=BY_THEMSELVES)
     parsing_models: tuple[ModelConfig, ...] = field(default=(), converter=_models, metadata=BY_THEMSELVES)
-    replicate_count: int = whole(1, least=1, neutral=True)
-    """Independent answers per question and model."""
     evaluation_mode: EvaluationMode | None = setting(None, optional(one_of(get_args(EvaluationMode))))
     """None: templates, and rubrics too where the benchmark has traits that can be scored."""
     features: frozenset[str] = field(factory=lambda: NOT_GIVEN, converter=_features)
     """Names of optional behaviour, as the installed stages declare them."""
-    request_timeout: float = positive(120.0, neutral=True)
-    """Seconds for one attempt of one model call, from the first byte sent to the last received."""
-    retry_policy: RetryPolicy = field(factory=RetryPolicy, validator=instance_of(RetryPolicy), metadata=BY_THEMSELVES)
-    retry_max_elapsed_seconds: float | None = positive(None, neutral=True)
-    """Seconds for one call with all its attempts and waits; None: as long as all attempts that a time-out may have take
-    (`request_timeout`), at least 120. A model that takes nothing for longer, or asks to be left alone for longer, is
-    asked nothing more in this run."""
-    stage_idle_timeout: float | None = setting(
-        600.0, optional(number, validators.ge(0)), read=toml_or_text, neutral=True
-    )
-    """Seconds that a stage has without a sign of progress while no call is under way; 0 or None: no limit."""
-    concurrency: int = whole(8, least=1, neutral=True)
-    """Items in flight."""
-    max_concurrent_requests: int | None = most(neutral=True)
-    """Calls of all models that may be under way at the same time, those of an embedder that asks a provider included;
-    None: as many as the items make. Models that wait for each other take turns."""
-    answerer_concurrency_limits: int | Mapping[str, int] | None = setting(
-        None, optional(limits_by_model), read=toml_or_text, neutral=True
-    )
-    """Calls that may be under way at the same time of each answering model, or of some, by their ids. What it is asked
-    as a judge counts too. None: as many as its provider takes."""
-    budget_usd: float | None = positive(None, neutral=True)
-    """US dollars that the run may spend; what the calls under way take beyond their estimates can come on top. Every
-    model needs an adapter that tells what calls cost, or prices of its own."""
-    budget_tokens: int | None = most(neutral=True)
-    """Tokens, in and out, that the run may spend, in the same way."""
     code_policy: CodePolicy = word("sandbox", CodePolicy, environment=False, neutral=True)
     """What may happen to code and models that a benchmark file brings: `trusted` runs its Python templates and
     functions in this process, and asks the models that its traits name (`model_override`)."""
-    task_ordering: TaskOrdering = word("auto", TaskOrdering, neutral=True)
-    """The order in which answers are begun. `generation_order`: question by question, each to all answering models.
-    `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
-    `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
-    `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
-    answer, else `prefix_cache`."""
-    executor: str = words("local", neutral=True)
 
     def __attrs_post_init__(self) -> None:
         problems = self._resolve()
@@ -185,23 +143,6 @@ class RunSettings(Section):
             if held != name and getattr(self, held) not in (None, value):
                 yield Problem(path, f"{said} contradicts {name}={getattr(self, held)}; give one of them")
             object.__setattr__(self, held, value)
-
-    @property
-    def call_seconds(self) -> float:
-        """Seconds for one call with all its attempts: `retry_max_elapsed_seconds`, or what None stands for."""
-        models = map(self.for_model, (*self.answering_models, *self.parsing_models))
-        own = [(m.request_timeout or 0.0) * (m.retry_policy or self.retry_policy).timeout.max_attempts for m in models]
-        return self.retry_max_elapsed_seconds or max(
-            120.0, self.request_timeout * self.retry_policy.timeout.max_attempts, *own
-        )
-
-    def for_model(self, model: ModelConfig) -> ModelConfig:
-        """The model with the run's time limit and retries where it has none of its own."""
-        return evolve(
-            model,
-            request_timeout=model.request_timeout or self.request_timeout,
-            retry_policy=model.retry_policy or self.retry_policy,
-        )
 
 
 def _duplicates(where: str, models: Sequence[ModelConfig]) -> list[Problem]:

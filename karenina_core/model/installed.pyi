@@ -13,16 +13,20 @@ from karenina_core.model.judge_settings import JudgeSettings
 from karenina_core.model.prompt_config import PromptSettings
 from karenina_core.model.rubric_config import DeepJudgmentRubricSettings
 from karenina_core.model.workspace_settings import WorkspaceSettings
+from karenina_core.ports.call_settings import CallSettings
+from karenina_core.run.execution_settings import ExecutionSettings
 
 @frozen(kw_only=True, slots=False)
 class VerificationConfig(
     RunSettings,
     AgenticSettings,
+    CallSettings,
     CheckSettings,
     DeepJudgmentRubricSettings,
     DeepJudgmentSettings,
     EmbedderSettings,
     EmbeddingCheckSettings,
+    ExecutionSettings,
     GenerationSettings,
     JudgeSettings,
     PromptSettings,

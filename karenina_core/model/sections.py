@@ -25,6 +25,7 @@ from ..errors import PluginError, Problem
 from ..plugin.discovery import CORE, PluginInfo, Rank, discover, load
 from .environment import from_environment, read_switch
 from .fields import number, one_of, optional, text, true_or_false, whole_number
+from .model_config import ModelConfig
 
 __all__ = [
     "GROUP",
@@ -93,9 +94,11 @@ class Inherited:
 
 
 class Section:
-    """Base of sections. All fields have defaults; `features` can be read."""
+    """Base of sections. All fields have defaults; the settings of the core can be read."""
 
     features: frozenset[str]
+    answering_models: tuple[ModelConfig, ...]
+    parsing_models: tuple[ModelConfig, ...]
 
     def check_settings(self) -> Iterable[Problem]:
         """What is wrong with these settings together, each as the name of a setting and what to do."""

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..model.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
-from ..model.result_parts import result_parts
-from ..model.usage_rows import is_cost_unknown
-from ..ports.model_client import CallRecord
 from .context import VerificationContext
-from .keys import CoreKeys
-from .stage import result_fields
+from .keys import CoreKeys, Key
 
-__all__ = [
-    "bare_result",
-    "ending",
-    "extensions",
-    "finished",
-    "ledger",
-    "metadata",
-    "usage_metadata",
-    "usage_sum",
-]
-NUMBERS = (
-    *("calls", "attempts", "replies", "seconds", "repairs", "input_tokens", "output_tokens", "total_tokens"),
-    *("cost_usd", "unknown_cost_attempts", "usage_unavailable"),
-)
-"""What is added up over all tasks."""
+__all__ = ["USAGE", "bare_result", "ending", "ledger", "metadata"]
+
+USAGE: Key[Callable[[Mapping[str, Any]], Mapping[str, Any]]] = Key("usage of calls", Callable)
+"""A service: the `usage_metadata` of the item's calls, beside that of an answer which was generated for another judge.
+"""
 
 
 def metadata(context: VerificationContext) -> MetadataPart:
@@ -92,43 +78,6 @@ def ending(context: VerificationContext) -> dict[str, Any]:
     }
 
 
-def finished(context: VerificationContext) -> VerificationResult:
-    """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
-    fields = _part_fields(context)
-    generation = fields.pop("generation")
-    generation["usage_metadata"] = usage_metadata(context.calls, generation.get("usage_metadata"))
-    return VerificationResult(
-        metadata=metadata(context),
-        generation=GenerationPart(**generation),
-        parts={name: cls.of(context, fields.get(name, {})) for name, cls in result_parts().items()},
-        ledger=ledger(context),
-        extensions=extensions(context),
-        **fields[""],
-    )
-
-
-def _part_fields(context: VerificationContext) -> dict[str, dict[str, Any]]:
-    """The result fields that were set, by part; those of the root under `""`."""
-    homes = result_fields()
-    found: dict[str, dict[str, Any]] = {part: {} for part in homes.values() if part != "metadata"}
-    for name, value in context.result_fields.items():
-        if name in homes and homes[name] in found:
-            found[homes[name]][name] = value
-    return found
-
-
-def extensions(context: VerificationContext) -> dict[str, dict[str, Any]]:
-    """The result fields of other packages: `{plugin: {key: value}}`."""
-    found: dict[str, dict[str, Any]] = {}
-    homes = result_fields()
-    for name, value in context.result_fields.items():
-        if name not in homes:
-            plugin, dot, key = name.partition(".")
-            if dot:
-                found.setdefault(plugin, {})[key] = value
-    return found
-
-
 def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
     """The recorded effects, in order."""
     rows = []
@@ -140,100 +89,12 @@ def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
     return tuple(rows)
 
 
-def usage_metadata(calls: Sequence[CallRecord], earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Tokens, attempts, replies, channel and time by task, and in total.
-
-    `attempts` are requests, `replies` those that had one. `usage_unavailable` says that it is unknown how many tokens
-    some request took: those that are known are counted. `cost_usd` is None where a reply's cost is not known, or that
-    of everything; `unknown_cost_attempts` are requests without a reply that may be on the provider's bill: the cost is
-    what is known beside them.
-
-    `earlier` is the usage of an answer that was generated for another judge: shown, marked `cached`, and not counted
-    again. What is marked as not `cached` is the item's own, and counts.
-    """
-    usage = {task: _earlier(row) for task, row in (earlier or {}).items() if task != "total"}
-    for call in calls:
-        row = usage.get(call.task)
-        if row is not None and row.get("cached"):
-            row = None
-        one = {
-            "calls": 1,
-            "attempts": call.attempts,
-            "replies": call.replies,
-            "seconds": call.seconds,
-            "repairs": call.repairs,
-            "channel": call.channel,
-            **call.usage.to_dict(),
-            "model": call.model,
-            "unknown_cost_attempts": call.unknown_cost_attempts,
-            "usage_unavailable": call.usage_unavailable,
-        }
-        if call.usage_unavailable and not call.unknown_cost_attempts:
-            one["cost_usd"] = None
-        usage[call.task] = one if row is None else _merged(row, one, one)
-    if usage:
-        usage["total"] = _total(usage)
-    return usage
-
-
-def _earlier(row: Mapping[str, Any]) -> dict[str, Any]:
-    if row.get("cached") is False:
-        return {name: value for name, value in row.items() if name != "cached"}
-    return {**row, "cached": True}
-
-
-def _total(usage: Mapping[str, Any]) -> dict[str, Any]:
-    total: dict[str, Any] = {}
-    for row in (row for row in usage.values() if not row.get("cached")):
-        total = _merged(total, row, NUMBERS) if total else {key: row.get(key) for key in NUMBERS}
-    return total
-
-
-def usage_sum(usage: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """The usage of an item with that of calls which were made for it later; what `more` marks as `cached` is known."""
-    found = {task: row for task, row in usage.items() if task != "total"}
-    for task, row in more.items():
-        if task == "total" or row.get("cached"):
-            continue
-        before = found.get(task)
-        if before is None or before.get("cached"):
-            found[task] = row
-        else:
-            found[task] = _merged(before, row, {**before, **row})
-    return {**found, "total": _total(found)} if found else {}
-
-
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for key in keys:
-        a, b = first.get(key), second.get(key)
-        if key == "cost_usd":
-            merged[key] = _sum_of_costs(first, second)
-        elif key == "usage_unavailable":
-            merged[key] = bool(a or b)
-        elif key == "channel" or key == "model" or isinstance(a, str) or isinstance(b, str):
-            merged[key] = a if a == b else b
-        else:
-            merged[key] = b if a is None else a if b is None else a + b
-    return merged
-
-
-def _sum_of_costs(first: Mapping[str, Any], second: Mapping[str, Any]) -> float | None:
-    """What a request without a reply may have cost leaves that of the others known."""
-    a, b = first.get("cost_usd"), second.get("cost_usd")
-    if a is not None and b is not None:
-        return float(a + b)
-    if a is None and is_cost_unknown(first):
-        return None
-    return None if b is None and is_cost_unknown(second) else b if a is None else a
-
-
 def bare_result(context: VerificationContext) -> VerificationResult:
     """What is known for certain, for when the final stage itself failed."""
     response = context.get_artifact(CoreKeys.RAW_LLM_RESPONSE, "")
     return VerificationResult(
         metadata=metadata(context),
-        generation=GenerationPart(raw_llm_response=response, usage_metadata=usage_metadata(context.calls)),
+        generation=GenerationPart(raw_llm_response=response, usage_metadata=context.service(USAGE, dict)({})),
         ledger=ledger(context),
         trail=tuple(context.trail),
     )

@@ -12,7 +12,7 @@ from ..model.outcome import Effect, fold, nothing_scored, outcome_of
 from ..model.result import LedgerEntry, TrailEntry, VerificationResult
 from ..model.result_parts import result_parts
 from ..model.rubric_part import RubricPart
-from ..pipeline.assemble import usage_sum
+from ..ports.usage_totals import usage_sum
 
 __all__ = ["merged"]
 

@@ -22,6 +22,7 @@ from ..plugin.known_secrets import secrets_of
 from ..secrets import Secrets
 from .answers import ReplayStore
 from .budget import check_limits
+from .execution_settings import ExecutionSettings
 from .identities import check_identities
 from .items import LeftOut, Prepared, trait_types
 from .kinds import ExecutorRegistry
@@ -251,13 +252,14 @@ def _problems(
 
 
 def _of_inactive(app: Karenina) -> dict[str, str]:
-    """The settings that distributions declare of which no plugin is active, and why they have no effect."""
+    """The settings that distributions declare of which no plugin is active, and why they have no effect; those that say
+    how a run is carried out have one, whoever brings its executor."""
     active = {info.distribution for info in app.plugins if info.state == "active"}
     owners = {info.distribution for info in app.plugins} - active
     return {
         name: f"no plugin of {section.info.distribution} is active"
         for section in sections()
-        if section.cls is not None and section.info.distribution in owners
+        if section.cls not in (None, ExecutionSettings) and section.info.distribution in owners
         for name in fields_dict(section.cls)
     }
 

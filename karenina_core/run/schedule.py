@@ -9,7 +9,7 @@ from itertools import chain, product
 
 from attrs import define, field
 
-from ..model.config import TaskOrdering
+from .execution_settings import TaskOrdering
 from .items import Generation, Prepared
 
 __all__ = ["Schedule"]

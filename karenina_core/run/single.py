@@ -16,6 +16,7 @@ from ..model.identity import ModelIdentity
 from ..model.question import Question
 from ..model.result import VerificationResult
 from ..model.rubric import DynamicRubric, Rubric
+from ..pipeline.assemble import USAGE
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.keys import Key
 from ..pipeline.orchestrator import StageOrchestrator
@@ -27,6 +28,7 @@ from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from ..ports.client import Model, ModelClient
 from ..ports.item_calls import ItemCalls, current_item
 from ..ports.model_client import CallRecord
+from ..ports.usage_totals import usage_metadata
 from ..secrets import Secrets
 from .budget import check_limits
 from .identities import check_identities
@@ -116,6 +118,8 @@ class _Services:
 
     def get(self, kind: Key[Any], default: Any, /) -> Any:
         run = self.verifier
+        if kind == USAGE:
+            return partial(usage_metadata, self.about[0])
         if kind == LOAD_TEMPLATE:
             return run.templates.load
         if kind == OTHER_MODEL:

@@ -13,8 +13,8 @@ from ..errors import plural
 from ..model.fields import is_number
 from ..model.result import VerificationResult
 from ..model.rubric_part import TraitOutcome, read_traits
-from ..model.usage_rows import is_cost_unknown, replies_of
 from ..ports.cleaning import SECRET_REMOVED, sources_noted
+from ..ports.usage_totals import is_cost_unknown, replies_of
 from .exact import ExactSum
 from .items import LeftOut
 from .rates import Planned, RateTally

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from ..model.fields import is_number
 from ..model.result import VerificationResult
-from ..model.usage_rows import is_cost_unknown, replies_of
+from ..ports.usage_totals import is_cost_unknown, replies_of
 from .exact import ExactSum
 
 __all__ = ["TOTAL", "UsageTally", "usage_by_task"]

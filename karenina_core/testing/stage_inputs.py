@@ -15,6 +15,7 @@ from ..model.identity import TaskIdentity
 from ..model.outcome import Effect
 from ..model.question import Question, TemplateSource
 from ..model.rubric import Rubric
+from ..pipeline.assemble import USAGE
 from ..pipeline.context import CachedAnswer, VerificationContext
 from ..pipeline.keys import VERDICT_VIEWS
 from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
@@ -22,6 +23,7 @@ from ..pipeline.similarity import similarities
 from ..plugin.application import Karenina
 from ..ports.client import Model, ModelClient
 from ..ports.model_client import CallRecord
+from ..ports.usage_totals import usage_metadata
 from .apps import application
 from .fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, example_of
 from .lines import line_of_caller
@@ -144,7 +146,8 @@ class StageInput:
             "cached_answer_data": self.cached_answer_data,
             "calls": calls,
         }
-        services = {OTHER_MODEL: client_of, LOAD_TEMPLATE: self._load, **facts.pop("services", {})}
+        services = {OTHER_MODEL: client_of, LOAD_TEMPLATE: self._load, USAGE: partial(usage_metadata, calls)}
+        services |= facts.pop("services", {})
         context = WatchedContext(**(given | facts), services=services)
         services.setdefault(SIMILARITIES, lambda pairs: similarities(context.app, context.config, context.calls, pairs))
         context.started = BEGAN  # else no two contexts are the same

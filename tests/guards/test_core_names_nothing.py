@@ -20,12 +20,10 @@ CORE: dict[str, str] = {
     "": "entry_points errors log names secrets",
     "model": (
         "benchmark chat_messages config convert environment fields identity message model_config outcome question "
-        "result result_data result_parts rubric sections trait_base trace_text usage_rows"
+        "result result_data result_parts rubric sections trait_base trace_text"
     ),
     "ports": "asker background middleware model_client protocols threads values",
-    "plugin": (
-        "adapters application code discovery hookspecs implementations kinds markers registries registry settings"
-    ),
+    "plugin": "adapters application discovery hookspecs implementations kinds markers registries registry settings",
     "pipeline": "acting assemble cached_answer context engine keys orchestrator read_through stage trace traits",
 }
 """The modules of the core, by folder; those that are no more are passed over."""

@@ -149,9 +149,10 @@ importlib.metadata.entry_points = lambda: importlib.metadata.EntryPoints(())
 from karenina_core.model.config import VerificationConfig
 from karenina_core.model.convert import structure, unstructure
 from attrs import evolve
-config = evolve(VerificationConfig(concurrency=3, features=["x"]), replicate_count=2)
+config = evolve(VerificationConfig(code_policy="refuse", features=["x"]), evaluation_mode="rubric_only")
 assert structure(unstructure(config), VerificationConfig) == config
-print(config.concurrency, config.replicate_count, sorted(config.features), hasattr(config, "workspace_copy"))
+print(config.code_policy, config.evaluation_mode, sorted(config.features))
+print([name for name in ("workspace_copy", "request_timeout", "concurrency") if hasattr(config, name)])
 """
     ran = python("-c", code, path=[], cwd=PACKAGE)
-    assert ran.stdout == "3 2 ['x'] False\n", ran.stderr
+    assert ran.stdout == "refuse rubric_only ['x']\n[]\n", ran.stderr

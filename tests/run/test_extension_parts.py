@@ -23,7 +23,7 @@ from karenina_core.errors import ConfigError, PlanError
 from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 from karenina_core.model.rubric_part import RubricPart
-from karenina_core.pipeline.assemble import usage_sum
+from karenina_core.ports.usage_totals import usage_sum
 from karenina_core.run.config_file import Flags, load_config
 from karenina_core.run.config_models import ModelFlags
 from karenina_core.run.extension_merge import merged

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from karenina_agentic.trait_checks import notes as notes_on_traits
 
 from karenina_core import (
@@ -22,6 +23,8 @@ from karenina_core import (
 )
 from karenina_core import VerificationConfig as Config
 from karenina_core.errors import ConfigError, Problem
+from karenina_core.plugin.discovery import discover, load_all
+from karenina_core.run.local import LocalExecutor
 from karenina_core.run.prepare import prepare
 from karenina_core.testing import application
 
@@ -262,3 +265,21 @@ def test_settings_of_workspaces_are_told_exactly_when_they_are_idle(
     notes: Make, facts: dict[str, Any], question: dict[str, Any], rubric: Rubric | None, told: dict[str, str]
 ) -> None:
     assert notes(facts, question, rubric) == tuple(f"{name} has no effect: {why}" for name, why in told.items())
+
+
+class Elsewhere(LocalExecutor):
+    name = "elsewhere"
+
+    @staticmethod
+    @hookimpl
+    def karenina_register_executors(registry: Any) -> None:
+        registry.add(Elsewhere)
+
+
+def test_settings_of_a_run_have_an_effect_without_the_local_executor(make_question: Make) -> None:
+    sources = {source.name: source for source in discover()}
+    blocked = evolve(sources.pop("local-executor").info, state="blocked")
+    found, infos = load_all(sources.values())
+    app = Karenina({**found, "elsewhere": Elsewhere}, infos=[*infos.values(), blocked])
+    config = Config(answering_models=[MODEL], parsing_models=[MODEL], executor="elsewhere", concurrency=2)
+    assert prepare(Benchmark(name="b", questions=[make_question(0)]), config, app=app).notes == ()

@@ -125,8 +125,8 @@ def test_groups_are_named_and_ordered_as_they_come() -> None:
 @given(st.lists(st.lists(st.sampled_from(["generation", "parsing", "embedding"]), unique=True), max_size=5), st.data())
 def test_usage_by_task_adds_up_to_the_totals(tasks: list[list[str]], data: Any) -> None:
     from karenina_core.model.message import UsageMetadata
-    from karenina_core.pipeline.assemble import usage_metadata
     from karenina_core.ports.model_client import CallRecord
+    from karenina_core.ports.usage_totals import usage_metadata
 
     def call(task: str) -> CallRecord:
         used: UsageMetadata = data.draw(strategies.usage())

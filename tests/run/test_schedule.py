@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
-from karenina_core.model.config import TaskOrdering
+from karenina_core.run.execution_settings import TaskOrdering
 from karenina_core.run.items import Generation, Prepared
 from karenina_core.run.schedule import Schedule
 

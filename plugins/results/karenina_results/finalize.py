@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
-from karenina_core.pipeline.assemble import finished
+from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, VerificationResult, hookimpl
+from karenina_core.model.result import GenerationPart
+from karenina_core.model.result_parts import result_parts
+from karenina_core.pipeline.assemble import USAGE, ledger, metadata
+from karenina_core.pipeline.stage import result_fields
 
 
 class FinalizeResult(Stage):
@@ -20,6 +23,36 @@ class FinalizeResult(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         context.set_artifact(ArtifactKeys.FINAL_RESULT, finished(context))
+
+
+def finished(context: VerificationContext) -> VerificationResult:
+    """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
+    fields, extensions = _by_part(context)
+    generation = fields["generation"]
+    generation["usage_metadata"] = context.service(USAGE, dict)(generation.get("usage_metadata", {}))
+    return VerificationResult(
+        metadata=metadata(context),
+        generation=GenerationPart(**generation),
+        parts={name: cls.of(context, fields.get(name, {})) for name, cls in result_parts().items()},
+        ledger=ledger(context),
+        extensions=extensions,
+        **fields[""],
+    )
+
+
+def _by_part(context: VerificationContext) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The result fields that were set: by part, those of the root under `""`, and by plugin."""
+    homes = result_fields()
+    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
+    extensions: dict[str, dict[str, Any]] = {}
+    for name, value in context.result_fields.items():
+        if name in homes:
+            fields[homes[name]][name] = value
+        else:
+            plugin, dot, key = name.partition(".")
+            if dot:
+                extensions.setdefault(plugin, {})[key] = value
+    return fields, extensions
 
 
 @hookimpl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from karenina_results.finalize import FinalizeResult
 
 from karenina_core import Category, Question, Stage, VerificationConfig, VerificationContext, VerificationResult
 from karenina_core.model.result import all_parts
+from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.engine import Engine
+from karenina_core.ports.model_client import CallRecord
+from karenina_core.ports.usage_totals import usage_metadata
 
 OWN = {
     "usage_metadata",
@@ -173,3 +177,29 @@ def test_it_runs_after_an_error_and_after_everything_else() -> None:
     about = context()
     result = asyncio.run(Engine([Failing(), FinalizeResult()]).run(about))
     assert [(entry.stage, entry.status) for entry in result.trail] == [("Failing", "failed"), ("FinalizeResult", "ran")]
+
+
+CALL = CallRecord(task="parsing", model="j", attempts=2, retries={"timeout": 1}, seconds=0.5)
+EARLIER = {"generation": {"calls": 1, "model": "m"}, "total": {"calls": 1}}
+
+
+class FailingEnd(FinalizeResult):
+    def execute(self, context: VerificationContext) -> None:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize("earlier", [{}, EARLIER])
+@pytest.mark.parametrize("end", [FinalizeResult, FailingEnd])
+def test_what_keeps_the_calls_says_what_they_took(end: type[Stage], earlier: dict[str, Any]) -> None:
+    about = context(calls=[CALL], services={USAGE: partial(usage_metadata, [CALL])})
+    about.set_result_field("usage_metadata", earlier)
+    generation = asyncio.run(Engine([end()]).run(about)).generation
+    assert generation.usage_metadata == usage_metadata([CALL], earlier if end is FinalizeResult else {})
+    assert generation.usage_metadata["total"]["attempts"] == 2
+
+
+def test_without_it_the_usage_is_what_a_stage_has_set() -> None:
+    assert finalized(context(calls=[CALL])).generation.usage_metadata == {}
+    about = context()
+    about.set_result_field("usage_metadata", EARLIER)
+    assert finalized(about).generation.usage_metadata == EARLIER
