@@ -38,7 +38,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ReplayStore": "karenina_core.run.answers",
         "RetryPolicy": "karenina_core.model.config",
         "Rubric": "karenina_core.model.rubric",
-        "RubricTrait": "karenina_core.model.trait_base",
+        "RubricTrait": "karenina_core.model.rubric",
         "RunControl": "karenina_core.run.control",
         "Skip": "karenina_core.pipeline.stage",
         "Stage": "karenina_core.pipeline.stage",

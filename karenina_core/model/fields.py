@@ -21,11 +21,9 @@ __all__ = [
     "number",
     "one_of",
     "optional",
-    "search_tool",
     "text",
     "text_table",
     "texts",
-    "tool_name",
     "true_or_false",
     "whole_number",
 ]
@@ -164,16 +162,3 @@ def limits_by_model(self: object, attribute: Any, value: Any) -> None:
             raise ValueError(f"must be a table of whole numbers by model id; {name!r} is no id")
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise ValueError(f"{f'{name}: ' if name else ''}must be a whole number from 1, not {most!r}")
-
-
-def search_tool(_: object, attribute: Any, value: Any) -> None:
-    """The name of a search tool, a function, or an object with one of the methods that search."""
-    if not (isinstance(value, str) and value.strip()) and not callable(value):
-        methods = ("ainvoke", "arun", "asearch", "invoke", "run")
-        if isinstance(value, str) or not any(callable(getattr(value, name, None)) for name in methods):
-            raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
-
-
-def tool_name(tool: Any) -> str:
-    """A tool that is a function or an object is written as where it comes from, for people to read."""
-    return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from attrs import field, fields_dict, frozen, validators
 
 from ..errors import Problem, did_you_mean
-from .fields import number, search_tool, tool_name, true_or_false, whole_number
+from .fields import number, true_or_false, whole_number
 from .sections import Section, flag, fraction, setting, whole, word
 from .traits import LLMRubricTrait
 
@@ -19,9 +19,24 @@ __all__ = [
     "TraitDeepJudgment",
     "TraitEvidenceRules",
     "evidence_rules",
+    "search_tool",
+    "tool_name",
 ]
 
 DeepJudgmentRubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
+
+
+def search_tool(_: object, attribute: Any, value: Any) -> None:
+    """The name of a search tool, a function, or an object with one of the methods that search."""
+    if not (isinstance(value, str) and value.strip()) and not callable(value):
+        methods = ("ainvoke", "arun", "asearch", "invoke", "run")
+        if isinstance(value, str) or not any(callable(getattr(value, name, None)) for name in methods):
+            raise ValueError(f"{attribute.name} must be the name of a search tool, a function or a tool object")
+
+
+def tool_name(tool: Any) -> str:
+    """A tool that is a function or an object is written as where it comes from, for people to read."""
+    return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"
 
 
 def _optional(*checks: Any) -> Any:

@@ -13,6 +13,7 @@ switches.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -21,9 +22,8 @@ from typing import Any, get_args
 import attrs
 from attrs import NOTHING, Factory, evolve, field, frozen, validators
 
-from ..errors import PluginError, Problem
+from ..errors import ConfigError, PluginError, Problem
 from ..plugin.discovery import CORE, PluginInfo, Rank, discover, load
-from .environment import from_environment, read_switch
 from .fields import number, one_of, optional, text, true_or_false, whole_number
 
 __all__ = [
@@ -52,6 +52,8 @@ __all__ = [
 
 KEY = "karenina"
 GROUP = "karenina.settings"
+TRUE = ("1", "true", "yes", "on")
+FALSE = ("0", "false", "no", "off")
 
 
 def toml_or_text(value: str) -> Any:
@@ -61,6 +63,27 @@ def toml_or_text(value: str) -> Any:
     except ValueError:
         return value
     return found["value"] if set(found) == {"value"} else value
+
+
+def read_switch(text: str) -> bool:
+    """True or false, as environment variables say it. Raises ValueError for anything else."""
+    word = text.strip().lower()
+    if word not in (*TRUE, *FALSE):
+        raise ValueError(f"must be one of {', '.join((*TRUE, *FALSE))}, not {text!r}")
+    return word in TRUE
+
+
+def from_environment(variable: str, read: Callable[[str], Any], default: Any) -> Callable[[], Any]:
+    """The value of an environment variable, which counts where the constructor is not told otherwise."""
+
+    def value() -> Any:
+        text = os.environ.get(variable, "").strip()
+        try:
+            return read(text) if text else default
+        except ValueError as error:
+            raise ConfigError([Problem(variable, f"the environment variable {error}")]) from None
+
+    return value
 
 
 @frozen(kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import FillError
+from ..model.trace_text import EvaluationInput, evaluation_input
 from ..ports.model_client import Validate
 from ..ports.values import ParsePortResult
 from ..prompts.untrusted_text import untrusted
 from .context import VerificationContext
-from .trace import EvaluationInput, evaluation_input
 
 __all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
 

@@ -24,7 +24,7 @@ from ..model.message import Message, TextBlock, prompt_of, trace_dicts, without_
 from ..model.model_config import ManualAnswer, ModelConfig
 from ..model.question import Question
 from ..model.trace_text import render_trace
-from ..pipeline.cached_answer import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from ..ports.text import sanitize
 from .whole_files import replacing
 

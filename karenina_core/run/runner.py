@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, field
 
 from ..model.result import VerificationResult
-from ..pipeline.context import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from ..secrets import Secrets
 from .answers import answer_of
 from .continuation import Rest

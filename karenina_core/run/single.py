@@ -16,7 +16,8 @@ from ..model.identity import ModelIdentity
 from ..model.question import Question
 from ..model.result import VerificationResult
 from ..model.rubric import DynamicRubric, Rubric
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import Key
 from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES

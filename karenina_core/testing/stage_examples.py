@@ -19,7 +19,7 @@ from ..model.result import VerificationResult, all_parts
 from ..model.rubric import Rubric
 from ..model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait
 from ..pipeline.artifact_keys import ArtifactKeys
-from ..pipeline.context import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, Key
 from ..pipeline.stage import PlanRequest, Stage, check_result_field, result_field_type, result_fields
 from . import strategies as values

@@ -15,7 +15,8 @@ from ..model.identity import TaskIdentity
 from ..model.outcome import Effect
 from ..model.question import Question, TemplateSource
 from ..model.rubric import Rubric
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS
 from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 from ..pipeline.similarity import similarities

@@ -19,21 +19,20 @@ PACKAGE = Path(__file__).parents[2] / "karenina_core"
 CORE: dict[str, str] = {
     "": "entry_points errors log names secrets",
     "model": (
-        "benchmark chat_messages config convert environment fields identity message model_config outcome question "
-        "result result_data result_parts rubric sections trait_base trace_text usage_rows"
+        "benchmark config convert fields identity message model_config outcome question result result_parts rubric "
+        "sections usage_rows"
     ),
     "ports": "asker background middleware model_client protocols text threads values",
     "plugin": (
         "adapters application code discovery hookspecs implementations kinds markers registries registry settings"
     ),
-    "pipeline": "acting assemble cached_answer context engine keys orchestrator read_through stage trace traits",
+    "pipeline": "assemble context engine item keys orchestrator stage",
     "prompts": "assembler instructions untrusted_text",
 }
 """The modules of the core, by folder; those that are no more are passed over."""
 KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool server client", "judgment strategy"}
 ALLOWED: dict[tuple[str, str], str] = {
     ("errors", "template"): "a kind of error: the code that an author wrote",
-    ("pipeline/traits", "rubric"): "where a problem is: the rubric of a benchmark",
     ("ports/middleware", "llm"): "a kind of call: of an LLMPort",
     (
         "model/model_config",

@@ -27,7 +27,7 @@ from karenina_core.cli.summary import run_parts
 from karenina_core.errors import ConfigError, PortError, RunDirectoryError
 from karenina_core.model.message import UsageMetadata
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.run.identities import check_identities
 from karenina_core.run.journal import Journal

@@ -21,8 +21,8 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
+from karenina_core.model.trace_text import EvaluationInput, final_message, model_text
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
-from karenina_core.pipeline.trace import EvaluationInput, final_message, model_text
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
