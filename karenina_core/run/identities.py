@@ -14,7 +14,7 @@ from ..model.question import Question
 from ..model.rubric import Rubric, RubricTrait
 from ..model.template_kind import TemplateKind
 from ..model.traits import RegexRubricTrait, ScoredTrait
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 from .overrides import overrides
 
 __all__ = ["check_identities"]

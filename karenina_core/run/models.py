@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, one_line
-from ..log import get_logger, hide
+from ..log import get_logger
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.fields import changed
 from ..model.identity import ModelIdentity
@@ -17,8 +17,8 @@ from ..plugin.known_secrets import secrets_of
 from ..plugin.model_ports import able_to_use_tools, middleware, model_ports
 from ..ports.client import Model, ModelClient
 from ..ports.middleware import CallTarget
+from ..ports.redaction import Secrets, hide
 from ..prompts.instructions import AdapterInstructionRegistry
-from ..secrets import Secrets
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
 

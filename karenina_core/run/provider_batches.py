@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from ..errors import ConfigError, PortError, one_line
-from ..log import hide
 from ..model.config import ModelConfig, RetryPolicy
 from ..plugin.known_secrets import secrets_of
 from ..ports.batch import BatchPort, BatchState
+from ..ports.redaction import hide
 from ..ports.retry import with_retries
 from .batches import proper
 from .config_file import RunConfig

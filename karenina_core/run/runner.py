@@ -14,7 +14,7 @@ from attrs import define, field
 
 from ..model.result import VerificationResult
 from ..pipeline.item import CachedAnswer
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 from .answers import answer_of
 from .continuation import Rest
 from .continuing import is_blocked, is_left, picked_up

@@ -28,7 +28,7 @@ from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from ..ports.client import Model, ModelClient
 from ..ports.item_calls import ItemCalls, current_item
 from ..ports.model_client import CallRecord
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 from .budget import check_limits
 from .identities import check_identities
 from .idle_stages import IdleStages, watched_stages

@@ -29,7 +29,7 @@ from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import Key
 from ..pipeline.services import KEEP_FILE, WORKSPACE_COPY
 from ..plugin.application import Karenina
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .directory import secrets_of_run
 from .items import Item, Prepared
 from .models import has_tools
