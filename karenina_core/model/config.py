@@ -16,12 +16,12 @@ import attrs
 from attrs import evolve, field, frozen, validators
 
 from ..errors import ConfigError, ContractError, Problem
+from ..plugin.discovery import Declared
 from .fields import instance_of, limits_by_model, named_refusals, number, one_of, optional, texts
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .sections import (
     Facts,
     Inherited,
-    Installed,
     Section,
     installed_sections,
     metadata,
@@ -214,7 +214,7 @@ def _duplicates(where: str, models: Sequence[ModelConfig]) -> list[Problem]:
 
 
 @cache
-def sections() -> tuple[Installed, ...]:
+def sections() -> tuple[Declared, ...]:
     """The installed sections, those too that cannot be used."""
     return installed_sections(RunSettings)
 

@@ -6,17 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Protocol,
-    Self,
-    get_args,
-    get_origin,
-    get_type_hints,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args, get_origin, get_type_hints, runtime_checkable
 
 from attrs import field, frozen
 
@@ -49,9 +39,7 @@ __all__ = [
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
-
-
-LISTS = (
+LISTS = [
     "requires",
     "reads",
     "produces",
@@ -62,7 +50,7 @@ LISTS = (
     "before",
     "features",
     "settings",
-)
+]
 
 
 class Category(IntEnum):

@@ -7,13 +7,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from ..errors import (
-    AdapterUnavailableError,
-    KareninaError,
-    PluginError,
-    Problem,
-    one_line,
-)
+from ..errors import AdapterUnavailableError, KareninaError, PluginError, Problem, one_line
 from ..model.config import ModelConfig
 from .registry import Registry, import_string, is_installed, with_settings
 

@@ -59,7 +59,7 @@ def names() -> set[str]:
     for plugin in app.plugins:
         if plugin.distribution != "karenina-core":
             found |= {plugin.name, plugin.distribution}
-    return found | {part.name for part in declared_parts()}
+    return found | {part.info.name for part in declared_parts()}
 
 
 def literals(source: str) -> Iterator[tuple[int, str]]:
