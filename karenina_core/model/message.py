@@ -19,7 +19,6 @@ __all__ = [
     "ToolUseBlock",
     "UsageMetadata",
     "one_result_each",
-    "prompt_of",
     "read_messages",
     "trace_dicts",
     "trace_messages",
@@ -213,17 +212,6 @@ def without_prompt(messages: Iterable[Message]) -> list[Message]:
     """
     parts = [part for message in messages for part in one_result_each(message) if part.role != "system"]
     return list(dropwhile(lambda part: part.role == "user", parts))
-
-
-def prompt_of(messages: Iterable[Message]) -> list[Message]:
-    """What `without_prompt` leaves out of a recorded conversation: what the model was sent first."""
-    found: list[Message] = []
-    opened = False
-    for message in messages:
-        opened = opened or message.role in ("assistant", "tool")
-        if message.role == "system" or (message.role == "user" and not opened):
-            found.append(message)
-    return found
 
 
 def read_messages(value: Iterable[Any]) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from .message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, without_prompt
 
-__all__ = ["ERROR", "EvaluationInput", "evaluation_input", "final_message", "model_text", "render_trace"]
+__all__ = ["ERROR", "EvaluationInput", "evaluation_input", "final_message", "model_text", "prompt_of", "render_trace"]
 
 ERROR = "[ERROR] "
 """In front of what a tool answered when it failed, wherever there is no other way to say so."""
@@ -111,3 +111,14 @@ def evaluation_input(rows: Sequence[Mapping[str, Any]], raw: str, *, full_trace:
         return EvaluationInput(raw, True, None if raw.strip() else WORDS["empty"])
     text, failure = final_message(rows, raw)
     return EvaluationInput(text or raw, False, WORDS[failure] if failure else None)
+
+
+def prompt_of(messages: Iterable[Message]) -> list[Message]:
+    """What `without_prompt` leaves out of a recorded conversation: what the model was sent first."""
+    found: list[Message] = []
+    opened = False
+    for message in messages:
+        opened = opened or message.role in ("assistant", "tool")
+        if message.role == "system" or (message.role == "user" and not opened):
+            found.append(message)
+    return found
