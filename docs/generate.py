@@ -27,7 +27,7 @@ from attrs import NOTHING
 from karenina_core import ArtifactKeys, Karenina, StageOrchestrator, errors
 from karenina_core.model import config, outcome, prompt_config, result
 from karenina_core.model.result_parts import declared_parts, result_parts
-from karenina_core.model.sections import GROUP, Installed, switches_of
+from karenina_core.model.sections import GROUP, switches_of
 from karenina_core.names import GROUP as NAMES_GROUP
 from karenina_core.names import NAMES
 from karenina_core.pipeline import stage as stage_module
@@ -35,7 +35,7 @@ from karenina_core.pipeline.keys import CoreKeys
 from karenina_core.pipeline.kinds import PrimitiveRegistry
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.plugin import hookspecs
-from karenina_core.plugin.discovery import KINDS, Source, discover, load
+from karenina_core.plugin.discovery import KINDS, Declared, Source, discover, load
 from karenina_core.plugin.kinds import CORE_KINDS
 from karenina_core.run.config_layers import environment_names
 from karenina_core.templates.normalize import NORMALIZERS
@@ -86,7 +86,7 @@ def stubs() -> Iterator[tuple[Path, str]]:
 def typed_parts() -> str:
     """The parts of results that our distributions declare, as attributes."""
     ours = our_distributions()
-    names = {part.name for part in declared_parts() if part.distribution in ours}
+    names = {part.info.name for part in declared_parts() if part.info.distribution in ours}
     parts = {name: cls for name, cls in result_parts().items() if name in names}
     imports = [
         f"from {module} import {', '.join(sorted(c.__name__ for c in parts.values() if c.__module__ == module))}"
@@ -340,7 +340,7 @@ def configuration() -> str:
     return "\n\n".join(parts)
 
 
-def _section(section: Installed) -> str:
+def _section(section: Declared) -> str:
     cls: Any = section.cls
     assert cls is not None, section.info.reason
     said = " ".join((inspect.getdoc(cls) or "").split())

@@ -12,7 +12,7 @@ from karenina_core.model.question import Question as Question
 from karenina_core.model.result import VerificationResult as VerificationResult
 from karenina_core.model.rubric import DynamicRubric as DynamicRubric
 from karenina_core.model.rubric import Rubric as Rubric
-from karenina_core.model.trait_base import RubricTrait as RubricTrait
+from karenina_core.model.rubric import RubricTrait as RubricTrait
 from karenina_core.model.traits import AgenticRubricTrait as AgenticRubricTrait
 from karenina_core.model.traits import CallableRubricTrait as CallableRubricTrait
 from karenina_core.model.traits import LLMRubricTrait as LLMRubricTrait

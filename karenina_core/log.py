@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from .secrets import redactor, secrets_in
+from .secrets import masked, secrets_in
 
-__all__ = ["configure", "get_logger", "hide"]
+__all__ = ["configure", "get_logger", "redact_with"]
 
 
 class _Logger:
@@ -56,17 +56,17 @@ def configure(level: str = "WARNING") -> None:
     logger.propagate = False
 
 
-_hidden: set[str] = set()
+def redact_with(redact: Callable[[str], str]) -> None:
+    """Take secrets out of every line with this function, for the rest of the process.
+
+    Without it, those of the environment are masked.
+    """
+    _redact[:] = [redact]
 
 
-def hide(secrets: Iterable[str]) -> None:
-    """Never log these, for the rest of the process."""
-    _hidden.update(secrets)
+_redact: list[Callable[[str], str]] = [lambda line: masked(line, secrets_in(os.environ))]
 
 
 def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     text = str(event.pop("event", ""))
-    line: str = redactor({*secrets_in(os.environ), *_hidden})(
-        " ".join([text, *(f"{k}={v!r}" for k, v in event.items())])
-    )
-    return line
+    return _redact[0](" ".join([text, *(f"{k}={v!r}" for k, v in event.items())]))

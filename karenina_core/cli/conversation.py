@@ -11,7 +11,7 @@ from ..model.message import trace_messages
 from ..model.quotations import Quotation, pieces
 from ..model.result import VerificationResult
 from ..model.said import said
-from ..pipeline.trace import final_message, render_trace
+from ..model.trace_text import final_message, render_trace
 from .output import Part, Passage, inline
 
 __all__ = ["answer_parts", "answer_text", "indented", "rendered", "sent_parts", "shortened_lines", "trace_parts"]

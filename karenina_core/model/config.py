@@ -16,12 +16,12 @@ import attrs
 from attrs import field, frozen
 
 from ..errors import ConfigError, ContractError, Problem
+from ..plugin.discovery import Declared
 from .fields import named_refusals, one_of, optional, texts
 from .model_config import AttemptPolicy, ManualAnswer, ModelConfig, RetryPolicy, Secret
 from .sections import (
     Facts,
     Inherited,
-    Installed,
     Section,
     installed_sections,
     metadata,
@@ -155,7 +155,7 @@ def _duplicates(where: str, models: Sequence[ModelConfig]) -> list[Problem]:
 
 
 @cache
-def sections() -> tuple[Installed, ...]:
+def sections() -> tuple[Declared, ...]:
     """The installed sections, those too that cannot be used."""
     return installed_sections(RunSettings)
 

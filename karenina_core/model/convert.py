@@ -20,9 +20,10 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import ManualAnswer, Secret, VerificationConfig, facts, switches
-from .result_data import register
+from .result import OWN, VerificationResult
+from .result_parts import result_parts
+from .rubric import RubricTrait
 from .sections import KEY, Facts
-from .trait_base import RubricTrait
 
 __all__ = ["converter", "structure", "unstructure"]
 
@@ -30,6 +31,7 @@ T = TypeVar("T")
 ATOMS = frozenset({str, int, float, bool, NoneType})
 TEXTS = frozenset({str})
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
+FIRST_PARTS = ("metadata", "generation")
 
 
 def structure(value: Any, cls: type[T], path: str = "") -> T:
@@ -71,7 +73,7 @@ def converter() -> cattrs.Converter:
     conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
     conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
     conv.register_structure_hook_factory(lambda t: t is VerificationConfig, lambda t: _structure_run(conv))
-    register(conv, _problems)
+    _register_results(conv)
     return conv
 
 
@@ -141,6 +143,47 @@ def _structure_run(conv: cattrs.Converter) -> Any:
         return attrs.evolve(config, **given) if given else config
 
     return hook
+
+
+def _register_results(conv: cattrs.Converter) -> None:
+    """Each part of a result by its class; parts that nothing declares as they are."""
+    write = make_dict_unstructure_fn(VerificationResult, conv, parts=override(omit=True))
+    read = make_dict_structure_fn(VerificationResult, conv, _cattrs_forbid_extra_keys=True, parts=override(omit=True))
+
+    def unstructured(result: VerificationResult) -> dict[str, Any]:
+        own = write(result)
+        first = {name: own.pop(name) for name in FIRST_PARTS}
+        return first | {name: conv.unstructure(part) for name, part in result.parts.items()} | own
+
+    def structured(value: Any, cls: type) -> VerificationResult:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"expected a table of settings, got {value!r}")
+        found: list[Problem] = []
+        parts: dict[str, Any] = {}
+        for name in (name for name in value if name not in OWN):
+            try:
+                parts[name] = _part(conv, name, value[name])
+            except Exception as error:
+                found += _problems(error, name)
+        try:
+            result = read({name: value[name] for name in OWN if name in value}, cls)
+        except Exception as error:
+            found += _problems(error, "")
+        if found:
+            raise ConfigError(found)
+        return VerificationResult(parts=parts, **{name: getattr(result, name) for name in OWN}) if parts else result
+
+    conv.register_unstructure_hook(VerificationResult, unstructured)
+    conv.register_structure_hook(VerificationResult, structured)
+
+
+def _part(conv: cattrs.Converter, name: str, value: Any) -> Any:
+    known = result_parts()
+    if name in known:
+        return None if value is None else conv.structure(value, known[name])
+    if name == "parts" or not isinstance(value, Mapping | None):
+        raise TypeError(f"unknown setting{did_you_mean(name, (*OWN, *known))}")
+    return value
 
 
 def _exact(value: Mapping[str, Any], views: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from itertools import dropwhile, groupby
 from typing import Any, Literal, get_args
 
 from attrs import evolve, field, frozen
-
-from .chat_messages import trace_row
 
 __all__ = [
     "Block",
@@ -20,16 +19,19 @@ __all__ = [
     "ToolUseBlock",
     "UsageMetadata",
     "one_result_each",
-    "prompt_of",
     "read_messages",
     "trace_dicts",
     "trace_messages",
+    "trace_row",
     "without_prompt",
 ]
 
 Role = Literal["system", "user", "assistant", "tool"]
 KEYS = ("role", "content", "block_index", "tool_calls", "tool_result", "thinking", "usage_metadata", "blocks")
 """Of a message that is written as data, in either form."""
+UNREAD = ("name", "annotations", "audio")
+"""Keys of such messages that say nothing about what was said."""
+REASONING = ("reasoning_content", "reasoning")
 
 
 @frozen
@@ -212,17 +214,6 @@ def without_prompt(messages: Iterable[Message]) -> list[Message]:
     return list(dropwhile(lambda part: part.role == "user", parts))
 
 
-def prompt_of(messages: Iterable[Message]) -> list[Message]:
-    """What `without_prompt` leaves out of a recorded conversation: what the model was sent first."""
-    found: list[Message] = []
-    opened = False
-    for message in messages:
-        opened = opened or message.role in ("assistant", "tool")
-        if message.role == "system" or (message.role == "user" and not opened):
-            found.append(message)
-    return found
-
-
 def read_messages(value: Iterable[Any]) -> tuple[Message, ...]:
     """Messages, what `to_dict` and `trace_dicts` make of them, or those of chat completions (see `trace_row`).
 
@@ -301,3 +292,52 @@ def _flat_blocks(row: Mapping[str, Any]) -> list[Block]:
         blocks.append(TextBlock(content))
     calls = row.get("tool_calls") or ()
     return [*blocks, *(ToolUseBlock(call["id"], call["name"], call.get("input") or {}) for call in calls)]
+
+
+def trace_row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as `trace_dicts` writes it; one in that form stays as it is. Null stands for a key that is not there.
+
+    `tool_calls` with a `function`, `tool_call_id`, the role `developer`, `refusal` and what was thought are read; so is
+    a missing text beside tool calls. Raises ValueError and TypeError.
+    """
+    row = {key: value for key, value in entry.items() if value is not None and key not in UNREAD}
+    if row.get("role") == "developer":
+        row["role"] = "system"
+    if (thought := [row.pop(key) for key in REASONING if key in row]) and thought[0]:
+        row["thinking"] = {"thinking": thought[0]}
+    refusal = row.pop("refusal", "")
+    if refusal and not row.get("content"):
+        row["content"] = refusal
+    if "tool_call_id" in row:
+        row["tool_result"] = {"tool_use_id": row.pop("tool_call_id"), "is_error": False}
+    if row.get("tool_calls"):
+        row["tool_calls"] = [_call(call) for call in row["tool_calls"]]
+        row.setdefault("content", "")
+    parts = row.get("content")
+    if isinstance(parts, list | tuple) and row.keys() & {"tool_calls", "tool_result", "thinking"}:
+        row["content"] = "\n".join(_text(part) for part in parts)
+    return row
+
+
+def _call(call: Any) -> Mapping[str, Any]:
+    """Arguments that are no JSON object are kept as they were written, under `arguments`."""
+    if not isinstance(call, Mapping):
+        raise TypeError(f"a tool call is an object, not {call!r:.80}")
+    function = call.get("function")
+    if function is None:
+        return call
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or "id" not in call:
+        raise ValueError('a tool call is {"id", "function": {"name", "arguments"}}')
+    given = function.get("arguments") or {}
+    try:
+        read = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        read = None
+    read = read if isinstance(read, Mapping) else {"arguments": given}
+    return {"id": call["id"], "name": function["name"], "input": read}
+
+
+def _text(part: Any) -> str:
+    if not isinstance(part, Mapping) or part.get("type") != "text":
+        raise ValueError("beside tool calls and answers of tools, content is a text or a list of texts")
+    return str(part["text"])

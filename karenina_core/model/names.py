@@ -16,6 +16,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "MetricRubricTrait": "karenina_core.model.traits",
         "PromptConfig": "karenina_core.model.prompt_config",
         "RegexRubricTrait": "karenina_core.model.traits",
+        "TraitCase": "karenina_core.pipeline.traits",
+        "TraitEvaluator": "karenina_core.pipeline.traits",
+        "TraitScore": "karenina_core.pipeline.traits",
     },
     "karenina_core.prompts": {
         "PromptTask": "karenina_core.prompts.tasks",

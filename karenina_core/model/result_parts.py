@@ -8,21 +8,19 @@ them, it is in `result.readability`, in JSON and in tables. The module must impo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attrs import field, fields, frozen
+from attrs import fields
 
-from ..entry_points import installed_entry_points, name_and_version, owner
-from ..errors import PluginError, one_line
+from ..errors import PluginError
+from ..plugin.discovery import Declared, Source, discover
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
     "GROUP",
-    "DeclaredPart",
     "Known",
     "ResultPart",
     "declared_parts",
@@ -58,29 +56,10 @@ class ResultPart:
         return self
 
 
-@frozen
-class DeclaredPart:
-    """One entry point of the group."""
-
-    name: str
-    point: EntryPoint = field(eq=False, repr=False)
-    cls: type[ResultPart] | None = None
-    reason: str = ""
-    """Why there is no class; then data of this name is kept as it is."""
-
-    @property
-    def distribution(self) -> str:
-        return owner(self.point)
-
-    @property
-    def version(self) -> str:
-        return name_and_version(self.point.dist)[1] if self.point.dist else ""
-
-
 class Known:
     """What was read last; one for a process."""
 
-    declared: tuple[DeclaredPart, ...] | None = None
+    declared: Mapping[Source, Declared] | None = None
     classes: Mapping[str, type[ResultPart]] = {}
     loading = False
     reserved: frozenset[str] = frozenset()
@@ -97,10 +76,10 @@ def result_parts() -> Mapping[str, type[ResultPart]]:
     return Known.classes
 
 
-def declared_parts() -> tuple[DeclaredPart, ...]:
-    """All that is declared, what cannot be used included."""
+def declared_parts() -> tuple[Declared, ...]:
+    """All that is declared, what cannot be used included; data of such parts is kept as it is."""
     result_parts()
-    return Known.declared or ()
+    return tuple((Known.declared or {}).values())
 
 
 def loading() -> bool:
@@ -115,40 +94,43 @@ def reserve(names: Iterable[str]) -> None:
 
 def read_parts() -> None:
     """Read what is installed, as every application does when it is made. Raises PluginError."""
-    points = sorted(set(installed_entry_points(GROUP)), key=lambda point: (point.name, owner(point)))
-    known = {part.point: part for part in Known.declared or ()}
-    if len(known) == len(points) and all(point in known for point in points):
+    sources, known = discover(GROUP), Known.declared
+    if known is not None and list(known) == sources:
         return
-    _refuse_names(points)
+    _refuse_names(sources)
     Known.loading = True
     try:
-        declared = tuple(known.get(point) or _loaded(point) for point in points)
+        declared = {
+            source: (known or {}).get(source) or Declared.of(source, "result part", _checked) for source in sources
+        }
     finally:
         Known.loading = False
-    usable = sorted((part for part in declared if part.cls), key=lambda part: (part.cls and part.cls.order, part.name))
+    usable = sorted(
+        (part for part in declared.values() if part.cls), key=lambda part: (part.cls and part.cls.order, part.info.name)
+    )
     _refuse_shared_fields(usable)
-    Known.declared, Known.classes = declared, {part.name: part.cls for part in usable if part.cls}
+    Known.declared, Known.classes = declared, {part.info.name: part.cls for part in usable if part.cls}
 
 
-def _refuse_names(points: list[EntryPoint]) -> None:
-    for point in points:
-        if point.name in Known.reserved:
-            raise PluginError(f"{owner(point)} declares the result part {point.name!r}, which every result has")
-    for one, other in pairwise(points):
-        if one.name == other.name and (owner(one), one.value) != (owner(other), other.value):
+def _refuse_names(sources: list[Source]) -> None:
+    for source in sources:
+        if source.name in Known.reserved:
+            raise PluginError(f"{source.distribution} declares the result part {source.name!r}, which every result has")
+    for one, other in pairwise(sources):
+        if one.name == other.name:
             raise PluginError(
-                f"{owner(one)} and {owner(other)} both declare the result part {one.name!r}; uninstall one of them"
+                f"{one.distribution} and {other.distribution} both declare the result part {one.name!r}; "
+                "uninstall one of them"
             )
 
 
-def _refuse_shared_fields(parts: list[DeclaredPart]) -> None:
-    homes: dict[str, DeclaredPart] = {}
+def _refuse_shared_fields(parts: list[Declared]) -> None:
+    homes: dict[str, Declared] = {}
     for part in parts:
         for name in field_names(part.cls):
             if (first := homes.setdefault(name, part)) is not part:
                 raise PluginError(
-                    f"{first.distribution} (part {first.name!r}) and {part.distribution} (part {part.name!r}) both "
-                    f"declare the result field {name!r}; uninstall one of them"
+                    f"{_named(first)} and {_named(part)} both declare the result field {name!r}; uninstall one of them"
                 )
 
 
@@ -157,11 +139,11 @@ def field_names(cls: Any) -> Iterator[str]:
     return (attribute.name for attribute in fields(cls) if not attribute.name.startswith("_"))
 
 
-def _loaded(point: EntryPoint) -> DeclaredPart:
-    try:
-        cls = point.load()
-    except (Exception, SystemExit) as error:
-        return DeclaredPart(point.name, point, None, f"cannot be imported: {one_line(error)}")
+def _named(part: Declared) -> str:
+    return f"{part.info.distribution} (part {part.info.name!r})"
+
+
+def _checked(cls: Any) -> type[ResultPart]:
     if not (isinstance(cls, type) and issubclass(cls, ResultPart) and hasattr(cls, "__attrs_attrs__")):
-        return DeclaredPart(point.name, point, None, f"{cls!r} is no attrs class that is derived from ResultPart")
-    return DeclaredPart(point.name, point, cls)
+        raise PluginError(f"{cls!r} is no attrs class that is derived from ResultPart")
+    return cls

@@ -13,17 +13,17 @@ switches.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, get_args
 
 import attrs
-from attrs import NOTHING, Factory, evolve, field, frozen, validators
+from attrs import NOTHING, Factory, field, frozen, validators
 
-from ..errors import PluginError, Problem
-from ..plugin.discovery import CORE, PluginInfo, Rank, discover, load
-from .environment import from_environment, read_switch
+from ..errors import ConfigError, PluginError, Problem
+from ..plugin.discovery import CORE, Declared, Rank, discover
 from .fields import number, one_of, optional, text, true_or_false, whole_number
 from .model_config import ModelConfig
 
@@ -31,7 +31,6 @@ __all__ = [
     "GROUP",
     "Facts",
     "Inherited",
-    "Installed",
     "Section",
     "flag",
     "fraction",
@@ -53,6 +52,8 @@ __all__ = [
 
 KEY = "karenina"
 GROUP = "karenina.settings"
+TRUE = ("1", "true", "yes", "on")
+FALSE = ("0", "false", "no", "off")
 
 
 def toml_or_text(value: str) -> Any:
@@ -62,6 +63,27 @@ def toml_or_text(value: str) -> Any:
     except ValueError:
         return value
     return found["value"] if set(found) == {"value"} else value
+
+
+def read_switch(text: str) -> bool:
+    """True or false, as environment variables say it. Raises ValueError for anything else."""
+    word = text.strip().lower()
+    if word not in (*TRUE, *FALSE):
+        raise ValueError(f"must be one of {', '.join((*TRUE, *FALSE))}, not {text!r}")
+    return word in TRUE
+
+
+def from_environment(variable: str, read: Callable[[str], Any], default: Any) -> Callable[[], Any]:
+    """The value of an environment variable, which counts where the constructor is not told otherwise."""
+
+    def value() -> Any:
+        text = os.environ.get(variable, "").strip()
+        try:
+            return read(text) if text else default
+        except ValueError as error:
+            raise ConfigError([Problem(variable, f"the environment variable {error}")]) from None
+
+    return value
 
 
 @frozen(kw_only=True)
@@ -221,33 +243,22 @@ def checked(cls: Any) -> type[Any]:
     return cls
 
 
-@frozen
-class Installed:
-    """A section that an installed distribution declares, and what became of it."""
-
-    info: PluginInfo
-    cls: type[Any] | None = None
-    """None where it cannot be used; the reason is in `info`."""
-
-
-def installed_sections(core: type) -> tuple[Installed, ...]:
+def installed_sections(core: type) -> tuple[Declared, ...]:
     """All that is installed, by name. Of two that declare the same name, one is left out; see `Rank`."""
     sources = {f"{source.name}@{source.distribution}": source for source in discover(GROUP)}
-    rank = Rank({key: source.distribution for key, source in sources.items()})
     owners = dict.fromkeys(names_of(core), CORE)
+
+    def unclaimed(cls: Any) -> type[Any]:
+        names = names_of(checked(cls))
+        for name in sorted(names):
+            if name in owners:
+                both = f"{owners[name]} and {source.distribution}"
+                raise PluginError(f"{both} both have a setting of a run called {name!r}; uninstall one of them")
+        owners.update(dict.fromkeys(names, source.distribution))
+        return cls  # type: ignore[no-any-return]  # `checked` has seen to it
+
     found = {}
-    for key in sorted(sources, key=rank):
+    for key in sorted(sources, key=Rank({key: source.distribution for key, source in sources.items()})):
         source = sources[key]
-        info = evolve(source.info, kinds=("settings of a run",))
-        try:
-            cls = checked(load(source))
-            for name in sorted(names_of(cls)):
-                if name in owners:
-                    both = f"{owners[name]} and {source.distribution}"
-                    raise PluginError(f"{both} both have a setting of a run called {name!r}; uninstall one of them")
-            owners |= dict.fromkeys(names_of(cls), source.distribution)
-            found[key] = Installed(info, cls)
-        except PluginError as error:
-            reason = f"settings of a run: {error}"
-            found[key] = Installed(evolve(info, state="failed", reason=reason))
+        found[key] = Declared.of(source, "settings of a run", unclaimed)
     return tuple(found[key] for key in sorted(found))

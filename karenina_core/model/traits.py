@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 from attrs import field, frozen
 
 from . import checks
+from .rubric import RubricTrait
 from .template_kind import TemplateKind, as_kind, check_fields
-from .trait_base import RubricTrait
 
 __all__ = [
     "METRICS",

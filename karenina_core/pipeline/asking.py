@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..errors import FillError
+from ..errors import FillError, Problem
+from ..model.config import ModelConfig
+from ..model.trace_text import EvaluationInput, evaluation_input
+from ..plugin.application import Karenina
 from ..ports.model_client import Validate
 from ..ports.values import ParsePortResult
 from ..prompts.untrusted_text import untrusted
 from .context import VerificationContext
-from .trace import EvaluationInput, evaluation_input
 
-__all__ = ["ask_judge", "check_reply", "closed_object", "presented"]
+__all__ = ["ask_judge", "check_reply", "closed_object", "presented", "unable_judges"]
 
 Schema = Mapping[str, Any]
 MOST_ENTRIES = 256
@@ -110,3 +112,16 @@ def _problems(value: object, schema: Schema, path: str) -> Iterator[str]:
                 yield from _problems(value[name], inner, where)
             else:
                 yield f"{where} is missing"
+
+
+def unable_judges(app: Karenina, models: Iterable[ModelConfig], task: str, remedy: str) -> list[Problem]:
+    """A problem for every judge that cannot serve a task; `remedy` says how to do without."""
+    problems = []
+    for number, model in enumerate(models):
+        tasks = app.adapters.resolve_interface(model.interface).spec.judge_tasks
+        if tasks is not None and task not in tasks:
+            what = f"the interface {model.interface!r} cannot serve the task {str(task)!r}"
+            problems.append(
+                Problem(f"parsing_models[{number}]", f"{what}; name a judge model (--parsing-model), or {remedy}")
+            )
+    return problems

@@ -15,17 +15,15 @@ from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome
 from ..model.question import Question
 from ..model.result import TrailEntry
 from ..model.rubric import Rubric
-from .acting import Acting
-from .cached_answer import CachedAnswer, ItemError
+from .item import CachedAnswer, ItemError, ReadThrough
 from .keys import VERDICT_VIEWS, CoreKeys, Key
-from .read_through import ReadThrough
 from .stage import Category, Stage, check_result_field, field_types
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina
     from ..ports.model_client import CallRecord, ModelClient
 
-__all__ = ["CachedAnswer", "ItemError", "VerificationContext"]
+__all__ = ["VerificationContext"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -326,7 +324,7 @@ class VerificationContext(ReadThrough):
 
     def acting(self, stage: Stage) -> AbstractContextManager[None]:
         """Check reads and writes against the declaration of this stage."""
-        return Acting(self, stage)
+        return _Acting(self, stage)
 
     def _declared(self, attribute: str, key: str) -> None:
         if self._stage is not None and key not in getattr(self._stage, attribute):
@@ -366,3 +364,21 @@ def _given(value: T | None, what: str) -> T:
     if value is None:
         raise ContractError(f"this context was made without {what}")
     return value
+
+
+class _Acting:
+    """Entered for every stage of every item: a generator would take longer than most
+    stages do."""
+
+    __slots__ = ("_context", "_previous", "_stage")
+
+    def __init__(self, context: VerificationContext, stage: Stage) -> None:
+        self._context = context
+        self._stage = stage
+        self._previous: Stage | None = None
+
+    def __enter__(self) -> None:
+        self._previous, self._context._stage = self._context._stage, self._stage
+
+    def __exit__(self, *_: object) -> None:
+        self._context._stage = self._previous

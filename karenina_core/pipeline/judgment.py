@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from attrs import field, frozen
 
 from ..model.rubric_config import TraitEvidenceRules
+from ..model.trace_text import EvaluationInput
 from ..model.traits import LLMRubricTrait
 from ..templates.handle import FilledTemplate, TemplateHandle
 from .context import VerificationContext
-from .trace import EvaluationInput
 from .traits import TraitCase, TraitScore
 
 __all__ = ["INVENTED_QUOTATIONS", "Judgment", "JudgmentStrategy", "TraitStrategy"]

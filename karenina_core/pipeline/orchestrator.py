@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ..errors import PlanError, PluginError, did_you_mean, one_line
 from ..model.config import EvaluationMode
@@ -166,14 +166,12 @@ class StageOrchestrator:
         """What a plan for this request must produce, and why."""
         if self.request is None:
             return []
-        mode = self.request.mode
-        goals = [
-            (CoreKeys.FINAL_RESULT, "there would be no result"),
-            (CoreKeys.RAW_LLM_RESPONSE, "there would be no answer"),
+        verifies = [(str(CoreKeys.VERIFY_RESULT), f"the mode {self.request.mode} verifies templates")]
+        return [
+            (str(CoreKeys.FINAL_RESULT), "there would be no result"),
+            (str(CoreKeys.RAW_LLM_RESPONSE), "there would be no answer"),
+            *(verifies if self.request.evaluates_template else []),
         ]
-        if self.request.evaluates_template:
-            goals.append((CoreKeys.VERIFY_RESULT, f"the mode {mode} verifies templates"))
-        return [(str(key), why) for key, why in goals]
 
     def _unscored(self) -> list[str]:
         """That traits of the request would be scored by none of the stages, or that there are none to score."""
@@ -218,17 +216,6 @@ def _why(stage: Stage, request: PlanRequest | None) -> str:
     return f"feature {', '.join(on)} is on" if on else "always, in this mode"
 
 
-@frozen
-class _Waits:
-    """Which stages wait for which."""
-
-    edges: dict[str, set[str]] = field(factory=dict)
-
-    def add(self, name: str, first: str) -> None:
-        if name != first and name in self.edges and first in self.edges:
-            self.edges[name].add(first)
-
-
 def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]) -> list[Stage]:
     """Kahn's algorithm: data, `after` and `before` decide; then category; then name. The order is unique."""
     by_name = {stage.name: stage for stage in stages}
@@ -266,22 +253,27 @@ def _circle(waits: Mapping[str, set[str]]) -> list[str]:
 def _dependencies(
     stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]
 ) -> dict[str, set[str]]:
-    waits = _Waits({stage.name: set() for stage in stages})
+    waits: dict[str, set[str]] = {stage.name: set() for stage in stages}
     makers = _makers(stages, owners)
+
+    def add(name: str, first: str) -> None:
+        if name != first and name in waits and first in waits:
+            waits[name].add(first)
+
     for stage in stages:
         for key in (*stage.requires, *stage.reads):
             if key in makers:
-                waits.add(stage.name, makers[key])
+                add(stage.name, makers[key])
         for name in stage.after:
-            waits.add(stage.name, aliases.get(name, name))
+            add(stage.name, aliases.get(name, name))
         for name in stage.before:
-            waits.add(aliases.get(name, name), stage.name)
+            add(aliases.get(name, name), stage.name)
     for last in (s for s in stages if s.final):
         makes_result = CoreKeys.FINAL_RESULT in last.produces
         for stage in stages:
             if not stage.final or (makes_result and stage is not last):
-                waits.add(last.name, stage.name)
-    return waits.edges
+                add(last.name, stage.name)
+    return waits
 
 
 def _makers(stages: Sequence[Stage], owners: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from ..errors import ErrorKind, KareninaError, one_line
 from ..log import get_logger
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from ..prompts.tasks import PromptTask
 from ..prompts.untrusted_text import UNTRUSTED_NOTE
 from .asking import ask_judge, check_reply, closed_object, presented

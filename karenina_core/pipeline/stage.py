@@ -6,17 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Protocol,
-    Self,
-    get_args,
-    get_origin,
-    get_type_hints,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args, get_origin, get_type_hints, runtime_checkable
 
 from attrs import field, frozen
 
@@ -49,19 +39,9 @@ __all__ = [
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
-
-
 LISTS = (
-    "requires",
-    "reads",
-    "produces",
-    "result_fields",
-    "revises",
-    "extends",
-    "after",
-    "before",
-    "features",
-    "settings",
+    *("requires", "reads", "produces", "result_fields", "revises", "extends"),
+    *("after", "before", "features", "settings"),
 )
 
 
@@ -342,11 +322,6 @@ def check_result_field(name: str, value: Any) -> None:
         json.dumps(value, default=None)
     except (TypeError, ValueError, RecursionError) as error:
         raise ContractError(f"{str(name)!r} must be data that JSON can hold: {error}") from None
-
-
-def result_field_type(name: str) -> Any:
-    """What a field of the result may hold; anything for a field of another package."""
-    return field_types()[name].type if name in result_fields() else object
 
 
 def field_types() -> Mapping[str, Key[Any]]:

@@ -10,11 +10,11 @@ from attrs import define, field, frozen
 
 from ..errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line
 from ..log import get_logger
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
+from ..model.trace_text import EvaluationInput
 from ..ports.asker import current_trait
 from .context import VerificationContext
 from .engine import error_kind, stops_item
-from .trace import EvaluationInput
 
 if TYPE_CHECKING:
     from ..model.config import VerificationConfig

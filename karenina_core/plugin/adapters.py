@@ -7,15 +7,8 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from ..errors import (
-    AdapterUnavailableError,
-    KareninaError,
-    PluginError,
-    Problem,
-    one_line,
-)
-from ..model.config import ModelConfig
-from .registry import Registry, import_string, is_installed, with_settings
+from ..errors import AdapterUnavailableError, PluginError, one_line
+from .registry import Registry, is_installed, with_settings
 
 __all__ = ["AdapterAvailability", "AdapterRegistry", "AdapterSpec", "Resolution"]
 
@@ -185,31 +178,6 @@ class AdapterRegistry(Registry[AdapterSpec]):
         """Call a function of an adapter; the settings of its plugin are one more argument where it takes one more."""
         owner = self[spec.interface].plugin if spec.interface in self else ""
         return function(*with_settings(function, arguments, self.settings(owner)))
-
-    def unable_judges(self, models: Iterable[ModelConfig], task: str, remedy: str) -> list[Problem]:
-        """A problem for every judge that cannot serve a task; `remedy` says how to do without."""
-        problems = []
-        for number, model in enumerate(models):
-            tasks = self.resolve_interface(model.interface).spec.judge_tasks
-            if tasks is not None and task not in tasks:
-                what = f"the interface {model.interface!r} cannot serve the task {str(task)!r}"
-                problems.append(
-                    Problem(f"parsing_models[{number}]", f"{what}; name a judge model (--parsing-model), or {remedy}")
-                )
-        return problems
-
-    def make_port(self, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
-        """Make a port. Raises PluginError where the provider is not installed, or broken."""
-        if isinstance(factory, str):
-            made = import_string(factory, f"interface {spec.interface!r}", spec.install_hint)
-        else:
-            made = factory
-        try:
-            return self.call(made, spec, config)
-        except KareninaError:
-            raise
-        except Exception as error:
-            raise PluginError(f"the port of interface {spec.interface!r} cannot be made: {one_line(error)}") from error
 
 
 def _circle(seen: Sequence[str], step: str) -> str:

@@ -209,17 +209,7 @@ class Karenina:
     @property
     def result_parts(self) -> tuple[PluginInfo, ...]:
         """The parts of results that installed distributions declare; those too that cannot be used."""
-        return tuple(
-            PluginInfo(
-                name=part.name,
-                kinds=("result part",),
-                distribution=part.distribution,
-                version=part.version,
-                state="failed" if part.reason else "active",
-                reason=part.reason,
-            )
-            for part in declared_parts()
-        )
+        return tuple(part.info for part in declared_parts())
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made at the first use of a key and shared from then on."""

@@ -1,4 +1,4 @@
-"""Which plugins and kinds are installed, and loading one of them.
+"""What distributions declare, such as plugins and kinds, and loading it.
 
 importlib.metadata lists (names, owners, versions; nothing is imported), stevedore loads. stevedore's own listing is
 not used: it caches on disk, where a stale entry would hide a plugin just installed, and it does not say which
@@ -8,7 +8,7 @@ distribution an entry is from.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from stevedore.named import NamedExtensionManager
 from ..entry_points import installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
 
-__all__ = ["GROUP", "KINDS", "PluginInfo", "Rank", "Source", "discover", "load", "load_all"]
+__all__ = ["GROUP", "KINDS", "Declared", "PluginInfo", "Rank", "Source", "discover", "load", "load_all"]
 
 GROUP = "karenina.plugins"
 KINDS = "karenina.kinds"
@@ -41,12 +41,12 @@ class PluginInfo:
 
 @frozen
 class Source:
-    """An installed plugin or kind that has not been imported."""
+    """Something that is declared and has not been imported."""
 
     name: str
     distribution: str
     version: str
-    entry_point: EntryPoint = field(eq=False, repr=False)
+    entry_point: EntryPoint = field(repr=False)
 
     @property
     def info(self) -> PluginInfo:
@@ -118,6 +118,24 @@ def load(source: Source) -> Any:
             raise PluginError(f"needs the package {missing!r}, which is not installed") from failure
         raise PluginError(f"cannot be imported: {_where(failure)}{one_line(failure)}") from failure
     return manager.extensions[0].plugin
+
+
+@frozen
+class Declared:
+    """A class that a distribution declares, and what became of it."""
+
+    info: PluginInfo
+    cls: type[Any] | None = None
+    """None where it cannot be used; the reason is in `info`."""
+
+    @classmethod
+    def of(cls, source: Source, kind: str, checked: Callable[[Any], type[Any]]) -> Declared:
+        """The class, imported, if `checked` lets it pass and raises no PluginError."""
+        info = evolve(source.info, kinds=(kind,))
+        try:
+            return cls(info, checked(load(source)))
+        except PluginError as error:
+            return cls(evolve(info, state="failed", reason=f"{kind}: {error}"))
 
 
 def load_all(sources: Iterable[Source]) -> tuple[dict[str, Any], dict[str, PluginInfo]]:

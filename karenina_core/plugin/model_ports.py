@@ -13,7 +13,8 @@ from ..ports.metered import MeteredByRun
 from ..ports.middleware import CallKind, CallTarget
 from ..ports.search import SearchTool, as_search_tool
 from ..prompts.tasks import PromptTask
-from .adapters import AdapterSpec
+from .adapters import AdapterRegistry, AdapterSpec, Factory
+from .registry import import_string
 
 if TYPE_CHECKING:
     from .application import Karenina
@@ -22,6 +23,7 @@ __all__ = [
     "able_to_use_tools",
     "can_use_tools",
     "embedder_port",
+    "make_port",
     "middleware",
     "model_ports",
     "search_port",
@@ -55,14 +57,14 @@ def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[st
         return CallPort(target, made, middleware(app, target))
 
     if model.batch and spec.batch_factory is not None:
-        return {"llm": port("llm", BatchedLLM(app.adapters.make_port(spec.batch_factory, model, spec)))}
+        return {"llm": port("llm", BatchedLLM(make_port(app.adapters, spec.batch_factory, model, spec)))}
     kinds: Mapping[CallKind, Any] = {
         "llm": spec.llm_factory,
         "parser": spec.parser_factory,
         "agent": spec.agent_factory,
     }
     return {
-        kind: port(kind, app.adapters.make_port(factory, model, spec))
+        kind: port(kind, make_port(app.adapters, factory, model, spec))
         for kind, factory in kinds.items()
         if factory is not None
     }
@@ -109,3 +111,18 @@ def why_no_investigator(
             "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
         )
     return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
+
+
+def make_port(adapters: AdapterRegistry, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
+    """Make a port. Raises PluginError where the provider is not installed, or broken."""
+    made = (
+        import_string(factory, f"interface {spec.interface!r}", spec.install_hint)
+        if isinstance(factory, str)
+        else factory
+    )
+    try:
+        return adapters.call(made, spec, config)
+    except KareninaError:
+        raise
+    except Exception as error:
+        raise PluginError(f"the port of interface {spec.interface!r} cannot be made: {one_line(error)}") from error

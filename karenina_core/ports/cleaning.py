@@ -10,8 +10,8 @@ from attrs import define, evolve, field, fields, has
 
 from ..errors import ParseError, PortError
 from ..model.message import UsageMetadata
-from ..secrets import Secrets
 from .embedding import Embeddings
+from .redaction import Secrets
 from .tool_calls import run_tool
 from .values import LLMResponse, RunTool, Tool, ToolOutcome
 

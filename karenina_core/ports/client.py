@@ -14,7 +14,6 @@ from ..model.identity import ModelIdentity
 from ..model.message import Message, UsageMetadata
 from ..model.prompt_config import PromptConfig
 from ..prompts.assembler import Additions, PromptAssembler
-from ..secrets import Secrets
 from .agent_loop import run_agent_loop
 from .call_port import Layer, through
 from .call_records import record_of
@@ -25,6 +24,7 @@ from .model_client import CallRecord, Validate
 from .own_agent import in_time, is_proper
 from .port_calls import AgentCall
 from .protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
+from .redaction import Secrets
 from .retry import Attempts, this_call, with_retries
 from .structured import StructuredParser, parse_with_repair
 from .tool_servers import OfferedTools

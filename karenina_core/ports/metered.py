@@ -12,7 +12,6 @@ from attrs import define, evolve, field, frozen
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
-from ..secrets import Secrets
 from .asker import current_stage, current_trait
 from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
 from .calls import KeptRequest, error_from, error_to
@@ -23,6 +22,7 @@ from .middleware import Call, Proceed
 from .own_agent import out_of_time
 from .port_calls import AgentCall
 from .prices import priced
+from .redaction import Secrets
 from .refusals import Refusals
 from .retry import Attempts, this_call
 from .tool_servers import address_digest

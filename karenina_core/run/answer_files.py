@@ -20,11 +20,11 @@ from ..errors import ConfigError, Problem
 from ..log import get_logger
 from ..model.convert import structure
 from ..model.manual import MANUAL, load_manual_traces
-from ..model.message import Message, TextBlock, prompt_of, trace_dicts, without_prompt
+from ..model.message import Message, TextBlock, trace_dicts, without_prompt
 from ..model.model_config import ManualAnswer, ModelConfig
 from ..model.question import Question
-from ..model.trace_text import render_trace
-from ..pipeline.cached_answer import CachedAnswer
+from ..model.trace_text import prompt_of, render_trace
+from ..pipeline.item import CachedAnswer
 from ..ports.text import sanitize
 from .whole_files import replacing
 

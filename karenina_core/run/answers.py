@@ -11,7 +11,7 @@ from attrs import evolve
 from ..log import get_logger
 from ..model.question import Question
 from ..model.result import VerificationResult
-from ..pipeline.cached_answer import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from ..plugin.application import Karenina
 from ..prompts.tasks import PromptTask
 from .answer_files import MissPolicy, ReplayEntry, ReplayKey, is_store, load, miss_policy_of, of_manual_traces, save

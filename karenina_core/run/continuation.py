@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from attrs import evolve, field, frozen
 
 from ..errors import RunDirectoryError
-from ..pipeline.cached_answer import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from .items import Item, Prepared
 from .journal import Journal
 from .journal_reader import JournalReader

@@ -19,7 +19,7 @@ from ..errors import ConfigError, Problem, RunDirectoryError, one_line
 from ..model.config import ModelConfig
 from ..plugin.known_secrets import secrets_of
 from ..ports.client import Model
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .answers import ReplayStore
 from .fingerprint import Changed, digest_of, fingerprint, other_tools
 from .items import Prepared

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from ..errors import ConfigError, Problem
 from ..model.rubric import Rubric
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .directory import RunDirectory, read_fingerprint, secrets_of_run
 from .fingerprint import differences
 from .items import Item, Prepared

@@ -11,11 +11,10 @@ from typing import get_args
 from ..errors import ConfigError, ErrorKind, Problem
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.question import Question
-from ..model.rubric import Rubric
+from ..model.rubric import Rubric, RubricTrait
 from ..model.template_kind import TemplateKind
-from ..model.trait_base import RubricTrait
 from ..model.traits import RegexRubricTrait, ScoredTrait
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 from .overrides import overrides
 
 __all__ = ["check_identities"]

@@ -14,8 +14,8 @@ from attrs import define, field
 from ..errors import RETRYABLE, PortError, RunDirectoryError
 from ..ports.calls import error_to
 from ..ports.metered import CallFacts, StoredCall, StoredReply
+from ..ports.redaction import redactor
 from ..prompts.tasks import EMBEDDING, SEARCH, PromptTask
-from ..secrets import redactor
 from .flights import Flights
 from .journal_bodies import DICTIONARY
 from .journal_commits import Commits

@@ -15,7 +15,7 @@ from ..plugin.services import EmbedderRegistry, SearchToolRegistry
 from ..ports.call_port import CallPort
 from ..ports.metered import CallStore, Lane, Metered
 from ..ports.middleware import CallTarget
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 
 __all__ = ["Lanes", "Metering"]
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, one_line
-from ..log import get_logger, hide
+from ..log import get_logger
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.fields import changed
 from ..model.identity import ModelIdentity
@@ -18,7 +18,7 @@ from ..plugin.model_ports import able_to_use_tools, middleware, model_ports
 from ..plugin.services import AdapterInstructionRegistry
 from ..ports.client import Model, ModelClient
 from ..ports.middleware import CallTarget
-from ..secrets import Secrets
+from ..ports.redaction import Secrets, hide
 from .metering import Metering
 from .model_tools import Connections, tool_complaints
 

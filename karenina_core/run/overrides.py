@@ -17,8 +17,7 @@ from attrs import define, field, fields_dict
 from ..errors import ConfigError, PluginError, PortError, Problem, one_line
 from ..model.config import ModelConfig, VerificationConfig
 from ..model.foreign import ForeignModelConfig, plain_model, replaced_models
-from ..model.rubric import TRAIT_LISTS, Rubric
-from ..model.trait_base import RubricTrait
+from ..model.rubric import TRAIT_LISTS, Rubric, RubricTrait
 from ..plugin.application import Karenina
 from ..ports.client import Model
 from ..ports.tool_servers import shown_address

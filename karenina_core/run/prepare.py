@@ -19,7 +19,7 @@ from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.stage import PlanRequest
 from ..plugin.application import Karenina
 from ..plugin.known_secrets import secrets_of
-from ..secrets import Secrets
+from ..ports.redaction import Secrets
 from .answers import ReplayStore
 from .budget import check_limits
 from .execution_settings import ExecutionSettings

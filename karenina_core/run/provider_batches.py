@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from ..errors import ConfigError, PortError, one_line
-from ..log import hide
 from ..model.config import ModelConfig, RetryPolicy
 from ..plugin.known_secrets import secrets_of
+from ..plugin.model_ports import make_port
 from ..ports.batch import BatchPort, BatchState
+from ..ports.redaction import hide
 from ..ports.retry import with_retries
 from .batches import proper
 from .config_file import RunConfig
@@ -134,7 +135,7 @@ async def _port(made: RunConfig, model: ModelConfig, longest: float) -> AsyncIte
     spec = made.app.adapters.resolve_interface(model.interface).spec
     if spec.batch_factory is None:
         raise PortError(f"the interface {spec.interface!r} has no batch interface", kind="plugin")
-    port: BatchPort = made.app.adapters.make_port(spec.batch_factory, model, spec)
+    port: BatchPort = make_port(made.app.adapters, spec.batch_factory, model, spec)
     try:
         if opener := getattr(port, "aopen", None):
             await opener()

@@ -11,7 +11,7 @@ from attrs import fields, has
 
 from ..log import get_logger
 from ..model.result import VerificationResult
-from ..secrets import redactor
+from ..ports.redaction import redactor
 
 __all__ = ["plain", "portable_record", "record"]
 

@@ -13,7 +13,7 @@ from ..errors import ConfigError, Problem, plural
 from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..plugin.application import Karenina, current
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .config_file import RunConfig
 from .control import RunControl
 from .directory import RunDirectory, read_manifest, secrets_of_run

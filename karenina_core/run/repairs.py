@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 from attrs import asdict, evolve, field, frozen
 
 from ..errors import ConfigError, RunDirectoryError, plural
-from ..pipeline.cached_answer import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from .answers import answer_of
 from .continuation import CONTINUATIONS, Continuation, Progress
 from .directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest

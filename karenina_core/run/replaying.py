@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..errors import ConfigError, Problem, plural
-from ..pipeline.cached_answer import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from .answers import ReplayStore
 from .items import Generation, Item, Prepared
 from .workspace_sources import investigated_modes

@@ -14,7 +14,7 @@ from ..model.benchmark import BenchmarkData
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
 from ..plugin.application import Karenina, current
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .benchmark import Benchmark
 from .config_file import Flags, RunConfig
 from .continuation import Continuation, begun, resumed, settings_of

@@ -10,9 +10,8 @@ from ..errors import ConfigError, Problem, did_you_mean
 from ..model.benchmark import BenchmarkData
 from ..model.config import EvaluationMode, VerificationConfig
 from ..model.question import Question
-from ..model.rubric import DynamicRubric, Provenance, Rubric
+from ..model.rubric import DynamicRubric, Provenance, Rubric, RubricTrait
 from ..model.rubric_config import DeepJudgmentRubricConfig
-from ..model.trait_base import RubricTrait
 from ..model.traits import LLMRubricTrait
 
 __all__ = [

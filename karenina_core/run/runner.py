@@ -13,8 +13,8 @@ from typing import Any
 from attrs import define, field
 
 from ..model.result import VerificationResult
-from ..pipeline.context import CachedAnswer
-from ..secrets import Secrets
+from ..pipeline.item import CachedAnswer
+from ..ports.redaction import Secrets
 from .answers import answer_of
 from .continuation import Rest
 from .continuing import is_blocked, is_left, picked_up

@@ -17,7 +17,8 @@ from ..model.question import Question
 from ..model.result import VerificationResult
 from ..model.rubric import DynamicRubric, Rubric
 from ..pipeline.assemble import USAGE
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import Key
 from ..pipeline.orchestrator import StageOrchestrator
 from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
@@ -28,8 +29,8 @@ from ..ports.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from ..ports.client import Model, ModelClient
 from ..ports.item_calls import ItemCalls, current_item
 from ..ports.model_client import CallRecord
+from ..ports.redaction import Secrets
 from ..ports.usage_totals import usage_metadata
-from ..secrets import Secrets
 from .budget import check_limits
 from .identities import check_identities
 from .idle_stages import IdleStages, watched_stages

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import Key
 from ..plugin.application import Karenina
 from .items import Item, Prepared

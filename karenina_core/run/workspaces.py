@@ -21,14 +21,15 @@ from ..errors import ConfigError, ContractError, Problem, WorkspaceError, one_li
 from ..log import get_logger
 from ..model.config import VerificationConfig
 from ..model.result import VerificationResult
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
 from ..pipeline.folder_copy import Limits, copy_tree, is_shared
 from ..pipeline.folder_removal import remove_tree
 from ..pipeline.investigation import is_own
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import Key
 from ..pipeline.services import KEEP_FILE, WORKSPACE_COPY
 from ..plugin.application import Karenina
-from ..secrets import redactor
+from ..ports.redaction import redactor
 from .directory import secrets_of_run
 from .items import Item, Prepared
 from .models import has_tools

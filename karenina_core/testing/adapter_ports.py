@@ -12,6 +12,7 @@ from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.message import Message
 from ..plugin.adapters import AdapterRegistry, AdapterSpec
+from ..plugin.model_ports import make_port
 from ..ports.protocols import AgentPort, LLMPort, ParserPort
 from ..ports.values import CallContext, OutputFormat
 from .checks import Fault, Raised, attempt
@@ -80,7 +81,7 @@ class Ports:
 
     def make(self, kind: str, config: ModelConfig) -> Any:
         """A port that is not opened yet. Raises PluginError and ConfigError."""
-        return AdapterRegistry().make_port(self.factory(kind), config, self.spec)
+        return make_port(AdapterRegistry(), self.factory(kind), config, self.spec)
 
     def use(self, config: ModelConfig, work: Callable[[Any], Awaitable[T]], kind: str = "") -> T:
         """Make a port, open it, do the work, close it."""

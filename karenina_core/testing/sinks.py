@@ -250,7 +250,7 @@ FLUSH = "write it to disk in `write`, or at the latest in `close`"
 REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
 REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
 MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
-REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.secrets.redactor"
+REDACT = "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_core.ports.redaction"
 PROMISES: Promises[SinkSubject] = {
     "methods": ("It has open, write and close as coroutine functions.", _methods),
     "keeps": ("What is written is there after close.", _keeps),

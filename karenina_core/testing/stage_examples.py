@@ -19,9 +19,9 @@ from ..model.result import VerificationResult, all_parts
 from ..model.rubric import Rubric
 from ..model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait
 from ..pipeline.artifact_keys import ArtifactKeys
-from ..pipeline.context import CachedAnswer
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, Key
-from ..pipeline.stage import PlanRequest, Stage, check_result_field, result_field_type, result_fields
+from ..pipeline.stage import PlanRequest, Stage, check_result_field, field_types, result_fields
 from . import strategies as values
 from .checks import Raised, attempt
 from .examples import every
@@ -247,7 +247,8 @@ def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts
     found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}
     found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
-    return found | {str(name): draw(values.of_type(result_field_type(name))) for name in stage.revises}
+    types = {name: key.type for name, key in field_types().items()}
+    return found | {str(name): draw(values.of_type(types.get(name, object))) for name in stage.revises}
 
 
 def _settable(name: str, value: Any) -> bool:

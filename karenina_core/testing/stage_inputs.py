@@ -16,7 +16,8 @@ from ..model.outcome import Effect
 from ..model.question import Question, TemplateSource
 from ..model.rubric import Rubric
 from ..pipeline.assemble import USAGE
-from ..pipeline.context import CachedAnswer, VerificationContext
+from ..pipeline.context import VerificationContext
+from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS
 from ..pipeline.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 from ..pipeline.similarity import similarities

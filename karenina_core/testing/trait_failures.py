@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from ..pipeline.traits import TraitScore
 from .checks import Fault, Raised, attempt
 from .fakes import ScriptedCall, ScriptedLLM

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from .checks import Fault, Raised, attempt
 from .lines import line_of_attribute
 from .trait_trials import Trial, not_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from ..model.trait_scale import misfit, scale_classes, scale_kind
 from ..pipeline.traits import TraitScore
 from .checks import Fault

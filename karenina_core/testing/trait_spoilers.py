@@ -9,7 +9,7 @@ from typing import Any
 from attrs import asdict, define, field, fields
 
 from ..errors import PortError
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from .fakes import ScriptedCall, ScriptedReply
 
 __all__ = ["FailingJudge", "Reads", "marks_of", "poisoned", "sizes", "unusable"]

@@ -14,12 +14,11 @@ from attrs import evolve, field, frozen
 from ..errors import one_line
 from ..model.config import AttemptPolicy, ModelConfig, RetryPolicy, VerificationConfig
 from ..model.question import Question
-from ..model.rubric import Rubric
-from ..model.trait_base import RubricTrait
+from ..model.rubric import Rubric, RubricTrait
+from ..model.trace_text import EvaluationInput
 from ..pipeline.artifact_keys import ArtifactKeys
 from ..pipeline.services import SIMILARITIES
 from ..pipeline.similarity import similarities
-from ..pipeline.trace import EvaluationInput
 from ..pipeline.traits import TraitCase, TraitEvidence, TraitScore, TraitState
 from ..plugin.application import Karenina
 from ..ports.client import Model, ModelClient

@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 
 from ..errors import Problem, one_line
-from ..model.rubric import Rubric
-from ..model.trait_base import RubricTrait
+from ..model.rubric import Rubric, RubricTrait
 from .audit import watching
 from .checks import Fault
 from .lines import line_at, line_of_attribute

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import KareninaError
 from ..model.config import VerificationConfig
-from ..model.trait_base import RubricTrait
+from ..model.rubric import RubricTrait
 from ..plugin.application import Karenina
 from .checks import Check, Fault, FindFaults, Promises, expecting, promise_checks, run_checks
 from .fakes import Script

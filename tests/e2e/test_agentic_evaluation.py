@@ -23,7 +23,7 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.model.convert import structure
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.testing import ScriptedServer, application
 
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {

@@ -15,7 +15,7 @@ from attrs import define, evolve
 from karenina_core import AgenticRubricTrait, Benchmark, ModelConfig, Question, Rubric, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import own_agent
 from karenina_core.ports.middleware import CallTarget, Proceed

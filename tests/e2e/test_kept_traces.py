@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from karenina_core import Karenina, Rubric
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import Reply, ScriptedServer, application
 

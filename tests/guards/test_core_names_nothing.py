@@ -19,18 +19,17 @@ PACKAGE = Path(__file__).parents[2] / "karenina_core"
 CORE: dict[str, str] = {
     "": "entry_points errors log names secrets",
     "model": (
-        "benchmark chat_messages config convert environment fields identity message model_config outcome question "
-        "result result_data result_parts rubric sections trait_base trace_text"
+        "benchmark config convert fields identity message model_config outcome question result result_parts rubric "
+        "sections"
     ),
     "ports": "asker background middleware model_client protocols threads values",
     "plugin": "adapters application discovery hookspecs implementations kinds markers registries registry settings",
-    "pipeline": "acting assemble cached_answer context engine keys orchestrator read_through stage trace traits",
+    "pipeline": "assemble context engine item keys orchestrator stage",
 }
 """The modules of the core, by folder; those that are no more are passed over."""
 KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool server client", "judgment strategy"}
 ALLOWED: dict[tuple[str, str], str] = {
     ("errors", "template"): "a kind of error: the code that an author wrote",
-    ("pipeline/traits", "rubric"): "where a problem is: the rubric of a benchmark",
     ("ports/middleware", "llm"): "a kind of call: of an LLMPort",
     (
         "model/model_config",
@@ -57,7 +56,7 @@ def names() -> set[str]:
     for plugin in app.plugins:
         if plugin.distribution != "karenina-core":
             found |= {plugin.name, plugin.distribution}
-    return found | {part.name for part in declared_parts()}
+    return found | {part.info.name for part in declared_parts()}
 
 
 def literals(source: str) -> Iterator[tuple[int, str]]:

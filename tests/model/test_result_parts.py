@@ -105,8 +105,8 @@ def test_a_name_that_every_result_has_is_refused(install: Install, name: str) ->
 def test_what_cannot_be_used_is_listed_and_its_data_kept(install: Install, value: str, reason: str) -> None:
     install("elsewhere", weather=value)
     read_parts()
-    (listed,) = (part for part in declared_parts() if part.name == "weather")
-    assert reason in listed.reason
+    (listed,) = (part for part in declared_parts() if part.info.name == "weather")
+    assert reason in listed.info.reason
     data: dict[str, Any] = {**unstructure(VerificationResult(metadata=METADATA)), "weather": {"rain": [1, {"a": None}]}}
     result: Any = structure(data, VerificationResult)
     assert result.weather == {"rain": [1, {"a": None}]}

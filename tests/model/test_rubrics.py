@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_core import DynamicRubric, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.traits import AgenticRubricTrait, CallableRubricTrait
 from karenina_core.testing.strategies import rubrics
 

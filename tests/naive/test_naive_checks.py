@@ -15,7 +15,7 @@ from karenina_checks.quotation import occurs
 from karenina_checks.sufficiency import SufficiencyCheck
 
 from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationConfig, VerificationContext
-from karenina_core.pipeline.trace import evaluation_input
+from karenina_core.model.trace_text import evaluation_input
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, ScriptedCall, ScriptedLLM
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, create_model
 
 from karenina_core import ArtifactKeys, Question, VerificationContext
 from karenina_core.model.message import Message, ToolUseBlock, trace_dicts
-from karenina_core.pipeline.trace import render_trace
+from karenina_core.model.trace_text import render_trace
 from karenina_core.templates import (
     AllOf,
     AnyOf,

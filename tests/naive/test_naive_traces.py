@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karenina_core.model.message import Message, ThinkingBlock, ToolUseBlock, trace_dicts
-from karenina_core.pipeline.trace import evaluation_input, final_message, render_trace
+from karenina_core.model.trace_text import evaluation_input, final_message, render_trace
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
 Reader = Callable[[Sequence[Message]], str | None]

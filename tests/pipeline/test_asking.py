@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core import AdapterSpec, ModelConfig, Question, VerificationConfig, hookimpl
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports import ParsePortResult, PortCapabilities
 from karenina_core.run.single import run_single_model_verification
 from karenina_core.testing import application

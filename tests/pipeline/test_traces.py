@@ -21,7 +21,7 @@ from karenina_core.model.message import (
     trace_dicts,
     trace_messages,
 )
-from karenina_core.pipeline.trace import evaluation_input, final_message, model_text, render_trace
+from karenina_core.model.trace_text import evaluation_input, final_message, model_text, render_trace
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.usage_totals import usage_metadata
 from karenina_core.prompts.untrusted_text import untrusted

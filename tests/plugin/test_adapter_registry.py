@@ -11,6 +11,7 @@ import pytest
 
 from karenina_core import AdapterRegistry, AdapterSpec, ModelConfig
 from karenina_core.errors import AdapterUnavailableError, DuplicateName, PluginError, UnknownName
+from karenina_core.plugin.model_ports import make_port
 from karenina_core.testing import ScriptedLLM, application
 
 MODEL = ModelConfig(model_name="m", interface="x")
@@ -129,7 +130,7 @@ def test_making_a_port_that_fails_names_the_interface() -> None:
 
     broken = spec("x", llm_factory=factory)
     with pytest.raises(PluginError, match=r"interface 'x'.*ZeroDivisionError: oops"):
-        registry(broken).make_port(factory, MODEL, broken)
+        make_port(registry(broken), factory, MODEL, broken)
 
 
 def test_a_factory_named_by_an_import_string_is_imported_when_it_is_needed() -> None:
@@ -137,7 +138,7 @@ def test_a_factory_named_by_an_import_string_is_imported_when_it_is_needed() -> 
     adapters = registry(lazy)
     assert adapters.check_availability("x").available
     with pytest.raises(PluginError, match=r"'there_is_no_such_package' is not installed\. pip install such"):
-        adapters.make_port("there_is_no_such_package:Port", MODEL, lazy)
+        make_port(adapters, "there_is_no_such_package:Port", MODEL, lazy)
 
 
 def test_availability_is_looked_up_without_importing_the_provider(tmp_path: Path) -> None:

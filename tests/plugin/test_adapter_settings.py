@@ -10,6 +10,7 @@ from attrs import frozen
 from karenina_core import Karenina, ModelConfig, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.plugin.model_ports import make_port
 from karenina_core.run.models import check_models
 from karenina_core.testing.fakes import ScriptedLLM
 
@@ -55,7 +56,7 @@ def app(program: str, **spec: Any) -> Karenina:
 def made(application: Karenina) -> Any:
     spec = application.adapters.get_spec("local")
     assert spec.llm_factory is not None
-    return application.adapters.make_port(spec.llm_factory, CONFIG, spec)
+    return make_port(application.adapters, spec.llm_factory, CONFIG, spec)
 
 
 def test_a_port_is_made_with_the_settings_of_its_plugin() -> None:

@@ -21,7 +21,7 @@ from karenina_core.model.message import (
     trace_dicts,
     trace_messages,
 )
-from karenina_core.pipeline.trace import final_message, render_trace
+from karenina_core.model.trace_text import final_message, render_trace
 from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.ports.agent_loop import MOST_CHARACTERS, run_agent_loop
 from karenina_core.ports.client import Model, ModelClient

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +19,10 @@ from karenina_core.errors import ParseError, PortError
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 from karenina_core.ports.cleaning import SECRET_REMOVED, Cleaner, sources_of
 from karenina_core.ports.embedding import Embeddings
+from karenina_core.ports.redaction import Secrets, redactor
 from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult, Tool, ToolOutcome
-from karenina_core.secrets import MASK, SHORTEST, Secrets, is_secret_name, redactor, secrets_in
+from karenina_core.secrets import MASK, SHORTEST, is_secret_name, masked, secrets_in
 
 ODD = 'pa"ss\\wörd-1234567/🔑'
 SECRETS = Secrets({ODD: "A_SECRET", "sk-0123456789": "OPENAI_API_KEY"})
@@ -282,3 +284,10 @@ def test_what_was_kept_before_it_was_a_secret_is_cleaned_when_it_is_served() -> 
     cleaner = Cleaner(SECRETS, every)
     assert cleaner.kept({"reply": {"content": ODD}, "removed": ["OLD"]})["reply"] == {"content": MASK}
     assert every == {"OLD", "A_SECRET"}
+
+
+@pytest.mark.parametrize("written", [str, repr, json.dumps])
+@given(value=st.text(st.characters(exclude_characters="[]", codec="utf-8"), min_size=SHORTEST))
+def test_what_is_masked_is_in_no_text_as_python_or_json_write_it(written: Callable[[str], str], value: str) -> None:
+    assert masked(f"<{written(value)}>", [value]).strip("<>'\"") == MASK
+    assert masked("nothing", [value, ""]) == ("nothing" if value != "nothing" else MASK)

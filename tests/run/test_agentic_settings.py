@@ -19,7 +19,7 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.traits import RegexRubricTrait
 from karenina_core.run.prepare import prepare
 from karenina_core.testing import application

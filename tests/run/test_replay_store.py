@@ -22,7 +22,7 @@ from karenina_core.model.evaluation_parts import TemplatePart
 from karenina_core.model.identity import ModelIdentity
 from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.pipeline.cached_answer import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.run.answer_files import is_store
 from karenina_core.run.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store
 from karenina_core.run.runner import Destination

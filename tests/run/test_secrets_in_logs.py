@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 from collections.abc import Iterator
 
 import pytest
 import structlog
 
-from karenina_core.log import configure, get_logger, hide
+from karenina_core.log import configure, get_logger
+from karenina_core.ports.redaction import hide
 
 SECRET = "canary-0815-secret"
 
@@ -64,6 +66,15 @@ def test_secrets_of_the_environment_are_in_no_line(
     monkeypatch.setenv("CANARY_API_KEY", SECRET)
     get_logger().warning(f"refused {SECRET}", header=f"Bearer {SECRET}")
     assert capsys.readouterr().err == "WARNING refused [redacted] header='Bearer [redacted]'\n"
+
+
+def test_a_secret_is_in_no_line_as_python_writes_it(
+    log: logging.Logger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure()
+    monkeypatch.setenv("CANARY_API_KEY", "tab\tquote'\"back\\slash-0815")
+    get_logger().warning("refused", why={"sent": os.environ["CANARY_API_KEY"]})
+    assert capsys.readouterr().err == "WARNING refused why={'sent': '[redacted]'}\n"
 
 
 def test_secrets_that_no_variable_holds_are_hidden_when_they_are_known(

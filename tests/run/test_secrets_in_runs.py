@@ -27,7 +27,8 @@ from karenina_core.cli.summary import run_parts
 from karenina_core.errors import ConfigError, PortError, RunDirectoryError
 from karenina_core.model.message import UsageMetadata
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.ports.redaction import Secrets
 from karenina_core.ports.values import LLMResponse
 from karenina_core.run.identities import check_identities
 from karenina_core.run.journal import Journal
@@ -42,7 +43,6 @@ from karenina_core.run.repair_selection import RepairSelection
 from karenina_core.run.resume import resume_run
 from karenina_core.run.runner import Destination
 from karenina_core.run.single import run_single_model_verification
-from karenina_core.secrets import Secrets
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]

@@ -22,7 +22,7 @@ from karenina_core import (
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.artifact_keys import ArtifactKeys
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.stage import Category, with_traits
 
 Make = Callable[..., Any]

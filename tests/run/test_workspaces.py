@@ -29,9 +29,9 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError, PortError, WorkspaceError
-from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.folder_copy import Limits, copy_tree
 from karenina_core.pipeline.folder_removal import remove_tree
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.services import WORKSPACE_COPY
 from karenina_core.run.items import Item
 from karenina_core.run.runner import Destination, execute

@@ -12,7 +12,7 @@ import pytest
 
 from karenina_core import Karenina, VerificationResult, VerificationResultSet
 from karenina_core.model.convert import structure, unstructure
-from karenina_core.secrets import redactor
+from karenina_core.ports.redaction import redactor
 from karenina_core.testing import sink_checks
 from karenina_core.testing.checks import BrokenPromise, run_checks
 

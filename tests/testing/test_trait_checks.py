@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from karenina_core import hookimpl
 from karenina_core.errors import KareninaError, ParseError, PortError, Problem
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.traits import LLMRubricTrait, ScoredTrait
 from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
 from karenina_core.pipeline.scoring import read_score, score_schema

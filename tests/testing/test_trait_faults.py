@@ -11,9 +11,9 @@ import pytest
 from attrs import frozen
 
 from karenina_core.errors import FillError, PortError
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.asking import ask_judge, closed_object, presented
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.testing import application, trait_checks

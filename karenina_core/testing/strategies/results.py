@@ -14,7 +14,7 @@ from ...model.message import trace_dicts
 from ...model.outcome import OutcomeName
 from ...model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
 from ...model.rubric_part import RubricPart
-from ...pipeline.context import CachedAnswer
+from ...pipeline.item import CachedAnswer
 from .models import MESSAGE, MODE
 from .scores import SCORES
 from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind
 from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
-from karenina_core.pipeline.trace import render_trace
+from karenina_core.model.trace_text import render_trace
 from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.model_client import ModelClient
 from karenina_core.ports.values import AgentResult, Limit, Tool

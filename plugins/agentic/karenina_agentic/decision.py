@@ -11,9 +11,9 @@ from attrs import frozen
 
 from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import RETRYABLE, FillError, ParseError, PortError
+from karenina_core.model.trace_text import EvaluationInput, evaluation_input
 from karenina_core.pipeline.asking import check_reply, closed_object
 from karenina_core.pipeline.judgment import Judgment
-from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.templates.handle import TemplateHandle

@@ -20,6 +20,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import AgentResponseError, KareninaError, PortError, Problem
+from karenina_core.pipeline.asking import unable_judges
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
@@ -93,7 +94,7 @@ class AgenticParseTemplate(Stage):
             yield Problem("deep_judgment_enabled", f"{what} the values elsewhere; {remedy}")
         if config.agentic_parsing_trigger == "dynamic":
             remedy = "set agentic_parsing_trigger to always"
-            yield from app.adapters.unable_judges(config.parsing_models, PromptTask.AGENTIC_PARSING_DECISION, remedy)
+            yield from unable_judges(app, config.parsing_models, PromptTask.AGENTIC_PARSING_DECISION, remedy)
         task = PromptTask.AGENTIC_PARSING_INVESTIGATION
         for number, model in enumerate(config.parsing_models):
             if reason := why_no_investigator(app, model, task):

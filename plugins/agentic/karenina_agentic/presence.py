@@ -13,9 +13,9 @@ from attrs import frozen
 
 from karenina_core import ArtifactKeys, TraitScore, VerificationContext
 from karenina_core.errors import ErrorKind
+from karenina_core.model.trace_text import EvaluationInput, evaluation_input
 from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.presence import ABSENT, presence_of, undecided
-from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.pipeline.traits import TraitCase
 
 __all__ = ["EMPTY_ANSWER", "Known", "known_of"]

@@ -17,7 +17,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.message import ToolUseBlock
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.testing.fakes import example_of
 from karenina_core.testing.replies import ServedRequest

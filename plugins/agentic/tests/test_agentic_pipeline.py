@@ -24,7 +24,7 @@ from karenina_core import (
 from karenina_core.errors import ConfigError
 from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.message import ToolUseBlock
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.client import ModelClient
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.run.models import open_models

@@ -21,8 +21,8 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
-from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
-from karenina_core.pipeline.trace import EvaluationInput, final_message, model_text
+from karenina_core.model.trace_text import EvaluationInput, final_message, model_text
+from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
@@ -130,7 +130,7 @@ class AbstentionCheck(Stage):
     included_when = feature("abstention")
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-        return app.adapters.unable_judges(config.parsing_models, TASK, "leave the check out (--without abstention)")
+        return unable_judges(app, config.parsing_models, TASK, "leave the check out (--without abstention)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext
-from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
+from karenina_core.model.trace_text import EvaluationInput, evaluation_input
 
 __all__ = ["Finding", "examined", "keep"]
 

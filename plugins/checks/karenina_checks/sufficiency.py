@@ -20,9 +20,9 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
-from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
+from karenina_core.model.trace_text import EvaluationInput
+from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
@@ -78,7 +78,7 @@ class SufficiencyCheck(Stage):
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         task = PromptTask.SUFFICIENCY_DETECTION
-        return app.adapters.unable_judges(config.parsing_models, task, "leave the check out (--without sufficiency)")
+        return unable_judges(app, config.parsing_models, task, "leave the check out (--without sufficiency)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

@@ -14,7 +14,7 @@ from karenina_checks.quotation import occurs
 from karenina_core import RegexRubricTrait, Rubric
 from karenina_core.errors import PortError
 from karenina_core.model.prompt_config import PromptConfig
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 
 Verify = Callable[..., Any]
 DECLINES = 'I am sorry, but "venetoclax" is not something\nthat I can discuss. BCL-2 proteins regulate apoptosis.'

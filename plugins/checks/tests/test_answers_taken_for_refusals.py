@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karenina_core.errors import PortError
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 
 Verify = Callable[..., Any]
 KINDS: dict[str, dict[str, Any]] = {

@@ -9,8 +9,8 @@ import pytest
 
 from karenina_core.errors import PortError
 from karenina_core.model.message import Message, ToolUseBlock, trace_dicts
-from karenina_core.pipeline.context import CachedAnswer
-from karenina_core.pipeline.trace import render_trace
+from karenina_core.model.trace_text import render_trace
+from karenina_core.pipeline.item import CachedAnswer
 
 Verify = Callable[..., Any]
 STAGES = ("AbstentionCheck", "SufficiencyCheck", "ParseTemplate", "VerifyTemplate")

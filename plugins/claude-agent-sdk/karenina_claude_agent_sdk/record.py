@@ -22,9 +22,9 @@ from karenina_core.model.message import (
 )
 from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.cleaning import removal_flags
+from karenina_core.ports.redaction import Secrets
 from karenina_core.ports.text import sanitize, sanitize_data
 from karenina_core.ports.values import AgentConfig, AgentResult, Limit
-from karenina_core.secrets import Secrets
 
 from .offered import SERVER, own_name, shortened_answer
 

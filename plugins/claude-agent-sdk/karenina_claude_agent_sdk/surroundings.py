@@ -14,7 +14,8 @@ from uuid import uuid4
 from attrs import field, frozen
 
 from karenina_core.model.config import ModelConfig
-from karenina_core.secrets import SHORTEST, Secrets, is_secret_name, secrets_in
+from karenina_core.ports.redaction import Secrets
+from karenina_core.secrets import SHORTEST, is_secret_name, secrets_in
 
 from .settings import ClaudeAgentSdkSettings
 

@@ -17,6 +17,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import KareninaError, Problem
+from karenina_core.pipeline.asking import unable_judges
 from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.plugin.services import search_tool_of
@@ -77,7 +78,7 @@ class DeepJudgmentAutoFail(Stage):
             )
         full = config.deep_judgment_mode == "full"
         task = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION if full else PromptTask.DJ_TEMPLATE_REASONING_ONLY
-        yield from app.adapters.unable_judges(config.parsing_models, task, "use --without deep_judgment")
+        yield from unable_judges(app, config.parsing_models, task, "use --without deep_judgment")
         if full and config.deep_judgment_search_enabled:
             yield from _search_problems(config, app)
 

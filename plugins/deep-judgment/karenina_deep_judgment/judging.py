@@ -9,10 +9,10 @@ from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import ContractError, KareninaError, ParseError, PortError, one_line
 from karenina_core.log import get_logger
 from karenina_core.model.rubric_config import TraitEvidenceRules
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.judgment import Judgment
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitScore
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.prompts import PromptTask

@@ -9,8 +9,8 @@ from attrs import evolve, field, frozen
 
 from karenina_core import VerificationContext
 from karenina_core.errors import PortError
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.asking import ask_judge
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.ports import ParsePortResult
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.templates.handle import TemplateField, TemplateHandle

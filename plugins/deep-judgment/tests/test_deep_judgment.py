@@ -23,7 +23,7 @@ from karenina_core import (
 )
 from karenina_core.errors import SearchError
 from karenina_core.model.evaluation_parts import DeepJudgmentPart
-from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, Reply, ScriptedLLM
 

@@ -31,7 +31,7 @@ from karenina_core import (
 )
 from karenina_core.errors import PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.pipeline.orchestrator import StageOrchestrator

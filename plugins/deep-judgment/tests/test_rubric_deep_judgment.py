@@ -33,7 +33,7 @@ from karenina_core.errors import ContractError, PortError, SearchError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.prompts import PromptTask

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from karenina_core import ArtifactKeys, VerificationContext
 from karenina_core.errors import TemplateError
-from karenina_core.pipeline.trace import model_text
+from karenina_core.model.trace_text import model_text
 from karenina_core.templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
 
 from .candidates import Candidate, Pair, candidates

@@ -18,6 +18,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
+from karenina_core.pipeline.asking import unable_judges
 from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
 from karenina_core.plugin.services import EmbedderRegistry, embedder_of
@@ -90,7 +91,7 @@ class EmbeddingCheck(Stage):
             what = "embedding_check_threshold has no effect: feature embedding_check is off (--with embedding_check)"
             return [Problem("", what, fatal=False)] if idle else []
         task, remedy = PromptTask.EMBEDDING_EQUIVALENCE, "leave the check out (--without embedding_check)"
-        judges = app.adapters.unable_judges(config.parsing_models, task, remedy)
+        judges = unable_judges(app, config.parsing_models, task, remedy)
         return [*judges, *self._embedder_problems(config, app)]
 
     def _embedder_problems(self, config: VerificationConfig, app: Karenina) -> list[Problem]:

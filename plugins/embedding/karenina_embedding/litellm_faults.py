@@ -10,7 +10,7 @@ from typing import Any
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
-from karenina_core.secrets import redactor
+from karenina_core.ports.redaction import redactor
 
 __all__ = ["port_error"]
 

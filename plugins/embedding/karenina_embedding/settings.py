@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from karenina_core.model.environment import read_fraction
 from karenina_core.model.sections import Section, fraction, switch
 
 __all__ = ["EMBEDDING_THRESHOLD", "EmbeddingCheckSettings"]
 
 EMBEDDING_THRESHOLD = 0.85
+
+
+def _fraction(text: str) -> float:
+    """A number from 0 to 1. Raises ValueError for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError(f"must be a number from 0 to 1, not {text!r}")
+    return value
 
 
 @frozen(kw_only=True, slots=False)
@@ -19,7 +29,7 @@ class EmbeddingCheckSettings(Section):
     """
 
     embedding_check_threshold: float = fraction(
-        EMBEDDING_THRESHOLD, variable="EMBEDDING_CHECK_THRESHOLD", asked=read_fraction
+        EMBEDDING_THRESHOLD, variable="EMBEDDING_CHECK_THRESHOLD", asked=_fraction
     )
     """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
     same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.

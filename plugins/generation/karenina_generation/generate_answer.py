@@ -8,9 +8,10 @@ from attrs import evolve
 
 from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, prompt_of, trace_dicts
+from karenina_core.model.message import Message, TextBlock, ThinkingBlock, trace_dicts
 from karenina_core.model.result import EMPTY
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.model.trace_text import prompt_of
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.prompts import PromptTask
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
-from karenina_core.pipeline.trace import evaluation_input
+from karenina_core.model.trace_text import evaluation_input
 
 
 class TraceValidationAutoFail(Stage):

@@ -12,9 +12,9 @@ from attrs import evolve
 from karenina_core import ModelConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import AgentTimeoutError, ErrorKind, PortError, WorkspaceError, plural
 from karenina_core.model.message import Message, trace_dicts, without_prompt
+from karenina_core.model.trace_text import render_trace
 from karenina_core.pipeline.agent_metrics import agent_metrics
-from karenina_core.pipeline.context import CachedAnswer
-from karenina_core.pipeline.trace import render_trace
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.tool_calls import on_warning
 from karenina_core.ports.values import AgentResult, Limit, Tool
 from karenina_core.prompts import PromptTask

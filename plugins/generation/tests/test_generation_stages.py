@@ -27,8 +27,8 @@ from karenina_core.errors import PortError
 from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.model.result import TrailEntry
 from karenina_core.pipeline.assemble import bare_result
-from karenina_core.pipeline.context import CachedAnswer
 from karenina_core.pipeline.engine import Engine
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import LLMResponse
 from karenina_core.testing import ScriptedLLM

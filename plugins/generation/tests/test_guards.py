@@ -14,9 +14,9 @@ from karenina_core import ArtifactKeys, Karenina, Question, Stage, VerificationC
 from karenina_core.model.identity import ModelIdentity, TaskIdentity
 from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, trace_dicts
 from karenina_core.model.result import TrailEntry, VerificationResult
+from karenina_core.model.trace_text import evaluation_input, render_trace
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
-from karenina_core.pipeline.trace import evaluation_input, render_trace
 from karenina_core.testing import plugin_checks, run_checks
 
 QUICK = settings(database=None, deadline=None, derandomize=True, max_examples=50)

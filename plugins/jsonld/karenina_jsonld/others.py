@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from karenina_core.errors import PluginError, did_you_mean, one_line
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 
 from .nodes import plain
 from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PUBLISHED, TRAIT_TYPES

@@ -7,8 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.model.rubric import DynamicRubric, Rubric
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
 from karenina_core.model.traits import LLMRubricTrait, RegexRubricTrait, Trait
 
 from . import values

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.trait_base import RubricTrait
 from karenina_core.model.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,

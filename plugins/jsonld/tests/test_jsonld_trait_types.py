@@ -15,8 +15,7 @@ from karenina_core import Karenina, TraitEvaluator, hookimpl
 from karenina_core.errors import BenchmarkError
 from karenina_core.model.benchmark import BenchmarkData
 from karenina_core.model.question import Question
-from karenina_core.model.rubric import DynamicRubric, Rubric
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
 from karenina_core.model.traits import RegexRubricTrait
 
 TARGET = Path("types.jsonld")

@@ -15,7 +15,8 @@ from typing import Any
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
-from karenina_core.secrets import MASK, SHORTEST, redactor, secrets_in
+from karenina_core.ports.redaction import redactor
+from karenina_core.secrets import MASK, SHORTEST, secrets_in
 
 __all__ = ["known_secrets", "port_error"]
 

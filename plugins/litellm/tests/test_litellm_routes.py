@@ -14,6 +14,7 @@ from karenina_litellm.routes import problems, route
 
 from karenina_core.model.config import ModelConfig
 from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.model_ports import make_port
 
 ROUTED = ("claude_agent_sdk", "claude_tool", "langchain", "langchain_deep_agents", "openrouter")
 
@@ -51,7 +52,7 @@ def test_the_port_is_made_from_the_import_string_and_opens_nothing() -> None:
     app = Karenina({"litellm": karenina_litellm})
     spec = app.adapters.get_spec("litellm")
     assert spec.llm_factory is not None
-    port = app.adapters.make_port(spec.llm_factory, model(), spec)
+    port = make_port(app.adapters, spec.llm_factory, model(), spec)
     assert port.capabilities.output_channels == ("json_schema", "tool_call", "json_object", "text")
 
 

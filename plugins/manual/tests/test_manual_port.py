@@ -20,6 +20,7 @@ from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.markers import hookimpl
+from karenina_core.plugin.model_ports import make_port
 from karenina_core.ports import CallContext, LLMPort, LLMResponse, ParsePortResult, ParserPort
 from karenina_core.prompts.tasks import PromptTask
 from karenina_core.run.models import model_problems
@@ -61,7 +62,7 @@ def test_the_application_makes_the_port_for_both_roles() -> None:
     config = ModelConfig(interface="manual", manual_traces={"q1": "Paris"})
     for factory in (resolution.spec.llm_factory, resolution.spec.parser_factory):
         assert factory is not None
-        assert isinstance(app.adapters.make_port(factory, config, resolution.spec), ManualPort)
+        assert isinstance(make_port(app.adapters, factory, config, resolution.spec), ManualPort)
 
 
 @pytest.mark.parametrize("key", ["q1", QUESTION, MD5])

@@ -33,8 +33,9 @@ from karenina_core.ports.openai_wire import (
     retry_after_seconds,
     tools_to_wire,
 )
+from karenina_core.ports.redaction import redactor
 from karenina_core.ports.text import sanitize
-from karenina_core.secrets import SHORTEST, redactor
+from karenina_core.secrets import SHORTEST
 
 from .body import ACCEPTED_ENCODINGS, pieces, whole
 from .connections import Connections

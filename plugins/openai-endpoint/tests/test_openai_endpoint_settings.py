@@ -13,6 +13,7 @@ from karenina_openai_endpoint.settings import check_config, completions_url, max
 from karenina_core.errors import ConfigError
 from karenina_core.model.config import ModelConfig
 from karenina_core.plugin.adapters import AdapterRegistry
+from karenina_core.plugin.model_ports import make_port
 
 GOOD = "http://localhost:8000"
 
@@ -116,5 +117,5 @@ def test_the_plugin_registers_the_interface() -> None:
     assert spec.config_checker is not None
     assert list(spec.config_checker(config(None)))
     assert spec.llm_factory is not None
-    made = registry.make_port(spec.llm_factory, config(), spec)
+    made = make_port(registry, spec.llm_factory, config(), spec)
     assert type(made).__name__ == "OpenAIEndpoint"

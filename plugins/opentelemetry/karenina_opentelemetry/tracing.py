@@ -30,7 +30,7 @@ from karenina_core.errors import ConfigError, KareninaError, PluginError, one_li
 from karenina_core.log import get_logger
 from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.plugin.registry import is_installed
-from karenina_core.secrets import redactor
+from karenina_core.ports.redaction import redactor
 
 from .settings import TracingSettings
 

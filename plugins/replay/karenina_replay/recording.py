@@ -14,7 +14,8 @@ from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryEr
 from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.ports.calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
 from karenina_core.ports.item_calls import current_item
-from karenina_core.secrets import Secrets, secrets_in
+from karenina_core.ports.redaction import Secrets
+from karenina_core.secrets import secrets_in
 
 from .settings import ReplaySettings
 

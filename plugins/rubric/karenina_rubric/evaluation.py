@@ -20,11 +20,10 @@ from karenina_core import (
 )
 from karenina_core.errors import Problem
 from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
-from karenina_core.model.rubric import Rubric
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import Rubric, RubricTrait
+from karenina_core.model.trace_text import EvaluationInput, evaluation_input
 from karenina_core.pipeline.presence import ABSENT, Presence, undecided
 from karenina_core.pipeline.stage import with_other_traits
-from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.pipeline.traits import TraitCase, TraitScore, evaluator_problems
 
 from .deep_settings import DEEP, notes

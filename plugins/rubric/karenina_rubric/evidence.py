@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core import VerificationContext
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.rubric_config import evidence_rules
-from karenina_core.model.trait_base import RubricTrait
 from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.traits import TraitScore
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.errors import KareninaError, one_line
 from karenina_core.log import get_logger
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.traits import TraitCase, TraitScore
 

@@ -21,6 +21,7 @@ from karenina_core import (
 from karenina_core.errors import KareninaError, Problem
 from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
 from karenina_core.model.template_kind import TemplateKind
+from karenina_core.pipeline.asking import unable_judges
 from karenina_core.pipeline.judgment import TraitStrategy
 from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.plugin.services import search_tool_of
@@ -62,7 +63,7 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
         both = config.deep_judgment_rubric_standard_scores
         usual = [trait for trait, how in rules if how is None or both]
         tasks = dict.fromkeys(task for trait in usual for task in _tasks(trait, config))
-        unable = [p for task in tasks for p in app.adapters.unable_judges(config.parsing_models, task, LEAVE_OUT)]
+        unable = [p for task in tasks for p in unable_judges(app, config.parsing_models, task, LEAVE_OUT)]
         yield from {problem.path: problem for problem in reversed(unable)}.values()
         deep = [how for _, how in rules if how is not None]
         if deep:
@@ -137,7 +138,7 @@ def _strategy_problems(
         return
     tasks = {True: PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION, False: PromptTask.DJ_RUBRIC_REASONING}
     for quoting in sorted({how.excerpts for how in rules}):
-        yield from app.adapters.unable_judges(config.parsing_models, tasks[quoting], SHALLOW)
+        yield from unable_judges(app, config.parsing_models, tasks[quoting], SHALLOW)
     if any(how.search for how in rules):
         yield from _search_problems(config, app)
 

@@ -19,7 +19,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
-from karenina_core.pipeline.asking import ask_judge, check_reply, presented
+from karenina_core.pipeline.asking import ask_judge, check_reply, presented, unable_judges
 from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
 from karenina_core.prompts import PromptTask
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
@@ -91,7 +91,7 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
     ) -> Iterable[Problem]:
         yield from (Problem("rubric", text) for trait in traits if (text := trait.ambiguity()))
         remedy = "leave the metric traits out (rubric_trait_names)"
-        yield from app.adapters.unable_judges(config.parsing_models, PromptTask.RUBRIC_METRIC_TRAIT, remedy)
+        yield from unable_judges(app, config.parsing_models, PromptTask.RUBRIC_METRIC_TRAIT, remedy)
 
     async def score(self, trait: MetricRubricTrait, case: TraitCase) -> TraitScore:
         """Raises PortError where the judge could not be reached. A reply that is no use makes the score invalid, one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from karenina_core import VerificationContext
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.pipeline.presence import Presence, undecided
 from karenina_core.pipeline.presence import presence_of as found_in
 from karenina_core.pipeline.traits import TraitCase

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core import ArtifactKeys
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.rubric_part import LABEL
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.trait_base import RubricTrait
 from karenina_core.model.traits import LLMRubricTrait, ScoredTrait
 from karenina_core.pipeline.scoring import MISSING_LABEL, error_label
 from karenina_core.pipeline.traits import TraitScore

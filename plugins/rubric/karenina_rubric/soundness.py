@@ -8,7 +8,7 @@ from typing import Any, get_args
 from attrs import asdict, evolve
 
 from karenina_core.errors import ErrorKind, one_line, shortened
-from karenina_core.model.trait_base import RubricTrait
+from karenina_core.model.rubric import RubricTrait
 from karenina_core.model.trait_scale import misfit, scale_kind
 from karenina_core.model.traits import MetricRubricTrait, RegexRubricTrait, ScoredTrait
 from karenina_core.pipeline.engine import stops_item

@@ -24,7 +24,7 @@ from karenina_core import (
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
 from karenina_core.model.rubric_part import RubricPart
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 

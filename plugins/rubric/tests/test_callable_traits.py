@@ -36,8 +36,8 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.testing import ScriptedLLM, application
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)

@@ -25,7 +25,7 @@ from karenina_core import (
     TraitScore,
 )
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.pipeline.context import CachedAnswer
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 

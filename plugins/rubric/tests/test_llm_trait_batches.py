@@ -19,7 +19,7 @@ from karenina_rubric.llm_calls import _Scores, grouped, judged, score_of
 from karenina_core import LLMRubricTrait, ModelConfig, Question, TraitCase, VerificationConfig, VerificationContext
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.traits import TraitScore
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.model_client import CallRecord

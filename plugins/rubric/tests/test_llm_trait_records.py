@@ -26,7 +26,7 @@ from karenina_core import (
 )
 from karenina_core.errors import PortError
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import ScriptedLLM, application
 

@@ -31,7 +31,7 @@ from karenina_core import (
 )
 from karenina_core.errors import PortError, Problem
 from karenina_core.model.rubric_config import TraitEvidenceRules
-from karenina_core.pipeline.trace import EvaluationInput
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.run.models import open_models
 from karenina_core.testing import Reply, ScriptedCall, ScriptedLLM, ScriptedServer, ServedRequest, application

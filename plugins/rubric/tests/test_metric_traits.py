@@ -14,9 +14,9 @@ from karenina_rubric.metrics import MetricEvaluator
 from karenina_core import MetricRubricTrait, ModelConfig, Question, TraitCase, TraitScore, VerificationConfig
 from karenina_core.errors import PortError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.model.traits import METRICS
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 

@@ -19,8 +19,8 @@ from karenina_rubric.patterns import THREAD, RegexEvaluator, RegexTraitSettings
 
 from karenina_core import Question, RegexRubricTrait, Rubric, TraitCase, TraitScore, VerificationConfig
 from karenina_core.errors import ConfigError
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.testing import application
 from karenina_core.testing.strategies import regex_traits
 

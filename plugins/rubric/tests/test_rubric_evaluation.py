@@ -43,7 +43,8 @@ from karenina_core.model.convert import structure, unstructure
 from karenina_core.model.result import VerificationResult
 from karenina_core.model.rubric import TRAIT_LISTS
 from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.context import CachedAnswer, VerificationContext
+from karenina_core.pipeline.context import VerificationContext
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.traits import TraitEvidence
 from karenina_core.testing import ScriptedLLM, application, plugin_checks, run_checks
 from karenina_core.testing.strategies import rubrics

@@ -7,11 +7,11 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, ParseError, PortError
+from karenina_core.model.trace_text import EvaluationInput, evaluation_input
 from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS, Judgment
 from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.pipeline.trace import EvaluationInput, evaluation_input
 from karenina_core.templates.grounding import ungrounded
 from karenina_core.templates.handle import TemplateHandle
 

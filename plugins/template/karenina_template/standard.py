@@ -7,9 +7,9 @@ from typing import Any
 
 from karenina_core import VerificationContext, hookimpl
 from karenina_core.errors import FillError, ParseError, one_line
+from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.asking import ask_judge
 from karenina_core.pipeline.judgment import Judgment
-from karenina_core.pipeline.trace import EvaluationInput
 from karenina_core.prompts import PromptTask, untrusted
 from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.templates.handle import TemplateField, TemplateHandle

@@ -6,9 +6,9 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
+from karenina_core.model.trace_text import model_text
 from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.pipeline.trace import model_text
 
 UNSTABLE = "unstable_template"
 

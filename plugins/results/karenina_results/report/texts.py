@@ -10,8 +10,9 @@ from typing import Any
 
 from karenina_core.cli.output import printable
 from karenina_core.model.fields import is_number
+from karenina_core.ports.redaction import redactor
 from karenina_core.run.item_rows import as_json as value
-from karenina_core.secrets import is_secret_name, redactor, secrets_in
+from karenina_core.secrets import is_secret_name, secrets_in
 
 __all__ = [
     "LONGEST",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.secrets import redactor
+from karenina_core.ports.redaction import redactor
 
 from ..records import check_same, portable_record, result_of
 from .schema import (
