@@ -20,10 +20,10 @@ from karenina_core.model.traits import MetricRubricTrait as MetricRubricTrait
 from karenina_core.model.traits import RegexRubricTrait as RegexRubricTrait
 from karenina_core.pipeline.artifact_keys import ArtifactKeys as ArtifactKeys
 from karenina_core.pipeline.context import VerificationContext as VerificationContext
+from karenina_core.pipeline.declaration import Category as Category
 from karenina_core.pipeline.keys import Key as Key
 from karenina_core.pipeline.orchestrator import StageOrchestrator as StageOrchestrator
 from karenina_core.pipeline.stage import BaseVerificationStage as BaseVerificationStage
-from karenina_core.pipeline.stage import Category as Category
 from karenina_core.pipeline.stage import Skip as Skip
 from karenina_core.pipeline.stage import Stage as Stage
 from karenina_core.pipeline.stage import VerificationStage as VerificationStage

@@ -31,7 +31,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "AdapterSpec": "karenina_core.plugin.adapters",
         "AttemptPolicy": "karenina_core.model.config",
         "BaseVerificationStage": "karenina_core.pipeline.stage",
-        "Category": "karenina_core.pipeline.stage",
+        "Category": "karenina_core.pipeline.declaration",
         "DynamicRubric": "karenina_core.model.rubric",
         "Karenina": "karenina_core.plugin.application",
         "Key": "karenina_core.pipeline.keys",

@@ -15,9 +15,9 @@ from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome
 from ..model.question import Question
 from ..model.result import TrailEntry
 from ..model.rubric import Rubric
+from .declaration import Category, Declaration, check_result_field, field_types
 from .item import CachedAnswer, ItemError, ReadThrough
 from .keys import VERDICT_VIEWS, CoreKeys, Key
-from .stage import Category, Stage, check_result_field, field_types
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina
@@ -87,7 +87,7 @@ class VerificationContext(ReadThrough):
         self._effects: list[Effect] = []
         self._verdict = Verdict()
         self._error: ItemError | None = None
-        self._stage: Stage | None = None
+        self._stage: Declaration | None = None
         self._note = ""
 
     # Identity and configuration
@@ -318,11 +318,11 @@ class VerificationContext(ReadThrough):
     # The running stage
 
     @property
-    def progress(self) -> tuple[Stage | None, int, int, str]:
+    def progress(self) -> tuple[Declaration | None, int, int, str]:
         """The running stage, and what changes while stages work: lines of the trail, warnings, and the note."""
         return self._stage, len(self.trail), len(self.warnings), self._note
 
-    def acting(self, stage: Stage) -> AbstractContextManager[None]:
+    def acting(self, stage: Declaration) -> AbstractContextManager[None]:
         """Check reads and writes against the declaration of this stage."""
         return _Acting(self, stage)
 
@@ -372,10 +372,10 @@ class _Acting:
 
     __slots__ = ("_context", "_previous", "_stage")
 
-    def __init__(self, context: VerificationContext, stage: Stage) -> None:
+    def __init__(self, context: VerificationContext, stage: Declaration) -> None:
         self._context = context
         self._stage = stage
-        self._previous: Stage | None = None
+        self._previous: Declaration | None = None
 
     def __enter__(self) -> None:
         self._previous, self._context._stage = self._context._stage, self._stage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
 
@@ -14,10 +14,7 @@ from .prices import price_error, priced
 from .retry import Attempts, this_call
 from .values import AgentResult
 
-if TYPE_CHECKING:
-    from .metered import Place
-
-__all__ = ["CallFacts", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left"]
+__all__ = ["CallFacts", "Place", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left"]
 
 
 @frozen(kw_only=True)
@@ -66,6 +63,15 @@ def facts_of_reply(reply: Any = None, seconds: float = 0.0) -> CallFacts:
         attempts=attempts.count,
         retries=dict(attempts.retries),
     )
+
+
+class Place(Protocol):
+    """What a call occupies while it is under way."""
+
+    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
+        """The call is over: with what it took, with what it ended in, or both. Returns what it took, as it is counted;
+        None: it ended in an error, and cost nothing."""
+        ...
 
 
 def left(place: Place | None, facts: CallFacts | None, error: BaseException | None) -> CallFacts:

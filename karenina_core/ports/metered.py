@@ -13,7 +13,7 @@ from attrs import define, evolve, field, frozen
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig
 from .asker import current_stage, current_trait
-from .call_facts import CallFacts, attempts_so_far, facts_of_failure, facts_of_reply, left
+from .call_facts import CallFacts, Place, attempts_so_far, facts_of_failure, facts_of_reply, left
 from .calls import KeptRequest, error_from, error_to
 from .cleaning import Cleaner
 from .clocks import standing_still
@@ -34,7 +34,6 @@ __all__ = [
     "Lane",
     "Metered",
     "MeteredByRun",
-    "Place",
     "StoredCall",
     "StoredReply",
 ]
@@ -100,15 +99,6 @@ class Lane(Protocol):
 
     async def enter(self, call: StoredCall) -> Place:
         """Wait until the call may be made. Raises PortError where it may not be made any more, such as `budget`."""
-        ...
-
-
-class Place(Protocol):
-    """What a call occupies while it is under way."""
-
-    def leave(self, facts: CallFacts | None, error: BaseException | None) -> CallFacts | None:
-        """The call is over: with what it took, with what it ended in, or both. Returns what it took, as it is counted;
-        None: it ended in an error, and cost nothing."""
         ...
 
 

@@ -14,7 +14,8 @@ from ..errors import RETRYABLE, ConfigError, PortError, Problem, plural
 from ..log import get_logger
 from ..model.config import ModelConfig
 from ..ports.batch import BatchPort, current_turn
-from ..ports.metered import CallFacts, Lane, Place, StoredCall
+from ..ports.call_facts import CallFacts, Place
+from ..ports.metered import Lane, StoredCall
 from .batches import NOT_SENT, BatchRun, Gathered, Name, SentBatch
 from .budget import Estimate, Experience, tokens_of
 from .gateway import Gateway

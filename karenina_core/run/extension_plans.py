@@ -8,8 +8,9 @@ from attrs import field, frozen
 
 from ..errors import ConfigError
 from ..model.rubric import Rubric
+from ..pipeline.declaration import Category
 from ..pipeline.orchestrator import StageOrchestrator
-from ..pipeline.stage import Category, PlanRequest, Stage
+from ..pipeline.stage import PlanRequest, Stage
 from ..plugin.application import Karenina
 
 __all__ = ["Scoring", "scoring_of"]

@@ -14,8 +14,9 @@ from attrs import define, field
 
 from ..errors import ParseError, PortError
 from ..model.config import ModelConfig, VerificationConfig
+from ..ports.call_facts import CallFacts, Place
 from ..ports.calls import KeptRequest
-from ..ports.metered import CallFacts, Place, StoredCall
+from ..ports.metered import StoredCall
 from ..ports.prices import may_have_cost
 from ..ports.retry import Attempts, this_call
 from .budget import NOTHING, Budget, Estimate, tokens_of

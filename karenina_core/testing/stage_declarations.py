@@ -9,8 +9,9 @@ from attrs import evolve
 
 from ..errors import Problem, did_you_mean
 from ..model.config import VerificationConfig
+from ..pipeline.declaration import Category, result_fields
 from ..pipeline.keys import VERDICT_VIEWS, Key
-from ..pipeline.stage import LISTS, Category, PlanRequest, Stage, result_fields
+from ..pipeline.stage import LISTS, PlanRequest, Stage
 from ..plugin.application import Karenina
 from .checks import Fault, Raised, attempt
 from .compare import difference, snapshot

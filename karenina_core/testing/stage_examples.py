@@ -19,9 +19,10 @@ from ..model.result import VerificationResult, all_parts
 from ..model.rubric import Rubric
 from ..model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait
 from ..pipeline.artifact_keys import ArtifactKeys
+from ..pipeline.declaration import check_result_field, field_types, result_fields
 from ..pipeline.item import CachedAnswer
 from ..pipeline.keys import VERDICT_VIEWS, Key
-from ..pipeline.stage import PlanRequest, Stage, check_result_field, field_types, result_fields
+from ..pipeline.stage import PlanRequest, Stage
 from . import strategies as values
 from .checks import Raised, attempt
 from .examples import every

@@ -10,8 +10,9 @@ from ..model.convert import structure, unstructure
 from ..model.result import all_parts
 from ..pipeline.artifact_keys import ArtifactKeys
 from ..pipeline.context import VerificationContext
+from ..pipeline.declaration import result_fields
 from ..pipeline.keys import VERDICT_VIEWS
-from ..pipeline.stage import Stage, result_fields
+from ..pipeline.stage import Stage
 
 __all__ = ["missing_output", "wrong_result_field"]
 

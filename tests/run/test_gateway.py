@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
 from karenina_core.model.message import UsageMetadata
+from karenina_core.ports.call_facts import CallFacts, Place
 from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, Lane, Place, StoredCall
+from karenina_core.ports.metered import Lane, StoredCall
 from karenina_core.ports.retry import Attempts, this_call
 from karenina_core.run.gateway import Gateway
 from karenina_core.run.limits import MOST_AT_FIRST

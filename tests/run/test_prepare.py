@@ -20,7 +20,8 @@ from karenina_core import (
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.artifact_keys import ArtifactKeys
-from karenina_core.pipeline.stage import Category, with_traits
+from karenina_core.pipeline.declaration import Category
+from karenina_core.pipeline.stage import with_traits
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

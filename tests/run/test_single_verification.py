@@ -22,8 +22,9 @@ from karenina_core import (
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.artifact_keys import ArtifactKeys
+from karenina_core.pipeline.declaration import Category
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.stage import Category, with_traits
+from karenina_core.pipeline.stage import with_traits
 
 Make = Callable[..., Any]
 ANSWERER = ModelConfig(model_name="a", interface="answering")

@@ -8,7 +8,7 @@ from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, Ve
 from karenina_core.model.result import GenerationPart
 from karenina_core.model.result_parts import result_parts
 from karenina_core.pipeline.assemble import USAGE, ledger, metadata
-from karenina_core.pipeline.stage import result_fields
+from karenina_core.pipeline.declaration import result_fields
 
 
 class FinalizeResult(Stage):
