@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_spec_is_said(failure: Any) -> None:
 
 
 def test_an_adapter_that_cannot_be_configured_asks_for_a_configuration() -> None:
-    with pytest.raises(ConfigError, match=r"config=ModelConfig\(\.\.\.\)"):
+    with pytest.raises(ConfigError, match=r"recorded answers with config=ModelConfig\(manual_traces=\.\.\.\)"):
         adapter_checks(spec_of("manual"))
 
 
