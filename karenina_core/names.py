@@ -138,7 +138,8 @@ def _of_others(package: str, name: str) -> Any:
 def _is_module(name: str) -> bool:
     from importlib.util import find_spec  # not for the core's own names
 
-    return find_spec(name) is not None
+    spec = find_spec(name)
+    return spec is not None and spec.origin is not None  # a folder with nothing but caches in it is no module
 
 
 def _imported(module: str, name: str) -> Any:

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,16 @@ def test_a_name_that_does_not_exist_is_an_attribute_error_that_says_what_to_inst
     with pytest.raises(AttributeError, match=r"'karenina_core' has no attribute 'Benchmarks'.*karenina-core\[all\]"):
         karenina_core.Benchmarks  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(karenina_core, "_Benchmark")
+
+
+def test_a_folder_without_modules_takes_the_place_of_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git leaves those of moved modules behind, with their caches."""
+    import karenina_core.testing as kit
+
+    (tmp_path / "ScriptedLLM" / "__pycache__").mkdir(parents=True)
+    monkeypatch.setattr(kit, "__path__", [*kit.__path__, str(tmp_path)])
+    monkeypatch.delitem(vars(kit), "ScriptedLLM", raising=False)
+    assert isinstance(kit.ScriptedLLM, type)
 
 
 def test_a_name_whose_distribution_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
