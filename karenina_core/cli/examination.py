@@ -176,13 +176,14 @@ def _of_place(folder: Mapping[str, Any], place: Place) -> list[str]:
 
 
 def _packages(app: Karenina) -> dict[str, str]:
-    """Versions of the core's dependencies and of every distribution that brings a plugin."""
+    """Versions of the core's dependencies and of every distribution that brings something."""
     try:
         needed = [line for line in requires(CORE) or () if "extra ==" not in line]
     except PackageNotFoundError:
         needed = []
     names = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in needed}
-    names |= {plugin.distribution for plugin in app.plugins if plugin.version}
+    every = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
+    names |= {info.distribution for info in every if info.version}
     return {name: found for name in sorted(names | {CORE}) if (found := _version(name))}
 
 

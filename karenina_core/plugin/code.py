@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .discovery import CORE
 from .markers import is_neutral
 
 if TYPE_CHECKING:
     from .application import Karenina
 
-__all__ = ["code_behind", "code_digest", "code_of", "package_of"]
+__all__ = ["code_behind", "code_digest", "code_of", "libraries_of", "library_digest", "package_of"]
 
 LENGTH = 16
 """Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
@@ -37,6 +40,36 @@ def code_behind(app: Karenina, plugin: str, in_front: Collection[str]) -> str:
     wrapping = (impl for impl in app.hooks.karenina_wrap_call.get_hookimpls() if not is_neutral(impl.function))
     plugins = (plugin, *sorted(impl.plugin_name for impl in wrapping if impl.plugin_name in in_front))
     return "\n".join(f"{name} {sorted((code_of(app, name) or {}).items())}" for name in plugins)
+
+
+def libraries_of(distributions: Iterable[str]) -> list[str]:
+    """The core, and what these distributions declare, directly or not, of what declares the core too: libraries that
+    plugins share, whose code makes numbers as theirs does."""
+    found: set[str] = set()
+    waiting = [*distributions]
+    while waiting:
+        for need in _needs(waiting.pop()):
+            if need not in found and (need == CORE or CORE in _needs(need)):
+                found.add(need)
+                waiting.append(need)
+    return sorted(found)
+
+
+@cache
+def _needs(name: str) -> frozenset[str]:
+    """The names of what a distribution needs, without its extras."""
+    try:
+        lines = requires(name) or ()
+    except PackageNotFoundError:
+        return frozenset()
+    return frozenset(re.split(r"[ ;<>=!~\[(]", line, maxsplit=1)[0] for line in lines if "extra ==" not in line)
+
+
+def library_digest(library: str) -> str:
+    """The digest of the code of a library: of the package of its name and of those that its entry points name."""
+    named = {package_of(point.value.partition(":")[0]) for point in distribution(library).entry_points}
+    found = sorted({code_digest(package) for package in {library.replace("-", "_"), *named}} - {""})
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()[:LENGTH]
 
 
 def package_of(module: str) -> str:

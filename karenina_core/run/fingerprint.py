@@ -16,7 +16,7 @@ from ..model.convert import unstructure
 from ..model.question import Question
 from ..model.rubric import Rubric
 from ..pipeline.folder_copy import Limits
-from ..plugin.code import LENGTH, code_digest, code_of, package_of
+from ..plugin.code import LENGTH, code_of, libraries_of, library_digest
 from ..plugin.markers import is_neutral
 from ..ports.tool_servers import address_digest, shown_address
 from .items import Prepared
@@ -34,7 +34,7 @@ NEUTRAL_OF_MODELS = frozenset(
         *("batch", "batch_max_calls", "batch_wait_seconds"),
     }
 )
-CORE = "karenina-core"
+CORE = OWN = "karenina-core"
 SAYING = ("karenina_classify_error", "karenina_wrap_call", "karenina_wrap_stage")
 """Hooks that have a say in what models are told, in what comes back, or in what errors mean; unless they are `neutral`,
 as those that trace and record are. What surrounds an item is not among them: it can end it as an error, and change no
@@ -174,10 +174,13 @@ def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:
     """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use, and
     those that stand in front of them."""
     app = prepared.app
+    owners = {OWN}
     for name in _used(prepared):
         if (code := code_of(app, name)) is not None:
+            owners.add(code["distribution"])
             yield name, code
-    yield CORE, {"distribution": CORE, "version": _version(CORE), "digest": code_digest(package_of(__name__))}
+    for library in {OWN, *libraries_of(owners)}:
+        yield library, {"distribution": library, "version": _version(library), "digest": library_digest(library)}
 
 
 def _settings(prepared: Prepared, plugin: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfi
 from karenina_core.errors import WorkspaceError
 from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin import hookspecs
-from karenina_core.plugin.code import code_digest
+from karenina_core.plugin.code import code_digest, libraries_of, library_digest
 from karenina_core.ports.tool_servers import address_digest
 from karenina_core.run.fingerprint import _model, differences, digest_of, fingerprint, other_tools
 
@@ -285,6 +285,31 @@ def test_a_core_that_is_not_installed_has_no_version_and_says_so(world: Make, mo
     monkeypatch.setattr("karenina_core.run.fingerprint.version", not_found)
     told = f"was version {version('karenina-core')} and is not installed"
     assert any(line.endswith(told) for line in differences(before, of(world())))
+
+
+def _installed(folder: Path, name: str, *needs: str, package: str = "", code: str = "") -> None:
+    about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    lines = "".join(f"Requires-Dist: {need}\n" for need in needs)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{lines}", "utf-8")
+    if package:
+        (folder / f"{package}.py").write_text(code, "utf-8")
+        (about / "entry_points.txt").write_text(f"[karenina.names]\nx = {package}:NAMES\n", "utf-8")
+
+
+def test_the_libraries_that_plugins_share_count_as_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are declared, however far away, and made for karenina; extras and packages for anybody do not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    _installed(tmp_path, "odd-plugin", "karenina-core>=0.1", "odd-library[x]>=1", "attrs")
+    _installed(tmp_path, "odd-library", "karenina-core", "odd-deep (>=1)", 'odd-extra; extra == "x"', "attrs")
+    _installed(tmp_path, "odd-deep", "karenina-core~=0.1", "odd-library", package="odd_package", code="A = 1\n")
+    _installed(tmp_path, "odd-extra", "karenina-core")
+    assert libraries_of(["odd-plugin"]) == ["karenina-core", "odd-deep", "odd-library"]
+    assert libraries_of(["no-such-distribution"]) == []
+    before = library_digest("odd-deep")
+    code_digest.cache_clear()
+    (tmp_path / "odd_package.py").write_text("A = 2\n", "utf-8")
+    assert before not in ("", library_digest("odd-deep"))
 
 
 def test_code_that_cannot_be_found_has_no_digest() -> None:
