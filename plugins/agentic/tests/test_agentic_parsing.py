@@ -237,7 +237,7 @@ def test_deep_judgment_of_the_same_template_is_refused_with_what_to_switch_off(m
 
 OWN_LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "turns": ({"agentic_parsing_max_turns": 2}, {}, "agentic_parsing_max_turns"),
-    "time": ({"agentic_parsing_timeout": 0.3}, {}, "agentic_parsing_timeout"),
+    "time": ({"agentic_parsing_timeout": 1.5}, {}, "agentic_parsing_timeout"),
     "tool_calls": ({}, {"agent_max_tool_calls": 1}, "agent_max_tool_calls"),
     "tokens": ({}, {"agent_max_total_tokens": 12}, "agent_max_total_tokens"),
     "cost": ({}, {"agent_max_cost_usd": 0.5}, "agent_max_cost_usd"),
@@ -253,7 +253,7 @@ def test_whatever_ends_an_investigation_is_named_with_the_setting_to_raise(
 
     def looks(request: ServedRequest) -> Any:
         if limit == "time" and request.messages[-1]["role"] == "tool":
-            return Reply("Late.", latency=2.0)
+            return Reply("Late.", latency=30.0)
         return Reply(tool_calls=[ToolUseBlock(f"c{request.number}", "list_files", {})], usage=(10, 3))
 
     judge = Judge(looks)
