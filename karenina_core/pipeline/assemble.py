@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..model.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from ..values.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
 from .context import VerificationContext
 from .keys import CoreKeys, Key
 

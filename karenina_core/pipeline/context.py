@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeVar, overload
 
 from ..errors import ContractError, ErrorKind, did_you_mean
-from ..model.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
-from ..model.identity import ModelIdentity, TaskIdentity
-from ..model.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome_of
-from ..model.question import Question
-from ..model.result import TrailEntry
-from ..model.rubric import Rubric
+from ..values.config import DEFAULT_SYSTEM_PROMPT, EvaluationMode, ModelConfig, VerificationConfig
+from ..values.identity import ModelIdentity, TaskIdentity
+from ..values.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcome_of
+from ..values.question import Question
+from ..values.result import TrailEntry
+from ..values.rubric import Rubric
 from .declaration import Category, Declaration, check_result_field, field_types
 from .item import CachedAnswer, ItemError, ReadThrough
 from .keys import VERDICT_VIEWS, CoreKeys, Key

@@ -8,8 +8,8 @@ from enum import IntEnum
 from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
 
 from ..errors import ContractError
-from ..model.result import OWN, GenerationPart, MetadataPart, VerificationResult
-from ..model.result_parts import Known, field_names, result_parts
+from ..values.result import OWN, GenerationPart, MetadataPart, VerificationResult
+from ..values.result_parts import Known, field_names, result_parts
 from .keys import Key
 
 __all__ = ["Category", "Declaration", "check_result_field", "field_types", "result_fields"]

@@ -14,11 +14,11 @@ from attrs import evolve, frozen
 
 from ..errors import ContractError, ErrorKind, KareninaError, PluginError, one_line
 from ..log import get_logger
-from ..model.outcome import nothing_scored
-from ..model.result import TrailEntry, VerificationResult
 from ..plugin.application import Karenina
 from ..ports.asker import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
+from ..values.outcome import nothing_scored
+from ..values.result import TrailEntry, VerificationResult
 from .assemble import bare_result, ending
 from .context import VerificationContext
 from .keys import CoreKeys

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from ..errors import ErrorKind
-from ..model.config import EvaluationMode, VerificationConfig, facts
-from ..model.identity import TaskIdentity
-from ..model.question import Question
-from ..model.result import TrailEntry
+from ..values.config import EvaluationMode, VerificationConfig, facts
+from ..values.identity import TaskIdentity
+from ..values.question import Question
+from ..values.result import TrailEntry
 
 __all__ = ["CachedAnswer", "ItemError", "ReadThrough"]
 

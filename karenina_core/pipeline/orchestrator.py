@@ -9,12 +9,12 @@ from typing import Any
 from attrs import frozen
 
 from ..errors import PlanError, PluginError, did_you_mean, one_line
-from ..model.config import EvaluationMode
-from ..model.config import switches as known_switches
-from ..model.fields import names
-from ..model.result import VerificationResult
-from ..model.rubric import Rubric
 from ..plugin.application import Karenina, current
+from ..values.config import EvaluationMode
+from ..values.config import switches as known_switches
+from ..values.fields import names
+from ..values.result import VerificationResult
+from ..values.rubric import Rubric
 from .context import VerificationContext
 from .engine import Engine
 from .keys import VERDICT_VIEWS, CoreKeys

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args, runti
 from attrs import field, frozen
 
 from ..errors import ContractError, Problem, did_you_mean
-from ..model.config import EvaluationMode, VerificationConfig, facts
-from ..model.fields import names
-from ..model.result_parts import loading
-from ..model.rubric import Rubric
+from ..values.config import EvaluationMode, VerificationConfig, facts
+from ..values.fields import names
+from ..values.result_parts import loading
+from ..values.rubric import Rubric
 from .declaration import Category, result_fields
 from .keys import VERDICT_VIEWS, Keys
 

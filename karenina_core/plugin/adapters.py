@@ -43,7 +43,7 @@ class AdapterSpec:
     """Makes an `AgentPort`, which then answers in place of the `LLMPort`. Without one, a model whose `LLMPort` says
     `supports_tools` works with tools in karenina's own loop."""
     batch_factory: Factory | None = None
-    """Makes a `BatchPort` (`karenina_core.ports.batch`), for models with `batch = true`."""
+    """Makes a `BatchPort` (`karenina_calls.ports.batch`), for models with `batch = true`."""
     config_checker: Callable[..., Iterable[str]] | None = None
     """Says what is wrong with a `ModelConfig`, as `field: message` lines. Called before any model is."""
     availability_checker: Callable[..., str | None] | None = None

@@ -13,9 +13,9 @@ from attrs import evolve
 
 from ..errors import PluginError, did_you_mean, one_line
 from ..log import get_logger
-from ..model.config import sections
-from ..model.result_parts import declared_parts, read_parts
 from ..ports.background import BackgroundLoop
+from ..values.config import sections
+from ..values.result_parts import declared_parts, read_parts
 from . import hookspecs
 from .adapters import AdapterRegistry
 from .discovery import PluginInfo, Rank, Source, discover, load_all

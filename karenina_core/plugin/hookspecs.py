@@ -22,10 +22,10 @@ from .markers import hookspec
 
 if TYPE_CHECKING:
     from ..errors import ErrorKind
-    from ..model.benchmark import BenchmarkData
-    from ..model.identity import TaskIdentity
-    from ..model.result import VerificationResult
     from ..ports.middleware import Around, CallTarget
+    from ..values.benchmark import BenchmarkData
+    from ..values.identity import TaskIdentity
+    from ..values.result import VerificationResult
 
 # Reading and writing benchmarks: called once per file; the first answer that is not None counts.
 

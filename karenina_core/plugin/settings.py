@@ -13,7 +13,7 @@ __all__ = ["check_defaults", "structured_settings"]
 
 def check_defaults(name: str, cls: type) -> None:
     """A plugin that cannot do without settings fails alone where there are none. Raises PluginError."""
-    from ..model.convert import structure
+    from ..values.convert import structure
 
     try:
         structure({}, cls, f"plugins.{name}")
@@ -30,7 +30,7 @@ def structured_settings(
     """
     if not tables and not classes:
         return {}
-    from ..model.convert import structure  # cattrs is only needed where there are settings
+    from ..values.convert import structure  # cattrs is only needed where there are settings
 
     settings: dict[str, Any] = {}
     problems: list[Problem] = []

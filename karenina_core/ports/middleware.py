@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from attrs import field, frozen
 
-from ..model.config import ModelConfig
+from ..values.config import ModelConfig
 from .values import PortCapabilities
 
 __all__ = ["Around", "Call", "CallKind", "CallTarget", "Proceed"]

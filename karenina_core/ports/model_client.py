@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ..errors import ErrorKind
-from ..model.config import ModelConfig
-from ..model.message import Message, UsageMetadata
+from ..values.config import ModelConfig
+from ..values.message import Message, UsageMetadata
 from .values import AgentConfig, AgentResult, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 
 __all__ = ["CallRecord", "ModelClient", "Validate"]

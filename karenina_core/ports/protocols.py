@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..model.message import Message
+from ..values.message import Message
 from .values import (
     AgentConfig,
     AgentResult,

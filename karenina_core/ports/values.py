@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen, validators
 
-from ..model.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
+from ..values.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
 
 __all__ = [
     "AgentConfig",

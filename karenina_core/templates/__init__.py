@@ -5,6 +5,6 @@ Importing this package costs next to nothing; every name is loaded on first use.
 
 from __future__ import annotations
 
-from ..names import exports
+from karenina_core.names import exports
 
 __getattr__, __dir__ = exports(__name__)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..names import exports
+from karenina_core.names import exports
 
 __getattr__, __dir__ = exports(__name__)

@@ -25,11 +25,11 @@ from typing import Any
 
 from attrs import evolve, frozen
 from karenina_demo.bundle import ADDRESS, BENCHMARK, CALLS, JUDGE, application, prepared
+from karenina_runs.execute.runner import execute
 
 from karenina_core import Benchmark
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.runner import execute
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 SCRIPT = Path(__file__).with_name("script.json")
 TRAIT = re.compile(r"The trait '([^']+)'")

@@ -34,8 +34,8 @@ import hashlib, json, resource, sys, time
 from pathlib import Path
 
 from karenina_core import Karenina
-from karenina_core.run.exports import export_results, find_format
-from karenina_core.run.stored import stored_results
+from karenina_runs.results.exports import export_results, find_format
+from karenina_runs.results.stored import stored_results
 from karenina_results import formats
 from karenina_results.formats.csv_file import read_rows
 from karenina_results.records import portable_record
@@ -78,11 +78,11 @@ class Measured:
 def write_run(folder: Path, results: int) -> Path:
     """A run directory with results of about the size that an answer with a rubric has; some occur twice."""
     from karenina_results.records import record
+    from karenina_vocabulary.evaluation_parts import TemplatePart
+    from karenina_vocabulary.rubric_part import RubricPart
 
     from karenina_core import ModelIdentity, VerificationResult
-    from karenina_core.model.evaluation_parts import TemplatePart
-    from karenina_core.model.result import GenerationPart, MetadataPart, TrailEntry
-    from karenina_core.model.rubric_part import RubricPart
+    from karenina_core.values.result import GenerationPart, MetadataPart, TrailEntry
 
     folder.mkdir(parents=True)
     draw = random.Random(7)

@@ -20,14 +20,14 @@ from queue import SimpleQueue
 from typing import Any
 
 from attrs import define, evolve
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.journal import commits as journal_commits
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, META, RESULTS, sealed
+from karenina_runs.journal.writer import Entry, Writer, connected
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import Benchmark, VerificationResult
-from karenina_core.run import journal_commits
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, META, RESULTS, sealed
-from karenina_core.run.journal_writer import Entry, Writer, connected
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
 
 from .memory import written
 from .workload import InProcess, Workload, moons

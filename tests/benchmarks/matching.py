@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
-from karenina_deep_judgment.matching import Source
+from karenina_deep_judgment.quotations.matching import Source
 
 from .measure import Row
 from .yardstick import took, yardstick

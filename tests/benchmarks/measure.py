@@ -92,7 +92,7 @@ def process_rows(rounds: int) -> list[Row]:
     commands = {
         "python -c pass": "pass",
         "import karenina_core": "import karenina_core",
-        "karenina --help": "import sys; sys.argv = ['karenina', '--help']; from karenina_core.cli import main; main()",
+        "karenina --help": "import sys; sys.argv = ['karenina', '--help']; from karenina_cli import main; main()",
     }
     for code in commands.values():
         process([sys.executable, "-c", code])  # byte code is compiled and files are in the cache from here on

@@ -16,9 +16,8 @@ import tempfile
 from pathlib import Path
 
 from attrs import evolve, frozen
-
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, RESULTS
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, RESULTS
 
 from .measure import Row, peak_memory
 from .workload import REPOSITORY, Workload, moons

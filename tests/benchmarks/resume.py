@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 from attrs import evolve, frozen
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import VerificationResult, VerificationResultSet, resume_run
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
 
 from .measure import Row
 from .memory import written

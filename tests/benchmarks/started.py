@@ -20,7 +20,7 @@ STARTS = {
     "karenina --help": """
 import contextlib, io
 sys.argv = ["karenina", "--help"]
-from karenina_core.cli import main
+from karenina_cli import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     main()
 """,

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-
-from karenina_core.cli.root import karenina
+from karenina_cli.root import karenina
 
 SCRIPT = Path(sys.executable).with_name("karenina")
 CAPITAL = {

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from attrs import evolve
 from click.testing import Result
+from karenina_runs.execute.control import RunControl
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.files.run_lock import RunLock
+from karenina_runs.folder.status import standing
+from karenina_runs.journal.journal import Journal
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.control import RunControl
-from karenina_core.run.journal import Journal
-from karenina_core.run.owner import RunLock
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedBatches, ServedRequest
 
 Run = Callable[..., Result]

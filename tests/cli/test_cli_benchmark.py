@@ -250,12 +250,12 @@ def test_the_bundled_examples_pass_a_strict_check(run: Run) -> None:
 def test_help_imports_neither_the_linter_nor_the_runner() -> None:
     call = """
 import contextlib, io, sys
-from karenina_core.cli import main
+from karenina_cli import main
 sys.argv = ["karenina", *sys.argv[1:]]
 with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):
     main()
 assert "benchmark" in shown.getvalue()
-heavy = ("karenina_core.templates.lint", "karenina_core.run", "pydantic")
+heavy = ("karenina_template.lint.lint", "karenina_runs", "pydantic")
 loaded = [name for name in sys.modules if name.startswith(heavy)]
 print(loaded)
 """

@@ -97,7 +97,7 @@ def test_plugins_as_json(run: Run) -> None:
     assert {
         "name": "local-executor",
         "kinds": ["executor"],
-        "distribution": "karenina-core",
+        "distribution": "karenina-runs",
         "version": karenina_core.__version__,
         "state": "active",
         "reason": "",
@@ -133,7 +133,7 @@ def test_a_healthy_installation(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert "OPENAI_API_KEY" in document["environment"]
     assert "sk-this-is-secret" not in result.output
     assert document["run_directory"] == {"path": "karenina-runs", "writable": True, "reason": ""}
-    assert {"karenina-core", "attrs", "click", "karenina-jsonld"} <= set(document["packages"])
+    assert {"karenina-core", "attrs", "structlog", "karenina-jsonld", "karenina-calls"} <= set(document["packages"])
     states = {adapter["interface"]: adapter["state"] for adapter in document["adapters"]}
     assert states["openai_endpoint"] == "available"
     runtimes = {runtime["name"]: runtime["isolation"] for runtime in document["template_runtimes"]}
@@ -289,7 +289,7 @@ def test_a_folder_that_cannot_be_written_is_reported(run: Run, monkeypatch: pyte
 
 
 def test_findings_of_an_application_in_memory() -> None:
-    from karenina_core.cli.examination import findings
+    from karenina_cli.doctor.examination import findings
 
     found = findings(Karenina({}))
     assert (found["usable"], found["adapters"], found["plugins"]) == (False, [], [])

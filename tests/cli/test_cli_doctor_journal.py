@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.files.run_lock import RunLock
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Done, JournalReader
+from karenina_runs.journal.rows import CALLS, PAGE, sealed
 
-from karenina_core.model.message import Message
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_reader import Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, PAGE, sealed
-from karenina_core.run.owner import RunLock
+from karenina_core.values.message import Message
 
 Run = Callable[..., Result]
 MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": (), "config_id": None}

@@ -6,15 +6,15 @@ import sys
 from typing import Any
 
 import pytest
+from karenina_cli.output import Passage, Table, print_parts
+from karenina_cli.show.conversation import answer_parts
+from karenina_cli.show.evidence import checks, embedding, excerpts, trait_excerpts
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.quotations import quotations
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.cli.conversation import answer_parts
-from karenina_core.cli.evidence import checks, embedding, excerpts, trait_excerpts
-from karenina_core.cli.output import Passage, Table, print_parts
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.quotations import quotations
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 ANSWER = "It binds BCL2, which is safe."
 

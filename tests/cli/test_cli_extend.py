@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from karenina_runs.folder.status import standing
 
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer
 
 Run = Callable[..., Result]

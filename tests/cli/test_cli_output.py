@@ -11,8 +11,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from karenina_core.cli.output import Passage, Table, inline, note, own_stdout, print_json, print_parts, printable
+from karenina_cli.output import Passage, Table, inline, note, own_stdout, print_json, print_parts, printable
 
 HOSTILE = st.text(
     alphabet=st.one_of(

@@ -251,8 +251,9 @@ def test_models_of_a_file_are_not_needed(run: Run) -> None:
 
 
 def test_the_planning_is_data(write_benchmark: Files) -> None:
+    from karenina_cli.planning import planned
+
     from karenina_core import VerificationConfig
-    from karenina_core.cli.planning import planned
 
     class Empty:
         @hookimpl

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-
-from karenina_core.run.journal import Journal
+from karenina_runs.journal.journal import Journal
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]

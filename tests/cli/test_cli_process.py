@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.folder.status import standing
 
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer
 
 Script = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from attrs import define, field
 from click.testing import Result
+from karenina_runs.folder.status import standing
 
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer
 
 Run = Callable[..., Result]

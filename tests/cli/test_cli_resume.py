@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from karenina_calls.plugin_code import code_digest
+from karenina_cli.exits import Interrupted
+from karenina_cli.progress import Progress
+from karenina_cli.running import carried_out
+from karenina_runs.folder.status import Standing, standing
 
 from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig, resume_run
-from karenina_core.cli.exits import Interrupted
-from karenina_core.cli.progress import Progress
-from karenina_core.cli.running import carried_out
-from karenina_core.plugin.code import code_digest
-from karenina_core.run.standing import Standing, standing
 from karenina_core.testing import Reply, ScriptedServer
 
 Run = Callable[..., Result]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-
-from karenina_core.plugin.code import code_digest
+from karenina_calls.plugin_code import code_digest
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
@@ -17,7 +16,7 @@ ADAPTER = """\
 from pathlib import Path
 
 from karenina_core import hookimpl
-from karenina_core.model.message import UsageMetadata
+from karenina_core.values.message import UsageMetadata
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports.values import LLMResponse, PortCapabilities
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from karenina_cli import exits
 
 import karenina_core
 from karenina_core import errors
-from karenina_core.cli import exits
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
@@ -53,7 +53,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         "import atexit, json, sys\n"
         "names = lambda: sorted(name.partition('.')[0] for name in sys.modules)\n"
         "atexit.register(lambda: print(json.dumps(names()), file=sys.stderr))\n"
-        "from karenina_core.cli import main\n"
+        "from karenina_cli import main\n"
         "main()"
     )
     command = [sys.executable, "-c", code, *arguments]
@@ -62,7 +62,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "click" in modules
     assert modules & HEAVY == set()
     brought = {"karenina_manual", "karenina_replay"} if "verify" in arguments else set()  # those with options
-    assert {name for name in modules if name.startswith("karenina_")} == {"karenina_core", *brought}
+    assert {name for name in modules if name.startswith("karenina_")} == {"karenina_cli", "karenina_core", *brought}
 
 
 def test_strangers_commands_are_listed_without_being_imported(run: Run, install: Files) -> None:
@@ -125,12 +125,12 @@ def test_a_command_that_cannot_be_imported_names_its_owner(source: str, reason: 
     assert "Traceback" not in result.stderr
 
 
-def test_the_core_keeps_its_commands(run: Run, install: Files) -> None:
+def test_the_command_line_keeps_its_commands(run: Run, install: Files) -> None:
     install("a-thief", {"plugins": "thief:command"}, thief="raise SystemExit('stolen')")
     result = run("plugins", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)
-    assert "karenina-core and a-thief both provide the command 'plugins'" in result.stderr
+    assert "karenina-cli and a-thief both provide the command 'plugins'" in result.stderr
 
 
 def test_a_stranger_s_error_is_reported_with_its_traceback(run: Run, install: Files) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_cli.options.selection import select_questions
 
-from karenina_core.cli.selection import select_questions
 from karenina_core.errors import ConfigError
 
 IDS = [f"urn:q{i}" for i in range(10)]

@@ -13,15 +13,15 @@ import pytest
 from attrs import evolve
 from click.testing import Result
 from hypothesis import HealthCheck, Phase, given, settings
+from karenina_cli.output import print_parts
+from karenina_cli.show.explanation import explained
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.cli.explanation import explained
-from karenina_core.cli.output import print_parts
-from karenina_core.model.convert import unstructure
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.testing import strategies
+from karenina_core.values.convert import unstructure
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 Run = Callable[..., Result]
 USAGE = {

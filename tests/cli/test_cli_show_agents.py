@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from karenina_generation.agent_metrics import agent_metrics
+from karenina_runs.workspaces.workspace_capture import CaptureRow, append_row
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.convert import unstructure
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.message import Message, TextBlock, ToolUseBlock, trace_dicts
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.pipeline.agent_metrics import agent_metrics
-from karenina_core.run.workspace_capture import CaptureRow, append_row
+from karenina_core.values.convert import unstructure
+from karenina_core.values.message import Message, TextBlock, ToolUseBlock, trace_dicts
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 Run = Callable[..., Result]
 WORK = [

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from attrs import evolve
 from click.testing import Result
+from karenina_cli.output import Part, Table
+from karenina_cli.show.evidence import trait_excerpts
+from karenina_cli.show.traits import MOST_LINES, trait_parts, trait_totals
+from karenina_cli.summary import model_parts
+from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.summaries.trait_summary import trait_lines
+from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
+from karenina_vocabulary.quotations import Quotation, quotations
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.cli.evidence import trait_excerpts
-from karenina_core.cli.output import Part, Table
-from karenina_core.cli.summary import model_parts
-from karenina_core.cli.traits import MOST_LINES, trait_parts, trait_totals
-from karenina_core.model.convert import unstructure
-from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
-from karenina_core.model.quotations import Quotation, quotations
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.trait_summary import trait_lines
+from karenina_core.values.convert import unstructure
+from karenina_core.values.result import MetadataPart
 
 OK = {"state": "ok", "reason": ""}
 TONES = {"type": "llm", "kind": "literal", "classes": ["concise", "wordy"], "higher_is_better": True}

@@ -11,12 +11,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from karenina_core import ModelConfig, VerificationConfig
-from karenina_core.errors import ConfigError
-from karenina_core.model.manual import load_manual_traces
-from karenina_core.run.config_file import Flags, configure, load_config
-from karenina_core.run.config_layers import (
+from karenina_runs.answers.manual import load_manual_traces
+from karenina_runs.config.config_file import Flags, configure, load_config
+from karenina_runs.config.config_layers import (
     Layer,
     environment_layer,
     environment_names,
@@ -24,7 +21,10 @@ from karenina_core.run.config_layers import (
     read_layer,
     settings_layer,
 )
-from karenina_core.run.config_models import ModelFlags, Supplied
+from karenina_runs.config.config_models import ModelFlags, Supplied
+
+from karenina_core import ModelConfig, VerificationConfig
+from karenina_core.errors import ConfigError
 
 TWO_MODELS = """
 [run]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-
-from karenina_core.cli.flags import trust_line
+from karenina_cli.options.flags import trust_line
 
 KEY = "sk-abcdef-0815"
 

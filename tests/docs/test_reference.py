@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from karenina_core.errors import ErrorKind
-from karenina_core.model.outcome import OutcomeName
+from karenina_core.values.outcome import OutcomeName
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 

@@ -16,10 +16,10 @@ import pytest
 from attrs import define, frozen
 
 from karenina_core import AgenticRubricTrait, Benchmark, ModelConfig, Question, Rubric, VerificationConfig
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.convert import unstructure
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.testing import Reply, ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.convert import unstructure
+from karenina_core.values.message import ToolUseBlock
 
 SERVER = Path(__file__).parent / "data" / "currencies_on_stdio.py"
 SALES = "store,amount\nLyon,30\nNice,12\n"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 QUICK = RetryPolicy(
     rate_limited=AttemptPolicy(2, 0.0, 0.01),

@@ -14,17 +14,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core import (
-    Benchmark,
-    Karenina,
-    ModelConfig,
-    Rubric,
-    VerificationResult,
-    run_single_model_verification,
-)
-from karenina_core.model.convert import structure
+from karenina_core import Benchmark, Karenina, ModelConfig, Rubric, VerificationResult, run_single_model_verification
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.testing import ScriptedServer, application
+from karenina_core.values.convert import structure
 
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {
     "individual": {},

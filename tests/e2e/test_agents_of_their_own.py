@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve
+from karenina_calls.ports.port_calls import LLMCall
+from karenina_calls.tools import adapter_agent as own_agent
+from karenina_runs.execute.single import run_single_model_verification
 
 from karenina_core import AgenticRubricTrait, Benchmark, ModelConfig, Question, Rubric, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.plugin.adapters import AdapterSpec
-from karenina_core.ports import own_agent
 from karenina_core.ports.middleware import CallTarget, Proceed
-from karenina_core.ports.port_calls import LLMCall
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, LLMResponse, PortCapabilities
-from karenina_core.run.single import run_single_model_verification
 from karenina_core.testing import ScriptedServer, application
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 FIELD = {
     "name": "total",

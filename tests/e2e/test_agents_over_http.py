@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_vocabulary.explanations import why
 
 from karenina_core import Benchmark, Karenina, VerificationConfig, VerificationResult, hookimpl
-from karenina_core.model.convert import unstructure
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.values import Tool, ToolOutcome
-from karenina_core.run.reasons import why
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.convert import unstructure
+from karenina_core.values.message import ToolUseBlock
 
 ADAPTERS = ("openai_endpoint", "litellm")
 TARGETS = {"venetoclax": "BCL2", "alpelisib": "PIK3CA"}

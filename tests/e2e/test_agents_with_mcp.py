@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve, field, frozen
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, RESULTS
+from karenina_runs.plan.prepare import prepare
+from karenina_testing.watch.processes import running, still_running
 
 from karenina_core import Benchmark, Karenina, VerificationConfig, VerificationResult, VerificationResultSet
 from karenina_core.errors import PortError
-from karenina_core.model.message import ToolUseBlock
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, RESULTS
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
-from karenina_core.testing.processes import running, still_running
+from karenina_core.values.message import ToolUseBlock
 
 pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
 

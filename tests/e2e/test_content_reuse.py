@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 from click.testing import CliRunner
+from karenina_cli.root import karenina
+from karenina_runs.journal.reader import JournalReader
 
 from karenina_core import (
     ArtifactKeys,
@@ -28,11 +30,9 @@ from karenina_core import (
     VerificationResultSet,
     hookimpl,
 )
-from karenina_core.cli.root import karenina
 from karenina_core.errors import ConfigError, RunDirectoryError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.journal_reader import JournalReader
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 
 def loaded(name: str) -> Any:

@@ -17,6 +17,9 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from karenina_runs.amend.extension import extend_run
+from karenina_runs.folder.status import standing
+from karenina_runs.resume import Changed
 
 from karenina_core import (
     Benchmark,
@@ -32,11 +35,8 @@ from karenina_core import (
     resume_run,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.extension import extend_run
-from karenina_core.run.resume import Changed
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 
 def loaded(name: str) -> Any:

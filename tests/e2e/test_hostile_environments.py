@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 from attrs import define, field
 from click.testing import CliRunner
+from karenina_cli.root import karenina
+from karenina_runs.amend.repair import repair_run
+from karenina_runs.amend.repair_selection import RepairSelection
+from karenina_runs.folder.recording import recording_lines
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.resume import resume_run
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
-from karenina_core.cli.root import karenina
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.journal_export import recording_lines
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.repair import repair_run
-from karenina_core.run.repair_selection import RepairSelection
-from karenina_core.run.resume import resume_run
 from karenina_core.secrets import MASK, is_secret_name
 from karenina_core.testing import Reply, ScriptedServer, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 SECRET = 'pa"ss\\wörd-1234567'
 NO_SECRETS = {

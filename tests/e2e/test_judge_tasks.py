@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_testing.fakes import ScriptedCall
 
 from karenina_core import (
     AdapterSpec,
@@ -18,11 +19,10 @@ from karenina_core import (
     VerificationResult,
     run_single_model_verification,
 )
-from karenina_core.model.message import UsageMetadata
 from karenina_core.ports import PortCapabilities
 from karenina_core.prompts import PromptTask
 from karenina_core.testing import ScriptedLLM, application
-from karenina_core.testing.fakes import ScriptedCall
+from karenina_core.values.message import UsageMetadata
 
 ANSWER = "The label warns of jaw osteonecrosis."
 TEMPLATE = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import Karenina, Rubric
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import Reply, ScriptedServer, application
 
 PARSING = {"features": ["agentic_parsing"], "agentic_judge_context": "trace_and_workspace"}

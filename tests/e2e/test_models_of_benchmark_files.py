@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import evolve, frozen
+from karenina_calls.models.overrides import model_pool
+from karenina_calls.models.untrusted_models import ForeignModelConfig
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -27,8 +29,6 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.foreign import ForeignModelConfig
-from karenina_core.run.overrides import model_pool
 from karenina_core.testing import ScriptedServer, application
 
 SECRET = "sk-very-secret-1"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve, frozen
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.writer import Writer
 
 from karenina_core import (
     ArtifactKeys,
@@ -24,11 +26,9 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContractError, RunDirectoryError
-from karenina_core.model.result import VerificationResult
 from karenina_core.ports.values import LLMResponse
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_writer import Writer
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.result import VerificationResult
 
 Bench = Callable[[int], Benchmark]
 

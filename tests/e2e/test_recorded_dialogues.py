@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.answers.manual import load_manual_traces
+from karenina_runs.summaries.details import facts
 
 from karenina_core import Benchmark, ModelConfig, Question, ReplayStore, VerificationConfig, VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_core.model.manual import load_manual_traces
-from karenina_core.model.message import read_messages, trace_dicts
 from karenina_core.ports import Message
-from karenina_core.run.facts import facts
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.message import read_messages, trace_dicts
 
 DIALOGUE = [
     {"role": "system", "content": "You book trains."},

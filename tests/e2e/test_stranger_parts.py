@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "readability"
-KARENINA = ("-c", "from karenina_core.cli import main; main()")
+KARENINA = ("-c", "from karenina_cli import main; main()")
 ANSWER = "It binds BCL-2. That is a protein of the outer membrane."
 LENGTHS = {"It binds BCL-2": 3, "That is a protein of the outer membrane": 8}
 FEED = {
@@ -53,7 +53,7 @@ FEED = {
 READ = """
 import json, sys
 from karenina_core import VerificationResult
-from karenina_core.model.convert import structure, unstructure
+from karenina_core.values.convert import structure, unstructure
 line = open(sys.argv[1], encoding="utf-8").readline()
 result = structure(json.loads(line), VerificationResult)
 again = json.dumps(unstructure(result))

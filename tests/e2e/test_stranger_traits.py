@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "citations"
@@ -113,7 +113,7 @@ def python(tmp_path: Path) -> Callable[..., str]:
     return run
 
 
-KARENINA = ("-c", "from karenina_core.cli import main; main()")
+KARENINA = ("-c", "from karenina_cli import main; main()")
 RUN = (*KARENINA, "verify", "citations.jsonld", "--mode", "rubric_only", "--out", "run", "--quiet")
 MANUAL = ("--answering-interface", "manual", "--manual-traces", "answers.json")
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from karenina_runs.journal.journal import Journal
 
 from karenina_core import Karenina, VerificationResult
 from karenina_core.errors import RunDirectoryError
-from karenina_core.model.convert import structure
-from karenina_core.run.journal import Journal
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.convert import structure
 
 SCRIPT = Path(sys.executable).with_name("karenina")
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.startswith("KARENINA_")}

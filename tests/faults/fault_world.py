@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import FAILURES
 
 from karenina_core import (
     Benchmark,
@@ -22,12 +24,10 @@ from karenina_core import (
     VerificationResultSet,
     hookimpl,
 )
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import LLMResponse
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import FAILURES
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 NAME = "target"
 TEMPLATE = json.dumps(

@@ -174,7 +174,7 @@ def _forked(wanted: dict[str, Any], others: list[int]) -> int:
 
 
 def _carried_out(words: list[str]) -> NoReturn:
-    from karenina_core.cli import main
+    from karenina_cli import main
 
     sys.argv = ["karenina", *words]
     main()

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.summaries.rates import DECIDED
+
 from karenina_core import resume_run
-from karenina_core.model.outcome import OutcomeName
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.rates import DECIDED
+from karenina_core.values.outcome import OutcomeName
 
 TIMES = {"timestamp", "execution_time", "seconds", "created_at", "updated_at", "run_dir"}
 OF_THE_RUN = {"run_name", "result_id"}

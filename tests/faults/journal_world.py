@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_reader import Done, JournalReader
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Done, JournalReader
+
+from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": None, "tools": (), "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(100, 20, 120, 0.00045), seconds=0.25)
@@ -85,7 +86,7 @@ def filled(folder: Path, items: int, concurrency: int = 8) -> Path:
 
 def contents(reader: JournalReader) -> tuple[dict[str, Any], dict[str, Any]]:
     """`({(key, nth): body}, {task: (position, line)})`."""
-    from karenina_core.run.journal_rows import CALLS
+    from karenina_runs.journal.rows import CALLS
 
     calls = {(row["key"], row["nth"]): row.body for row in reader.rows(CALLS)}
     return calls, {result.task: (result.position, result.line) for result in reader.results()}

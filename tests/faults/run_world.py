@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from karenina_core.run.journal_reader import JournalReader
+from karenina_runs.journal.reader import JournalReader
+
 from karenina_core.testing import ScriptedServer
 
 TIMES = {"timestamp", "execution_time", "seconds", "created_at", "updated_at", "run_dir"}
@@ -29,13 +30,13 @@ endpoint_base_url = "{url}"
 """
 NAMED = """\
 from functools import partial
-from karenina_core.cli import verification
+from karenina_cli import verification
 verification.prepare = partial(verification.prepare, run_name="the run")
 """
 """Names of runs are random otherwise, and ids of results are made of them."""
 TELLING = """\
 import os
-from karenina_core.run import journal
+from karenina_runs.journal import journal
 told = os.open({path!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 keep_call, keep_result = journal.Journal.put, journal.Journal.put_result
 

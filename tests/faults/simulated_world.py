@@ -17,22 +17,22 @@ from types import SimpleNamespace
 from typing import Any
 
 from attrs import define, evolve, frozen
+from karenina_calls.ports.retry import with_retries
+from karenina_calls.ports.text import sanitize
+from karenina_runs.execute import runner
+from karenina_runs.execute.control import RunControl
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.journal.commits import Commits
+from karenina_runs.journal.writer import Writer
+from karenina_runs.plan.prepare import prepare
+from karenina_testing.virtual_time import VirtualTimeLoop
 
 from karenina_core import Karenina, ModelConfig, VerificationConfig, aresume_run, hookimpl
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
 from karenina_core.ports import LLMResponse, threads
-from karenina_core.ports.retry import with_retries
-from karenina_core.ports.text import sanitize
-from karenina_core.run import runner
-from karenina_core.run.control import RunControl
-from karenina_core.run.journal_commits import Commits
-from karenina_core.run.journal_writer import Writer
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
-from karenina_core.testing.virtual_time import VirtualTimeLoop
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 QUESTIONS, JUDGES, CONCURRENCY = 25, 2, 6
 ITEMS = QUESTIONS * JUDGES

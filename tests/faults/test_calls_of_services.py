@@ -15,15 +15,15 @@ from urllib.request import Request, urlopen
 
 import pytest
 from attrs import define, evolve
+from karenina_calls.services.embedding import Embeddings
+from karenina_runs.folder.recording import write_recording
+from karenina_runs.journal.reader import JournalReader
 
 from karenina_core import VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.embedding import Embeddings
-from karenina_core.run.journal_export import write_recording
-from karenina_core.run.journal_reader import JournalReader
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
 assert SPEC is not None

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_vocabulary.prompt_config import PromptConfig
 
 from karenina_core import VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.prompt_config import PromptConfig
 from karenina_core.testing import ScriptedServer
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from karenina_cli.root import karenina
+from karenina_cli.summary import cost_text, shown_cost
 
 from karenina_core import ModelConfig
-from karenina_core.cli.root import karenina
-from karenina_core.cli.summary import cost_text, shown_cost
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 SPEC = importlib.util.spec_from_file_location("cost_world", Path(__file__).with_name("fault_world.py"))

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
 assert SPEC is not None

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.files.run_lock import marked
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, JournalReader
+from karenina_runs.journal.rows import PAGE, RESULTS, sealed
+from karenina_runs.journal.salvage import put_in_place, salvage
+from karenina_runs.journal.wal import frames, log_damage, log_of
 
 from karenina_core.errors import ConfigError, RunDirectoryError
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_log import frames, log_damage, log_of
-from karenina_core.run.journal_reader import Batch, JournalReader
-from karenina_core.run.journal_rows import PAGE, RESULTS, sealed
-from karenina_core.run.journal_salvage import put_in_place, salvage
-from karenina_core.run.owner import marked
 
 SPEC = importlib.util.spec_from_file_location("journal_world_damage", Path(__file__).with_name("journal_world.py"))
 assert SPEC is not None

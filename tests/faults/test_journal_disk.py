@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.files.run_files import check_place
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
 
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.places import check_place
 
 SPEC = importlib.util.spec_from_file_location("journal_world_disk", Path(__file__).with_name("journal_world.py"))
 assert SPEC is not None

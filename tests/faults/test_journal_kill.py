@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import JournalReader
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
 
 SPEC = importlib.util.spec_from_file_location("journal_world_kill", Path(__file__).with_name("journal_world.py"))
 assert SPEC is not None
@@ -81,8 +80,8 @@ def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_pat
 def test_killed_at_every_statement_it_loses_nothing_that_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 4)  # so that the index is written, too
-    monkeypatch.setattr("karenina_core.run.journal_writer.WAL_PAGES", 8)
+    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 4)  # so that the index is written, too
+    monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 8)
     point, code = 0, -9
     while code == -9:
         point += 1

@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from karenina_calls.ports.metered import CallFacts
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS
 
 from karenina_core.errors import PortError
-from karenina_core.ports.metered import CallFacts
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS
 
 SPEC = importlib.util.spec_from_file_location("journal_world_machine", Path(__file__).with_name("journal_world.py"))
 assert SPEC is not None

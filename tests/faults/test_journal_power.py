@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import Batch, JournalReader
-from karenina_core.run.journal_rows import PAGE
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, JournalReader
+from karenina_runs.journal.rows import PAGE
 
 
 def loaded(name: str) -> Any:
@@ -74,8 +73,8 @@ class Failing:
 def test_when_the_power_fails_nothing_that_was_acknowledged_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
-    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 8)  # so that places are written, too
-    monkeypatch.setattr("karenina_core.run.journal_writer.WAL_PAGES", 20)  # and the log is copied into the database
+    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 8)  # so that places are written, too
+    monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 20)  # and the log is copied into the database
     seed, rounds = random.randrange(1 << 30), 30 if long else 1
     print("seed", seed)
     for number in range(rounds):
@@ -130,7 +129,7 @@ def test_of_a_transaction_that_was_not_flushed_yet_any_sectors_may_be_there(
 ) -> None:
     """The moment is that at which all of a transaction is written, and none of it flushed: its end may be on the disk
     and what is before that may not. `over_another`: the log is begun anew, over what an older one has left."""
-    monkeypatch.setattr("karenina_core.run.journal_writer.WAL_PAGES", 60 if over_another else 4000)
+    monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 60 if over_another else 4000)
     seed = random.randrange(1 << 30) if long else 0
     print("seed", seed)
     folder = tmp_path / "run"

@@ -31,8 +31,8 @@ MANY = (
     BEGIN
     + """\
 import asyncio
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
+from karenina_runs.plan.prepare import prepare
+from karenina_runs.execute.runner import Destination, execute
 from karenina_core.testing import ScriptedLLM, application
 
 questions, replicates = map(int, given)
@@ -98,7 +98,7 @@ print(json.dumps({"before": before, "after": open_files()}))
 LAGS = (
     BEGIN
     + """\
-from karenina_core.run.stalls import Stalls
+from karenina_runs.execute.loop_watchdog import Stalls
 
 url, questions, concurrency = given[0], int(given[1]), int(given[2])
 

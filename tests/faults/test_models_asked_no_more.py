@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from karenina_runs.journal.reader import JournalReader
 
 from karenina_core import (
     AdapterSpec,
@@ -23,10 +24,9 @@ from karenina_core import (
     VerificationConfig,
     VerificationResult,
 )
-from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports import AgentResult, PortCapabilities
-from karenina_core.run.journal_reader import JournalReader
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.message import Message, UsageMetadata
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
 assert SPEC is not None

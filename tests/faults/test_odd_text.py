@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_report import report_on
 from karenina_results.formats.csv_file import read_rows
-from karenina_results.report import report_on
+from karenina_runs.results.exports import export_results, find_format
 
 from karenina_core import VerificationResult, VerificationResultSet
-from karenina_core.run.exports import export_results, find_format
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from karenina_cli.root import karenina
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.folder.status import standing
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import RepairSelection, VerificationConfig, VerificationResult, repair_run
-from karenina_core.cli.root import karenina
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 SPEC = importlib.util.spec_from_file_location("process_world", Path(__file__).with_name("fault_world.py"))
@@ -102,7 +102,7 @@ def test_every_process_that_asked_somebody_is_told_of(tmp_path: Path) -> None:
 
 
 def test_only_the_last_processes_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.run.directory.MOST_PROCESSES", 1)
+    monkeypatch.setattr("karenina_runs.folder.directory.MOST_PROCESSES", 1)
     with ScriptedServer(answered) as server:
         here, config = failed(tmp_path / "run", server)
         here.resume(config)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from karenina_runs.folder.status import standing
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
 from karenina_core.ports import PortCapabilities
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedLLM, ScriptedServer, ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 SPEC = importlib.util.spec_from_file_location("fault_world", Path(__file__).with_name("fault_world.py"))
 assert SPEC is not None

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.limits.adaptive_limit import Bucket
+from karenina_runs.journal.reader import JournalReader
 
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.limits import Bucket
 from karenina_core.testing import Reply, ScriptedServer
 
 

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from karenina_core.run.standing import standing
+from karenina_runs.folder.status import standing
+
 from karenina_core.testing import ScriptedServer
 
 

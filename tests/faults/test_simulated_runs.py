@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.keeping import PASSING
+from karenina_runs.execute.run_writer import PASSING
+from karenina_runs.journal.reader import JournalReader
 
 
 def load(name: str) -> Any:

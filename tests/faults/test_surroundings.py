@@ -31,7 +31,7 @@ QUESTIONS = 6
 NAMED = """\
 import sys
 from functools import partial
-from karenina_core.cli import main, verification
+from karenina_cli import main, verification
 verification.prepare = partial(verification.prepare, run_name="the run")
 sys.argv[0] = "karenina"
 main()

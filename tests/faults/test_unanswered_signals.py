@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from karenina_runs.folder.status import standing
+from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core import Benchmark, Question
-from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.standing import standing
 
 SCRIPT = Path(sys.executable).with_name("karenina")
 QUICK = """

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from karenina_runs.journal.check import check
 
-from karenina_core.run.journal_check import check
 from karenina_core.testing import ScriptedServer
 
 
@@ -38,8 +38,8 @@ watching.watch({{folder!r}}, {{point!r}}, {{nth}}, {{said!r}})
 RECORDING = """\
 import sys
 from pathlib import Path
-from karenina_core.run.journal_export import write_recording
-from karenina_core.run.journal_reader import JournalReader
+from karenina_runs.folder.recording import write_recording
+from karenina_runs.journal.reader import JournalReader
 with JournalReader.open({run!r}) as reader:
     write_recording(reader, Path({file!r}))
 sys.exit(0)

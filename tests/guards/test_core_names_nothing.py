@@ -13,38 +13,22 @@ from pathlib import Path
 import pytest
 
 from karenina_core import Karenina
-from karenina_core.model.result_parts import declared_parts
+from karenina_core.values.result_parts import declared_parts
 
 PACKAGE = Path(__file__).parents[2] / "karenina_core"
-CORE: dict[str, str] = {
-    "": "entry_points errors log names secrets",
-    "model": (
-        "benchmark config convert fields identity message model_config outcome question result result_parts rubric "
-        "sections"
-    ),
-    "ports": "asker background middleware model_client protocols threads values",
-    "plugin": "adapters application discovery hookspecs implementations kinds markers registries registry settings",
-    "pipeline": "assemble context engine item keys orchestrator stage",
-}
-"""The modules of the core, by folder; those that are no more are passed over."""
 KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool server client", "judgment strategy"}
 ALLOWED: dict[tuple[str, str], str] = {
     ("errors", "template"): "a kind of error: the code that an author wrote",
+    ("pipeline/traits", "rubric"): "where a problem is: the rubric of a benchmark",
     ("ports/middleware", "llm"): "a kind of call: of an LLMPort",
-    (
-        "model/model_config",
-        "litellm",
-    ): "the published default of the interface of a ModelConfig",
+    ("values/model_config", "litellm"): "the published default of the interface of a ModelConfig",
 }
 """(module, name): why it may be there."""
 
 
 def files() -> Iterator[tuple[str, Path]]:
-    for folder, names in CORE.items():
-        for name in names.split():
-            path = PACKAGE / folder / f"{name}.py"
-            if path.is_file():
-                yield f"{folder}/{name}".lstrip("/"), path
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).with_suffix("").as_posix(), path
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +40,7 @@ def names() -> set[str]:
     for plugin in app.plugins:
         if plugin.distribution != "karenina-core":
             found |= {plugin.name, plugin.distribution}
-    return found | {part.info.name for part in declared_parts()}
+    return found | {part.name for part in declared_parts()}
 
 
 def literals(source: str) -> Iterator[tuple[int, str]]:

@@ -45,7 +45,7 @@ def test_the_core_itself_imports_pluggy_at_most(statement: str, packages: set[st
 def test_help_imports_no_plugin_and_nothing_heavy() -> None:
     call = """
 import contextlib, io
-from karenina_core.cli import main
+from karenina_cli import main
 sys.argv = ["karenina", "--help"]
 with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):
     main()

@@ -1,60 +1,36 @@
-"""Runs know nothing of what came after them: these modules are imported by nobody else in `run/`."""
+"""Runs know nothing of what came after them: amendments and batches are found by their entry points alone."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
-RUN = Path(__file__).parents[2] / "karenina_core" / "run"
-AMEND = (
-    *("extension", "extension_checks", "extension_merge", "extension_models", "extension_plans", "extension_rows"),
-    *("extension_scan", "repair", "repair_selection", "repairs", "undoing"),
-)
-BATCHES = ("batching", "batches", "provider_batches")
-WORKSPACES = ("workspaces", "workspace_capture", "workspace_sources")
-WITHOUT_FOLDERS = ("runner", "single", "destination", "ending", "surroundings", "keeping", "continuing", "resume")
+from tests.benchmarks.structure import Structure, read_structure
+
+RUNS = "karenina_runs"
+EXECUTION = (f"{RUNS}.execute", f"{RUNS}.resume")
 """They know surroundings of an answer, and not that they are folders."""
-MOST_PARAMETERS = 8
-KEYWORD_APIS = {
-    *("arun_verification", "aextend_run", "arun_single_model_verification", "run_single_model_verification"),
-    "filter",  # of `VerificationResultSet`
-}
-"""Functions for users, whose parameters are given by name."""
 
 
-def _imported(path: Path) -> set[str]:
-    """The modules beside it that a file imports, those under TYPE_CHECKING and inside functions included."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            found |= {(node.module or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("karenina_core.run"):
-            rest = node.module.removeprefix("karenina_core.run").lstrip(".")
-            found |= {rest.split(".")[0]} if rest else {alias.name for alias in node.names}
-    return found
+@pytest.fixture(scope="module")
+def structure() -> Structure:
+    return read_structure()
 
 
-@pytest.mark.parametrize("room", [AMEND, BATCHES], ids=["amend", "batches"])
-def test_a_room_above_runs_is_imported_by_nobody_beneath_it(room: tuple[str, ...]) -> None:
-    assert all((RUN / f"{name}.py").is_file() for name in room)
-    others = [path for path in RUN.glob("*.py") if path.stem not in room]
-    assert len(others) > len(room)
-    assert {path.stem: names for path in others if (names := _imported(path).intersection(room))} == {}
+def _importing(structure: Structure, room: str, among: tuple[str, ...]) -> list[str]:
+    """The modules `among` these, outside of the room, that import something of it."""
+    own = f"{RUNS}.{room}"
+    assert any(name.startswith(f"{own}.") for name in structure.sources), f"there is no {own}"
+    return [
+        name
+        for name, imported in structure.imports.items()
+        if name.startswith(among) and not name.startswith(own) and any(f"{i}.".startswith(f"{own}.") for i in imported)
+    ]
 
 
-@pytest.mark.parametrize("name", WITHOUT_FOLDERS)
-def test_what_carries_items_out_knows_no_workspaces(name: str) -> None:
-    assert _imported(RUN / f"{name}.py").isdisjoint(WORKSPACES)
+@pytest.mark.parametrize("room", ["amend", "batches"])
+def test_a_room_above_runs_is_imported_by_nobody_beneath_it(structure: Structure, room: str) -> None:
+    assert _importing(structure, room, (RUNS,)) == []
 
 
-def test_functions_take_few_parameters_keyword_only_ones_included() -> None:
-    found = {}
-    for path in RUN.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in KEYWORD_APIS:
-                args = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                if (count := len([a for a in args if a not in ("self", "cls")])) > MOST_PARAMETERS:
-                    found[f"{path.stem}.{node.name}"] = count
-    assert found == {}
+def test_what_carries_items_out_knows_no_workspaces(structure: Structure) -> None:
+    assert _importing(structure, "workspaces", EXECUTION) == []

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.structure import Structure, read_structure
+from tests.benchmarks.structure import REPOSITORY, Structure, read_structure
 
+MOST_LINES_OF_THE_CORE = 7_000
+MOST_FILES_IN_THE_CORE = 15
+MOST_FILES = 20
+"""Modules in one folder, its `__init__.py` included. The most of pluggy, httpx, structlog, tox, llm and attrs is 21."""
 PROJECT = '[project]\nname = "{}"\ndependencies = [{}]\n'
 
 
@@ -57,7 +62,32 @@ def test_sizes_are_counted(faulty: Structure) -> None:
     assert faulty.comments("karenina-core") == 1 / 11
 
 
-def test_what_is_imported_is_declared_and_goes_one_way() -> None:
-    found = read_structure()
+@pytest.fixture(scope="module")
+def found() -> Structure:
+    return read_structure()
+
+
+def test_what_is_imported_is_declared_and_goes_one_way(found: Structure) -> None:
     assert found.undeclared() == []
     assert found.cycle() == []
+
+
+def test_no_modules_import_each_other(found: Structure) -> None:
+    """Those that are imported for types alone count too."""
+    assert found.circles() == []
+
+
+def test_the_core_is_small_and_needs_little(found: Structure) -> None:
+    assert found.lines("karenina-core") <= MOST_LINES_OF_THE_CORE
+    needed = [re.split(r"[<>=]", line)[0] for line in found.core_dependencies]
+    assert needed == ["attrs", "cattrs", "pluggy", "stevedore", "structlog"]
+
+
+def test_folders_can_be_taken_in_at_a_glance(found: Structure) -> None:
+    core = REPOSITORY / "karenina_core"
+    crowded = {
+        str(folder.relative_to(REPOSITORY)): count
+        for folder, count in found.folders().items()
+        if count > (MOST_FILES_IN_THE_CORE if folder.is_relative_to(core) else MOST_FILES)
+    }
+    assert crowded == {}

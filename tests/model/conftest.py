@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
+from karenina_core.values.outcome import OutcomeName
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
     ["", "\0", "\u2028\u2029\x85", "\r\n", '"\\', "\u202e", "NaN", "null", "🧬" * 3]

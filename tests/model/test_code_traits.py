@@ -17,7 +17,7 @@ import pytest
 
 from karenina_core import CallableRubricTrait
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.model.convert import structure, unstructure
+from karenina_core.values.convert import structure, unstructure
 
 LOCK = threading.Lock()
 

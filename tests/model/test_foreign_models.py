@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 from hypothesis import given
+from karenina_calls.models.untrusted_models import ForeignModelConfig, as_foreign, plain_model, replaced_models
+from karenina_testing.strategies import model_configs
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Question, Rubric
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.foreign import ForeignModelConfig, as_foreign, plain_model, replaced_models
-from karenina_core.testing.strategies import model_configs
+from karenina_core.values.convert import structure, unstructure
 
 MODEL = ModelConfig(model_name="m", interface="i", api_key_env="KEY", id="mine", endpoint_api_key="sk-secret")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.convert import structure, unstructure
+from karenina_core.values.convert import structure, unstructure
 
 MODES = ("disabled", "reasoning_only", "full")
 
@@ -114,7 +114,7 @@ def test_what_the_environment_says_must_be_readable(variable: str, text: str, mo
 
 
 def test_a_model_keeps_its_home() -> None:
-    from karenina_core.model.config import ModelConfig as reexported
+    from karenina_core.values.config import ModelConfig as reexported
 
     assert reexported is ModelConfig
 

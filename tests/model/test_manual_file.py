@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_runs.answers.manual import load_manual_traces
 
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import ManualAnswer, ModelConfig
-from karenina_core.model.manual import load_manual_traces
+from karenina_core.values.config import ManualAnswer, ModelConfig
 
 KEY = st.text(min_size=1).filter(str.strip)
 TEXT = st.text() | st.just("")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_vocabulary.evaluation_parts import TemplatePart
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.result_parts import declared_parts, read_parts, result_parts
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.result import MetadataPart
+from karenina_core.values.result_parts import declared_parts, read_parts, result_parts
 
 ME = ModelIdentity("scripted", "m")
 METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME)
@@ -22,7 +22,7 @@ RESULT: Any = VerificationResult
 """Type checkers know only the parts of karenina itself."""
 CODE = """
 from attrs import frozen
-from karenina_core.model.result_parts import ResultPart
+from karenina_core.values.result_parts import ResultPart
 
 @frozen(kw_only=True)
 class Weather(ResultPart):

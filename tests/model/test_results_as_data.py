@@ -15,13 +15,13 @@ import pytest
 from attrs import evolve, fields
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.evaluation_parts import ChecksPart, TemplatePart
 
 from karenina_core import ModelIdentity, TaskIdentity, VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.evaluation_parts import ChecksPart, TemplatePart
-from karenina_core.model.identity import canonical_json, question_urn, template_id
-from karenina_core.model.result import GenerationPart, MetadataPart, TrailEntry, all_parts
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.identity import canonical_json, question_urn, template_id
+from karenina_core.values.result import GenerationPart, MetadataPart, TrailEntry, all_parts
 
 ME = ModelIdentity("litellm", "m")
 METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="Why?", answering=ME, parsing=ME)

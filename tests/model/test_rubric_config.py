@@ -9,19 +9,19 @@ import pytest
 from attrs import evolve, fields_dict
 from hypothesis import given
 from hypothesis import strategies as st
-
-from karenina_core import LLMRubricTrait, VerificationConfig
-from karenina_core.errors import ConfigError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.rubric_config import (
+from karenina_runs.config.config_file import load_config
+from karenina_vocabulary.rubric_config import (
     DeepJudgmentRubricConfig,
     DeepJudgmentRubricMode,
     TraitDeepJudgment,
     TraitEvidenceRules,
     evidence_rules,
 )
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.run.config_file import load_config
+from karenina_vocabulary.template_kind import TemplateKind
+
+from karenina_core import LLMRubricTrait, VerificationConfig
+from karenina_core.errors import ConfigError
+from karenina_core.values.convert import structure, unstructure
 
 MODES = get_args(DeepJudgmentRubricMode)
 RULES = fields_dict(TraitEvidenceRules)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_vocabulary.rubric_part import RubricPart, read_traits, typed_scores
+from karenina_vocabulary.trait_scale import misfit, scale_kind
 
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.rubric_part import RubricPart, read_traits, typed_scores
-from karenina_core.model.trait_scale import misfit, scale_kind
+from karenina_core.values.convert import structure, unstructure
 
 OK = {"state": "ok", "reason": ""}
 TONES = {"type": "llm", "kind": "literal", "classes": ["plain", "stiff"], "higher_is_better": True}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_testing.strategies import rubrics
+from karenina_vocabulary.traits import AgenticRubricTrait, CallableRubricTrait
 
 from karenina_core import DynamicRubric, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.traits import AgenticRubricTrait, CallableRubricTrait
-from karenina_core.testing.strategies import rubrics
+from karenina_core.values.rubric import RubricTrait
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
 SOURCES: Any = st.sampled_from(["global", "question_specific", "dynamic"])

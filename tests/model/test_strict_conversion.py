@@ -10,6 +10,7 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.prompt_config import FewShotQuestion
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -24,10 +25,9 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy, switches
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.prompt_config import FewShotQuestion
-from karenina_core.model.rubric import TRAIT_LISTS
+from karenina_core.values.config import AttemptPolicy, RetryPolicy, switches
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.rubric import TRAIT_LISTS
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 WORD = st.text("abcdefgh-é🧬", min_size=1, max_size=6)

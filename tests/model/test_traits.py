@@ -12,12 +12,12 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.template_kind import TemplateKind, as_kind, read_record, record_schema
+from karenina_vocabulary.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, RegexRubricTrait
 from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import FillError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.template_kind import TemplateKind, as_kind, read_record, record_schema
-from karenina_core.model.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, RegexRubricTrait
+from karenina_core.values.convert import structure, unstructure
 
 LAW = settings(deadline=None)
 

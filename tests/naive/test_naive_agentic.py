@@ -13,6 +13,9 @@ import pytest
 from karenina_agentic import AgenticTraitEvaluator
 from karenina_agentic.parse_stage import AgenticParseTemplate
 from karenina_agentic.rubric_stage import AgenticRubricEvaluation
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.client import ModelClient
+from karenina_testing.adapters.replies import ServedRequest
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -25,10 +28,7 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.ports.client import ModelClient
-from karenina_core.run.models import open_models
 from karenina_core.testing import ScriptedServer, application
-from karenina_core.testing.replies import ServedRequest
 
 TRACE = "SECRET-TRACE: I wrote totals.csv."
 

@@ -12,13 +12,13 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_testing.strategies import dynamic_rubrics, llm_traits, rubrics
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.rubric import DynamicRubric, Rubric
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.testing import application
-from karenina_core.testing.strategies import dynamic_rubrics, llm_traits, rubrics
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.rubric import DynamicRubric, Rubric
 
 APP = application(installed=["jsonld"])
 PATH = Path("naive.jsonld")

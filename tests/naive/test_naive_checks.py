@@ -10,13 +10,13 @@ import pytest
 from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_checks.abstention import AbstentionCheck
 from karenina_checks.quotation import occurs
 from karenina_checks.sufficiency import SufficiencyCheck
+from karenina_vocabulary.traces import evaluation_input
 
 from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationConfig, VerificationContext
-from karenina_core.model.trace_text import evaluation_input
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, ScriptedCall, ScriptedLLM
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)

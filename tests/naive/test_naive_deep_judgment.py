@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_deep_judgment.excerpts import ExcerptRules, Rejected, gather
-from karenina_deep_judgment.matching import Source
+from karenina_deep_judgment.quotations.matching import Source
 from karenina_deep_judgment.replies import Offered
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_judging.scoring import read_score
 from karenina_rubric.llm_calls import score_of
+from karenina_vocabulary.template_kind import TemplateKind, read_record
+from karenina_vocabulary.traits import LLMRubricTrait
 from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import FillError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.template_kind import TemplateKind, read_record
-from karenina_core.model.traits import LLMRubricTrait
-from karenina_core.pipeline.scoring import read_score
+from karenina_core.values.convert import structure, unstructure
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
 Read = Callable[[LLMRubricTrait, Any], Any]

@@ -20,11 +20,11 @@ from karenina_results.columns import RESULT
 from karenina_results.formats.csv_file import CsvFile, read_rows
 from karenina_results.formats.json_file import JsonFile
 from karenina_results.formats.sqlite_file import SqliteFile
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.convert import structure
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
+from karenina_core.values.convert import structure
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)
 ME = ModelIdentity("x", "m")

@@ -12,12 +12,12 @@ import pytest
 from attrs import evolve
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.rubric_part import RubricPart
 from karenina_core.testing import application
+from karenina_core.values.result import MetadataPart
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)
 APP = application(karenina_results.views, karenina_results.aggregators)

@@ -11,6 +11,10 @@ import pytest
 from attrs import evolve, fields_dict
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from karenina_testing.fakes import example_of
+from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import MetricRubricTrait
 
 from karenina_core import (
     Benchmark,
@@ -24,11 +28,7 @@ from karenina_core import (
     VerificationResult,
     run_single_model_verification,
 )
-from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import MetricRubricTrait
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
-from karenina_core.testing.fakes import example_of
 
 few = settings(database=None, deadline=None, derandomize=True, max_examples=15, phases=[Phase.generate])
 many = settings(few, max_examples=60)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from karenina_runs.summaries.trait_summary import trait_lines
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.trait_summary import trait_lines
+from karenina_core.values.result import MetadataPart
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
 CLASSES = ["concise", "wordy", "endless"]

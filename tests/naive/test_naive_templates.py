@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from karenina_template.language.extraction import fill
+from karenina_template.language.judge_schema import judge_schema
+from karenina_template.language.patterns import pattern_problems, run_patterns
+from karenina_template.language.strategies import evaluate
+from karenina_template.language.to_json import plain
 from karenina_template.model_handle import open_class
 from karenina_template.verify import VerifyTemplate
+from karenina_vocabulary.traces import render_trace
 from pydantic import BaseModel, Field, create_model
 
 from karenina_core import ArtifactKeys, Question, VerificationContext
-from karenina_core.model.message import Message, ToolUseBlock, trace_dicts
-from karenina_core.model.trace_text import render_trace
 from karenina_core.templates import (
     AllOf,
     AnyOf,
@@ -33,11 +37,7 @@ from karenina_core.templates import (
     VerificationPrimitive,
     VerifiedField,
 )
-from karenina_core.templates.extraction import fill
-from karenina_core.templates.judge_schema import judge_schema
-from karenina_core.templates.patterns import pattern_problems, run_patterns
-from karenina_core.templates.plain import plain
-from karenina_core.templates.strategies import evaluate
+from karenina_core.values.message import Message, ToolUseBlock, trace_dicts
 
 # Most cases make a class, which takes milliseconds.
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=40)

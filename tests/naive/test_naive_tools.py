@@ -12,13 +12,13 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_calls.tools.model_tools import named_tools
+from karenina_calls.tools.tool_servers import tool_digest
 from karenina_mcp.changes import changes_between
 from karenina_mcp.server import McpServer
 
 from karenina_core import ModelConfig
-from karenina_core.ports.tool_servers import tool_digest
 from karenina_core.ports.values import Tool, ToolOutcome
-from karenina_core.run.model_tools import named_tools
 
 LAW = settings(
     database=None,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.traces import evaluation_input, final_message, render_trace
 
-from karenina_core.model.message import Message, ThinkingBlock, ToolUseBlock, trace_dicts
-from karenina_core.model.trace_text import evaluation_input, final_message, render_trace
+from karenina_core.values.message import Message, ThinkingBlock, ToolUseBlock, trace_dicts
 
 LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
 Reader = Callable[[Sequence[Message]], str | None]

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from karenina_core.ports.workspace_tools import workspace_tools
+from karenina_calls.files.workspace_tools import workspace_tools
 
 SECRET = "of the outside"
 Read = Callable[[Path, str], str]

@@ -13,11 +13,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from karenina_runs.plan.items import Item
+from karenina_runs.workspaces.workspace_sources import wants_workspace
+from karenina_runs.workspaces.workspaces import Workspace, Workspaces
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Question, Rubric, VerificationConfig
-from karenina_core.run.items import Item
-from karenina_core.run.workspace_sources import wants_workspace
-from karenina_core.run.workspaces import Workspace, Workspaces
 
 ANSWERERS = [ModelConfig(model_name=name, interface="answering") for name in ("a1", "a2")]
 JUDGE = ModelConfig(model_name="j", interface="judging")

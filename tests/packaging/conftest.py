@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-NEEDED = ("karenina-generation", "karenina-jsonld", "karenina-manual", "karenina-results", "karenina-template")
+NEEDED = (
+    *("karenina-cli", "karenina-generation", "karenina-jsonld", "karenina-manual", "karenina-results"),
+    "karenina-template",
+)
+"""What runs a benchmark of templates with recorded answers, from the command line."""
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +30,24 @@ def projects() -> dict[str, Path]:
     """`{distribution: folder}` of the core and every plugin."""
     plugins = sorted(path.parent for path in REPOSITORY.glob("plugins/*/pyproject.toml"))
     return {"karenina-core": REPOSITORY, **{f"karenina-{folder.name}": folder for folder in plugins}}
+
+
+@pytest.fixture(scope="session")
+def closure(projects: dict[str, Path]) -> Callable[..., list[str]]:
+    """`closure(*distributions)`: these, and those of this repository that they declare, directly or not."""
+
+    def needed(*distributions: str) -> list[str]:
+        found: set[str] = set()
+        waiting = [*distributions]
+        while waiting:
+            if (name := waiting.pop()) not in found:
+                found.add(name)
+                project = tomllib.loads((projects[name] / "pyproject.toml").read_text("utf-8"))["project"]
+                lines = (re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in project["dependencies"])
+                waiting += [line for line in lines if line in projects]
+        return sorted(found)
+
+    return needed
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -84,23 +108,43 @@ def wheels(repository: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sources(wheels: Path, projects: dict[str, Path], build: Callable[[Path], Path]) -> list[Path]:
-    """The folders that karenina and all that it depends on can be installed from."""
-    return [wheels, *(build(projects[name]) for name in ("karenina-core", *NEEDED))]
+def places(
+    wheels: Path, projects: dict[str, Path], build: Callable[[Path], Path], closure: Callable[..., list[str]]
+) -> Callable[..., list[Path]]:
+    """`places(*distributions)`: the folders that these, and all that they depend on, can be installed from."""
+    return lambda *distributions: [wheels, *(build(projects[name]) for name in closure(*distributions))]
 
 
 @pytest.fixture(scope="session")
-def fresh(
-    sources: list[Path], run: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
+def bare(
+    places: Callable[..., list[Path]],
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., Path]:
-    """`fresh(*distributions, built=[folder])`: a new environment with karenina and these, installed from wheels."""
+    """`bare(*distributions, built=[folder])`: a new environment with these alone, installed from wheels; those of other
+    projects are in the folders `built`."""
 
     def make(*distributions: str, built: Sequence[Path] = ()) -> Path:
         folder = tmp_path_factory.mktemp("fresh") / "venv"
         run([sys.executable, "-m", "venv", folder], folder.parent)
-        places = [option for place in (*sources, *built) for option in ("--find-links", str(place))]
-        install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", *places]
-        run([*install, *distributions, *NEEDED], folder.parent)
+        ours = [name.partition("[")[0] for name in distributions if name.startswith("karenina-")]
+        extras = ["karenina-testing"] if "karenina-core[testing]" in distributions else []
+        known = [name for name in (*ours, *extras) if not name.startswith("karenina-stranger")]
+        links = [option for place in (*places(*known), *built) for option in ("--find-links", str(place))]
+        install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", *links]
+        run([*install, *distributions], folder.parent)
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def fresh(bare: Callable[..., Path]) -> Callable[..., Path]:
+    """`bare`, with what runs a benchmark of templates from the command line."""
+    return lambda *distributions, built=(): bare(*distributions, *NEEDED, built=built)
+
+
+@pytest.fixture(scope="session")
+def sources(places: Callable[..., list[Path]]) -> list[Path]:
+    """Where a reader of the tutorials installs from."""
+    return places(*NEEDED, "karenina-testing")

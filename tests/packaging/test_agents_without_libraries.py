@@ -33,7 +33,7 @@ except ConfigError as error:
 """
 SERVER = """\
 from karenina_core import Karenina
-from karenina_core.plugin.services import ToolServerRegistry
+from karenina_calls.services.shared import ToolServerRegistry
 
 app = Karenina.installed()
 server = app.registry(ToolServerRegistry).make("mcp", "lab", "http://127.0.0.1:9/mcp")
@@ -42,9 +42,9 @@ print(server.problem())
 
 
 @pytest.fixture(scope="module")
-def venv(fresh: Callable[..., Path], build: Callable[[Path], Path], projects: dict[str, Path]) -> Path:
+def venv(fresh: Callable[..., Path]) -> Path:
     """An environment with the plugins for agents and nothing beside what they cannot do without."""
-    return fresh(*AGENTS, built=[build(projects[name]) for name in AGENTS])
+    return fresh(*AGENTS)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_their_libraries_are_not_there(venv: Path, run: Run, tmp_path: Path) -> 
 
 
 def test_every_plugin_is_active(karenina: Callable[..., Any]) -> None:
-    listed = {plugin["name"]: plugin for plugin in karenina("plugins")}
+    listed = {plugin["name"]: plugin for plugin in karenina("plugins")["plugins"]}
     found = {name: (listed[name]["distribution"], listed[name]["state"]) for name in ENTRY_POINTS}
     assert found == {name: (distribution, "active") for name, distribution in ENTRY_POINTS.items()}
     assert {name: plugin["reason"] for name, plugin in listed.items() if plugin["state"] != "active"} == {}

@@ -74,7 +74,7 @@ def test_a_source_distribution_can_be_built_from(distribution: str, projects: di
         assert "LICENSE" in names
 
 
-def test_the_core_brings_the_command_line(projects: dict[str, Path], build: Build) -> None:
-    with _wheel(build(projects["karenina-core"])) as wheel:
+def test_a_distribution_brings_the_command_line(projects: dict[str, Path], build: Build) -> None:
+    with _wheel(build(projects["karenina-cli"])) as wheel:
         entry_points = _metadata(wheel, "entry_points.txt")
-    assert "[console_scripts]\nkarenina = karenina_core.cli:main" in entry_points
+    assert "[console_scripts]\nkarenina = karenina_cli:main" in entry_points

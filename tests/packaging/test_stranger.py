@@ -42,7 +42,7 @@ def test_nothing_comes_from_this_repository(venv: Path, run: Run, tmp_path: Path
 
 
 def test_it_is_listed_with_its_owner_and_version(karenina: Callable[..., Any]) -> None:
-    listed = {plugin["name"]: plugin for plugin in karenina("plugins")}
+    listed = {plugin["name"]: plugin for plugin in karenina("plugins")["plugins"]}
     assert listed["wordcount"] | {"reason": ""} == {
         "name": "wordcount",
         "kinds": ["stage"],
@@ -87,5 +87,5 @@ def test_its_field_arrives_in_the_results(karenina: Callable[..., Any], reposito
 def test_a_blocked_plugin_is_gone_from_the_plan(karenina: Callable[..., Any]) -> None:
     plan = karenina("plan", KARENINA_DISABLE="wordcount")
     assert STAGE not in [stage["name"] for stage in plan["stages"]]
-    listed = {plugin["name"]: plugin for plugin in karenina("plugins", KARENINA_DISABLE="wordcount")}
+    listed = {plugin["name"]: plugin for plugin in karenina("plugins", KARENINA_DISABLE="wordcount")["plugins"]}
     assert listed["wordcount"]["state"] == "blocked"

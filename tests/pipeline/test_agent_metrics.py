@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_generation.agent_metrics import agent_metrics, looks_failed
 
-from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock, trace_dicts, trace_messages
-from karenina_core.pipeline.agent_metrics import agent_metrics, looks_failed
+from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock, trace_dicts, trace_messages
 
 QUICK = settings(database=None, deadline=None, derandomize=True, max_examples=50)
 NAMES = st.sampled_from(["read", "write", "find"])

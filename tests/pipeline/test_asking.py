@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from karenina_runs.execute.single import run_single_model_verification
 
 from karenina_core import AdapterSpec, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports import ParsePortResult, PortCapabilities
-from karenina_core.run.single import run_single_model_verification
 from karenina_core.testing import application
 
 TEMPLATE = """

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_judging.services import LOAD_TEMPLATE
 
 from karenina_core import ArtifactKeys, Key, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import ContractError
-from karenina_core.model.question import TemplateSource
-from karenina_core.model.result import TrailEntry
 from karenina_core.pipeline.context import MAX_WARNINGS
-from karenina_core.pipeline.services import LOAD_TEMPLATE
+from karenina_core.values.question import TemplateSource
+from karenina_core.values.result import TrailEntry
 
 Make = Callable[..., VerificationContext]
 NUMBER = Key("sample.number", int)

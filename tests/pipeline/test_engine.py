@@ -31,10 +31,10 @@ from karenina_core.errors import (
     PortError,
     TemplateError,
 )
-from karenina_core.model.result import VerificationResult
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.testing import application
+from karenina_core.values.result import VerificationResult
 
 Make = Callable[..., VerificationContext]
 

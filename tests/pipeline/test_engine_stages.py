@@ -10,7 +10,7 @@ import pytest
 
 from karenina_core import ArtifactKeys, Key, Question, Skip, Stage, StageOrchestrator, VerificationContext
 from karenina_core.errors import PlanError
-from karenina_core.model.result import VerificationResult
+from karenina_core.values.result import VerificationResult
 
 
 def fresh() -> VerificationContext:

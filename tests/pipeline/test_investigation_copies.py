@@ -8,11 +8,11 @@ from pathlib import Path
 from threading import get_ident
 
 import pytest
+from karenina_calls.files import investigation
+from karenina_calls.files.investigation import temporary_copy
 
 from karenina_core import VerificationConfig
 from karenina_core.errors import WorkspaceError
-from karenina_core.pipeline import investigation
-from karenina_core.pipeline.investigation import temporary_copy
 
 
 @pytest.fixture

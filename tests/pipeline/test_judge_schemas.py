@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.wire.strict_schema import strict_schema
+from karenina_judging.asking import MOST_ENTRIES, ask_judge, check_reply, closed_object
 
 from karenina_core import ModelConfig, Question, VerificationContext
 from karenina_core.errors import FillError
-from karenina_core.pipeline.asking import MOST_ENTRIES, ask_judge, check_reply, closed_object
 from karenina_core.ports import ParsePortResult
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.ports.strict_schema import strict_schema
 from karenina_core.prompts import PromptTask
 from karenina_core.testing import ScriptedLLM
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from karenina_core import (
-    AgenticRubricTrait,
-    Karenina,
-    LLMRubricTrait,
-    RegexRubricTrait,
-    Rubric,
-    StageOrchestrator,
-)
+from karenina_core import AgenticRubricTrait, Karenina, LLMRubricTrait, RegexRubricTrait, Rubric, StageOrchestrator
 from karenina_core.testing import application
 
 RUBRIC = Rubric(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_judging.scoring import error_label, read_score, scale_words, score_schema
+from karenina_vocabulary.traits import AgenticRubricTrait, LLMRubricTrait
 
 from karenina_core.errors import FillError
-from karenina_core.model.traits import AgenticRubricTrait, LLMRubricTrait
-from karenina_core.pipeline.scoring import error_label, read_score, scale_words, score_schema
 
 LAW = settings(deadline=None)
 BOUNDS = st.tuples(st.integers(-50, 50), st.integers(1, 50)).map(lambda pair: (pair[0], pair[0] + pair[1]))

@@ -10,15 +10,15 @@ import pytest
 from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.services import similarity
+from karenina_calls.services.embedding import Embeddings
+from karenina_judging.services import Similarities
 
 from karenina_core import Question, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError, UnknownName
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
-from karenina_core.pipeline import similarity
-from karenina_core.pipeline.services import Similarities
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.testing import application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 QUICK = RetryPolicy(server=AttemptPolicy(3), timeout=AttemptPolicy(2))
 

@@ -10,8 +10,12 @@ import pytest
 from attrs import asdict, evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.usage_totals import usage_metadata
+from karenina_judging.untrusted_text import untrusted
+from karenina_vocabulary.traces import evaluation_input, final_message, model_text, render_trace
 
-from karenina_core.model.message import (
+from karenina_core.ports.model_client import CallRecord
+from karenina_core.values.message import (
     Message,
     TextBlock,
     ThinkingBlock,
@@ -21,10 +25,6 @@ from karenina_core.model.message import (
     trace_dicts,
     trace_messages,
 )
-from karenina_core.model.trace_text import evaluation_input, final_message, model_text, render_trace
-from karenina_core.ports.model_client import CallRecord
-from karenina_core.ports.usage_totals import usage_metadata
-from karenina_core.prompts.untrusted_text import untrusted
 
 TEXT = st.text(max_size=12)
 BLOCKS = st.one_of(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ArtifactKeys, Category, Outcome, Stage, VerificationContext
 from karenina_core.errors import ContractError, ErrorKind
-from karenina_core.model.outcome import Effect, OutcomeName, Verdict, fold, nothing_scored, outcome_of
+from karenina_core.values.outcome import Effect, OutcomeName, Verdict, fold, nothing_scored, outcome_of
 
 Make = Callable[..., VerificationContext]
 MAYBE = st.sampled_from([None, True, False])

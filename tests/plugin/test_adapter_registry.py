@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.models.model_ports import make_port
 
 from karenina_core import AdapterRegistry, AdapterSpec, ModelConfig
 from karenina_core.errors import AdapterUnavailableError, DuplicateName, PluginError, UnknownName
-from karenina_core.plugin.model_ports import make_port
 from karenina_core.testing import ScriptedLLM, application
 
 MODEL = ModelConfig(model_name="m", interface="x")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_calls.models.model_ports import make_port
+from karenina_calls.models.models import check_models
+from karenina_testing.fakes import ScriptedLLM
 
 from karenina_core import Karenina, ModelConfig, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterSpec
-from karenina_core.plugin.model_ports import make_port
-from karenina_core.run.models import check_models
-from karenina_core.testing.fakes import ScriptedLLM
 
 CONFIG = ModelConfig(model_name="m", interface="local")
 

@@ -13,9 +13,9 @@ import pytest
 
 from karenina_core import Karenina, Stage, StageOrchestrator, VerificationContext
 from karenina_core.errors import PluginError
-from karenina_core.model.question import Question
 from karenina_core.plugin.application import current
 from karenina_core.testing import application
+from karenina_core.values.question import Question
 
 Make = Callable[..., Any]
 

@@ -15,13 +15,13 @@ import pytest
 from attrs import frozen
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from karenina_testing.checks import BrokenPromise, run_checks
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import PluginError, UnknownName
 from karenina_core.plugin.kinds import CORE_KINDS, REGISTER
 from karenina_core.plugin.registry import Registry
 from karenina_core.testing import application, plugin_checks
-from karenina_core.testing.checks import BrokenPromise, run_checks
 
 Make = Callable[..., Any]
 HOOK = "karenina_register_rankings"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 PACKAGES = Path(__file__).parents[1] / "packages"
-KARENINA = ("-c", "from karenina_core.cli import main; main()")
+KARENINA = ("-c", "from karenina_cli import main; main()")
 LAY_OUT = """
 from karenina_core import Karenina
 from karenina_stranger_layouts import LayoutRegistry, laid_out

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "units"
-KARENINA = ("-c", "from karenina_core.cli import main; main()")
+KARENINA = ("-c", "from karenina_cli import main; main()")
 READ = """
 import json, pickle, sys
 import karenina_core
@@ -107,7 +107,7 @@ def test_of_two_strangers_with_one_name_the_first_by_name_has_it(site: Path, tmp
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        ('{"karenina_core": {"Unit": "zebra"}, "karenina_core.run": {}}', "no public package 'karenina_core.run'"),
+        ('{"karenina_core": {"Unit": "zebra"}, "karenina_runs": {}}', "no public package 'karenina_runs'"),
         ('{"karenina_core": {"Unit": "zebra", "_unit": "zebra"}}', "'_unit': 'zebra' is no public name"),
         ('{"karenina_core": {"Unit": "zebra", "Gram": 3}}', "'Gram': 3 is no public name and its module"),
         ('["Unit"]', "AttributeError"),

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 import pytest
+from karenina_calls.services.shared import EmbedderRegistry
 
 from karenina_core import AdapterSpec, Karenina, Stage, hookimpl
 from karenina_core.errors import PluginError, UnknownName
 from karenina_core.plugin.discovery import KINDS, discover, load
-from karenina_core.plugin.services import EmbedderRegistry
 
 Make = Callable[..., Any]
 EVERY_KIND = {kind.hook: kind for kind in map(load, discover(KINDS))}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_calls.ports.port_calls import SearchCall
+from karenina_calls.services.shared import search_tool_of
+from karenina_calls.tools.search import SearchResult, SearchTool
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import SearchError, UnknownName
-from karenina_core.plugin.services import search_tool_of
 from karenina_core.ports.middleware import CallTarget, Proceed
-from karenina_core.ports.port_calls import SearchCall
-from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.testing import application
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "wordlimit"
-KARENINA = ("-c", "from karenina_core.cli import main; main()")
+KARENINA = ("-c", "from karenina_cli import main; main()")
 READ = """
 import json, os, pickle, sys
 from pathlib import Path
@@ -23,8 +23,8 @@ from pathlib import Path
 from attrs import evolve
 from karenina_core import VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.run.config_file import load_config
+from karenina_core.values.convert import structure, unstructure
+from karenina_runs.config.config_file import load_config
 def attempt(make):
     try:
         config = make()
@@ -47,8 +47,8 @@ print(json.dumps([
 """
 RUN = """
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
-from karenina_core.model.config import ManualAnswer
-from karenina_core.run.prepare import prepare
+from karenina_core.values.config import ManualAnswer
+from karenina_runs.plan.prepare import prepare
 import sys
 app = Karenina.installed(disable=sys.argv[1:])
 question = Question(id="q", question="?", raw_answer="a", answer_template=(
@@ -83,7 +83,7 @@ def python(*words: str, path: list[Path], cwd: Path) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("first", ["", "import karenina_stranger_wordlimit", "import karenina_core.run.benchmark"])
+@pytest.mark.parametrize("first", ["", "import karenina_stranger_wordlimit", "import karenina_runs.benchmark"])
 def test_settings_of_a_stranger_are_set_in_every_way(site: Path, tmp_path: Path, first: str) -> None:
     ran = python("-c", READ.format(first=first), path=[site], cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -127,7 +127,7 @@ def test_two_packages_with_one_setting_are_an_error_that_names_both(site: Path, 
         "[karenina.settings]\nzebra = zebra:Zebra\n[karenina.plugins]\nzebra = zebra\n"
     )
     (other / "zebra.py").write_text(
-        "from attrs import frozen\nfrom karenina_core.model.sections import Section, whole\n"
+        "from attrs import frozen\nfrom karenina_core.values.sections import Section, whole\n"
         "@frozen(kw_only=True, slots=False)\nclass Zebra(Section):\n    word_limit_most: int = whole(1, least=1)\n"
     )
     ran = python(*KARENINA, "doctor", "--json", path=[site, other], cwd=tmp_path)
@@ -146,8 +146,8 @@ def test_the_core_alone_has_a_configuration() -> None:
     code = """
 import importlib.metadata
 importlib.metadata.entry_points = lambda: importlib.metadata.EntryPoints(())
-from karenina_core.model.config import VerificationConfig
-from karenina_core.model.convert import structure, unstructure
+from karenina_core.values.config import VerificationConfig
+from karenina_core.values.convert import structure, unstructure
 from attrs import evolve
 config = evolve(VerificationConfig(code_policy="refuse", features=["x"]), evaluation_mode="rubric_only")
 assert structure(unstructure(config), VerificationConfig) == config

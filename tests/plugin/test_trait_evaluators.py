@@ -58,7 +58,7 @@ def test_an_evaluator_is_known_by_its_name_and_made_once() -> None:
 
 
 def test_an_evaluator_may_be_named_by_where_it_is() -> None:
-    app = Karenina({"tallies": Bringing("karenina_core.pipeline.traits:TraitEvaluator", "later")})
+    app = Karenina({"tallies": Bringing("karenina_vocabulary.evaluators:TraitEvaluator", "later")})
     assert list(app.traits) == ["later"]
 
 

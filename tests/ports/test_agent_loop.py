@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.tools.agent_loop import MOST_CHARACTERS, run_agent_loop
+from karenina_vocabulary.traces import final_message, render_trace
 
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import (
+from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
+from karenina_core.ports.model_client import CallRecord
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import (
     Message,
     ToolResultBlock,
     ToolUseBlock,
@@ -21,11 +26,6 @@ from karenina_core.model.message import (
     trace_dicts,
     trace_messages,
 )
-from karenina_core.model.trace_text import final_message, render_trace
-from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import MOST_CHARACTERS, run_agent_loop
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.ports.model_client import CallRecord
 
 USAGE = UsageMetadata(10, 5, 15, 0.01)
 ASKED = [Message.system("Be careful."), Message.user("What is in a.txt?")]

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.models.models import open_model
+from karenina_calls.ports.call_port import Layer
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.ports.port_calls import AgentCall
+from karenina_calls.tools.tool_calls import current_call
 
 from karenina_core import ModelConfig, VerificationConfig, hookimpl
 from karenina_core.errors import PluginError, PortError
-from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.ports.call_port import Layer
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.middleware import CallTarget, Proceed
-from karenina_core.ports.port_calls import AgentCall
-from karenina_core.ports.tool_calls import current_call
 from karenina_core.ports.values import AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.run.models import open_model
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.message import Message, ToolUseBlock
 
 CALLS = (ToolUseBlock("one", "look", {"at": 1}), ToolUseBlock("two", "look", {"at": 2}))
 

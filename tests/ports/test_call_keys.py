@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from attrs import asdict, evolve, fields
+from karenina_calls.ports.port_calls import AgentCall, LLMCall, ParserCall
+from karenina_calls.records.requests import EmbeddingRequest, Request, SearchRequest, llm_to
 
 from karenina_core import ModelConfig
-from karenina_core.model.identity import ModelIdentity, TaskIdentity, canonical_json
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
-from karenina_core.ports.calls import EmbeddingRequest, Request, SearchRequest, llm_to
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.port_calls import AgentCall, LLMCall, ParserCall
 from karenina_core.ports.values import AgentConfig, CallContext, LLMResponse, OutputFormat, Tool
+from karenina_core.values.identity import ModelIdentity, TaskIdentity, canonical_json
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 MODEL = ModelConfig(
     model_name="m", interface="i", model_provider="p", id="mine", mcp_urls_dict={"b": "https://b", "a": "https://a"}

@@ -10,25 +10,18 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import middleware
+from karenina_calls.plugin_code import code_behind
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.ports.port_calls import LLMCall, ToolListCall
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.tools.search import SearchResult
 
 from karenina_core import Karenina, ModelConfig, hookimpl, neutral
 from karenina_core.errors import PluginError, PortError
-from karenina_core.model.message import Message
-from karenina_core.plugin.code import code_behind
-from karenina_core.plugin.model_ports import middleware
-from karenina_core.ports.call_port import CallPort, Layer
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import Call, CallKind, CallTarget, Proceed
-from karenina_core.ports.port_calls import LLMCall, ToolListCall
-from karenina_core.ports.search import SearchResult
-from karenina_core.ports.values import (
-    AgentResult,
-    LLMResponse,
-    ParsePortResult,
-    PortCapabilities,
-    Tool,
-    ToolOutcome,
-)
+from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult, PortCapabilities, Tool, ToolOutcome
+from karenina_core.values.message import Message
 
 MODEL = ModelConfig(model_name="m", interface="i")
 ASKED = [Message.user("What is it?")]

@@ -9,11 +9,8 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-
-from karenina_core import ModelConfig
-from karenina_core.errors import ParseError, PortError, SearchError
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
-from karenina_core.ports.calls import (
+from karenina_calls.ports.port_calls import LLMCall
+from karenina_calls.records.requests import (
     EmbeddingRequest,
     SearchRequest,
     agent_from,
@@ -29,11 +26,14 @@ from karenina_core.ports.calls import (
     search_from,
     search_to,
 )
-from karenina_core.ports.embedding import Embeddings
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.tools.search import SearchResult
+
+from karenina_core import ModelConfig
+from karenina_core.errors import ParseError, PortError, SearchError
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.port_calls import LLMCall
-from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentResult, CallContext, LLMResponse, OutputFormat, ParsePortResult, Tool
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 
 TEXTS = st.text(max_size=8)
 COUNTS = st.integers(0, 9)

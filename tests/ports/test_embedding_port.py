@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import embedder_port
+from karenina_calls.records.requests import embeddings_from, embeddings_to
+from karenina_calls.services.embedding import Embedder, Embeddings, cosine
 
 from karenina_core.errors import PortError
-from karenina_core.plugin.model_ports import embedder_port
-from karenina_core.ports.calls import embeddings_from, embeddings_to
-from karenina_core.ports.embedding import Embedder, Embeddings, cosine
 from karenina_core.ports.middleware import CallTarget
 
 ODD = CallTarget("embedder", "odd", "m")

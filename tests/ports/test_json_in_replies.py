@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from karenina_calls.ports.structured import json_object
 
 from karenina_core.errors import ParseError
-from karenina_core.ports.structured import json_object
 
 TEXT = st.text(max_size=6)
 SCALAR = st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False, allow_infinity=False) | TEXT

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.ports.metered import CallFacts, Metered, StoredCall, StoredReply
+from karenina_calls.ports.retry import this_call
+from karenina_calls.records.refusals import Refusals
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.tools.search import SearchResult
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.asker import current_stage
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import CallFacts, Metered, StoredCall, StoredReply
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.refusals import Refusals
-from karenina_core.ports.retry import this_call
-from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = ModelConfig(model_name="m", interface="scripted")
 ASKED = [Message.user("What is it?")]

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
 
 from karenina_core import Karenina, ModelConfig, PromptConfig, hookimpl
 from karenina_core.errors import AdapterUnavailableError, FillError, ParseError, PortError, TemplateError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import LLMResponse, OutputFormat, PortCapabilities
 from karenina_core.prompts import AdapterInstruction, AdapterInstructionRegistry
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import Message, UsageMetadata
 
 QUICK = RetryPolicy(
     rate_limited=AttemptPolicy(3), server=AttemptPolicy(2), timeout=AttemptPolicy(2), connection=AttemptPolicy(2)

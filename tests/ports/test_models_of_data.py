@@ -7,15 +7,15 @@ import threading
 from typing import Any, Literal
 
 import pytest
+from karenina_calls.ports.structured import StructuredParser
 from karenina_manual.port import ManualPort
 from pydantic import BaseModel
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.config import ModelConfig
 from karenina_core.ports import CallContext, Message, ParserPort
-from karenina_core.ports.structured import StructuredParser
 from karenina_core.prompts import PromptTask
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.config import ModelConfig
 
 ASKED = [Message.user("It binds BCL2. Which protein?")]
 

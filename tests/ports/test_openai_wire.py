@@ -10,17 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from karenina_core.errors import PortError
-from karenina_core.model.message import (
-    Message,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    UsageMetadata,
-)
-from karenina_core.ports.openai_wire import (
+from karenina_calls.wire.openai_wire import (
     error_from_wire,
     json_from_wire,
     kind_of_status,
@@ -30,7 +20,10 @@ from karenina_core.ports.openai_wire import (
     retry_after_seconds,
     tools_to_wire,
 )
+
+from karenina_core.errors import PortError
 from karenina_core.ports.values import OutputFormat, Tool
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 AS_TOOL = OutputFormat("tool_call", SCHEMA)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.tools import adapter_agent as own_agent
 
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports import own_agent
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import AgentConfig, AgentResult, PortCapabilities
+from karenina_core.values.message import Message, UsageMetadata
 
 SHORT = AgentConfig(timeout=0.03)
 ASKED = [Message.user("Work!")]

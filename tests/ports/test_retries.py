@@ -10,12 +10,12 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.retry import Attempts, this_call, with_retries
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import RETRYABLE, ErrorKind, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.ports.retry import Attempts, this_call, with_retries
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 Failure = tuple[ErrorKind, float | None, float]
 """Kind, Retry-After, and how long the attempt took, in seconds."""

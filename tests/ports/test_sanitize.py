@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from karenina_core.ports.text import sanitize
+from karenina_calls.ports.text import sanitize
 
 ANY = st.text(st.characters()) | st.text(st.sampled_from("a\0\ud800\udfff\u202e\u2066\U0001f600é"), max_size=12)
 WRITABLE = st.text(st.characters(codec="utf-8"))

@@ -7,9 +7,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.ports.schema_outline import outline
 from pydantic import BaseModel, Field
-
-from karenina_core.ports.schema_outline import outline
 
 
 class Drug(BaseModel):

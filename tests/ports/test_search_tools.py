@@ -16,11 +16,11 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.services.shared import search_tool_of
+from karenina_calls.tools.search import SearchResult, SearchTool, as_search_tool, read_results
 
 from karenina_core import Karenina, hookimpl
 from karenina_core.errors import SearchError, UnknownName
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.ports.search import SearchResult, SearchTool, as_search_tool, read_results
 
 ROW = {"content": "BCL2 is the target", "title": "Targets", "url": "https://example.org"}
 RESULT = SearchResult(content="BCL2 is the target", title="Targets", url="https://example.org")
@@ -270,7 +270,7 @@ def test_searches_that_hang_hold_up_no_other_work_and_not_the_end_of_the_program
     program = """
 import asyncio, time
 from karenina_core.errors import SearchError
-from karenina_core.ports.search import as_search_tool
+from karenina_calls.tools.search import as_search_tool
 
 async def main():
     tool = as_search_tool(lambda query: time.sleep(60), 0.1)

@@ -14,15 +14,15 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, sources_of
+from karenina_calls.secrets.redaction import Secrets, redactor
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.tools.search import SearchResult
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
-from karenina_core.ports.cleaning import SECRET_REMOVED, Cleaner, sources_of
-from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.redaction import Secrets, redactor
-from karenina_core.ports.search import SearchResult
 from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult, Tool, ToolOutcome
 from karenina_core.secrets import MASK, SHORTEST, is_secret_name, masked, secrets_in
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 
 ODD = 'pa"ss\\wörd-1234567/🔑'
 SECRETS = Secrets({ODD: "A_SECRET", "sk-0123456789": "OPENAI_API_KEY"})

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from karenina_calls.wire.strict_schema import strict_schema
 from pydantic import BaseModel, Field
-
-from karenina_core.ports.strict_schema import strict_schema
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.sampled_from(

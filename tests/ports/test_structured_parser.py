@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.structured import StructuredParser, json_objects, parse_with_repair
+from karenina_calls.wire.openai_errors import error_from_wire
 
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, TemplateError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.openai_errors import error_from_wire
-from karenina_core.ports.structured import StructuredParser, json_objects, parse_with_repair
 from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedCall, ScriptedLLM
+from karenina_core.values.message import Message, UsageMetadata
 
 SCHEMA = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}
 ASKED = [Message.system("You extract."), Message.user("Which target?")]

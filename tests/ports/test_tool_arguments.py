@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
+from karenina_calls.wire.openai_wire import json_from_wire, messages_to_wire, reply_from_wire
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolResultBlock
-from karenina_core.ports.openai_wire import json_from_wire, messages_to_wire, reply_from_wire
-from karenina_core.ports.text import MOST_NESTED, is_nested_deeper
+from karenina_core.values.message import Message, ToolResultBlock
 
 
 def nested(levels: int) -> str:

@@ -11,9 +11,15 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.ports.text import MOST_NESTED
+from karenina_calls.tools.agent_loop import run_agent_loop
+from karenina_calls.tools.tool_calls import AT_ONCE, answered
+from karenina_generation.agent_metrics import agent_metrics
+from karenina_vocabulary.traces import render_trace
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import (
+from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, Tool, ToolOutcome
+from karenina_core.values.message import (
     Message,
     ThinkingBlock,
     ToolResultBlock,
@@ -21,12 +27,6 @@ from karenina_core.model.message import (
     UsageMetadata,
     trace_dicts,
 )
-from karenina_core.model.trace_text import render_trace
-from karenina_core.pipeline.agent_metrics import agent_metrics
-from karenina_core.ports import AgentConfig, AgentResult, LLMResponse, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import run_agent_loop
-from karenina_core.ports.text import MOST_NESTED
-from karenina_core.ports.tool_calls import AT_ONCE, answered
 
 ASKED = [Message.user("What is in it?")]
 DONE = LLMResponse(content="It is empty.")

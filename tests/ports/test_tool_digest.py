@@ -11,8 +11,8 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.tools.tool_servers import OfferedTools, secrets_in_address, shown_address, tool_digest
 
-from karenina_core.ports.tool_servers import OfferedTools, secrets_in_address, shown_address, tool_digest
 from karenina_core.ports.values import Tool
 
 VALUES = st.recursive(

@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from karenina_calls.tools.agent_loop import run_agent_loop
 
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.ports import AgentConfig, AgentResult, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import run_agent_loop
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 ASK = [Message.system("Be exact."), Message.user("What is the capital of France?")]
 SCHEMA = {"type": "object", "properties": {"country": {"type": "string"}}, "required": ["country"]}

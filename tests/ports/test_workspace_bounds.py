@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.files.sandboxed_files import replace_file
+from karenina_calls.files.workspace_text import Sought
+from karenina_calls.files.workspace_tools import workspace_tools
+from karenina_calls.tools.agent_loop import run_agent_loop
 
-from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports import AgentConfig, LLMResponse, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import run_agent_loop
-from karenina_core.ports.confined import replace_file
 from karenina_core.ports.threads import to_its_end
-from karenina_core.ports.workspace_text import Sought
-from karenina_core.ports.workspace_tools import workspace_tools
+from karenina_core.values.message import Message, ToolUseBlock
 
 
 def tool(root: Path, name: str, **options: Any) -> Any:
@@ -90,7 +90,7 @@ def test_what_could_not_be_written_uses_nothing_up(tmp_path: Path, monkeypatch: 
             raise OSError(28, "No space left on device")
         return replace_file(folder, names, data)
 
-    monkeypatch.setattr("karenina_core.ports.workspace_tools.replace_file", replace)
+    monkeypatch.setattr("karenina_calls.files.workspace_tools.replace_file", replace)
     outcomes = write(tmp_path, "a", "b", most_made=1)
     assert [outcome.is_error for outcome in outcomes] == [True, False]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.plan.items import Prepared
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, Rubric, VerificationConfig, VerificationResultSet
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.items import Prepared
-from karenina_core.run.prepare import prepare
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 ONCE = RetryPolicy(
     rate_limited=AttemptPolicy(), timeout=AttemptPolicy(), connection=AttemptPolicy(), server=AttemptPolicy()

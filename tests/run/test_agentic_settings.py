@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.plan.prepare import prepare
+from karenina_vocabulary.traits import RegexRubricTrait
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -19,10 +21,8 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.traits import RegexRubricTrait
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import application
+from karenina_core.values.rubric import RubricTrait
 
 ABLE = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
 RECORDED = ModelConfig(interface="manual", manual_traces={"q0": "It is BCL2."})

@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from karenina_calls.tools import adapter_agent as own_agent
+from karenina_runs.execute.runner import Destination
+from karenina_runs.folder.status import standing
+from karenina_runs.journal.journal import Journal
+from karenina_runs.resume import Changed, resume_run
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -22,15 +27,10 @@ from karenina_core import (
     VerificationResult,
     hookimpl,
 )
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.plugin.adapters import AdapterSpec
-from karenina_core.ports import own_agent
 from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.run.journal import Journal
-from karenina_core.run.resume import Changed, resume_run
-from karenina_core.run.runner import Destination
-from karenina_core.run.standing import standing
 from karenina_core.testing import application
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 Make = Callable[..., Any]
 STEPS = 5

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.limits.limiter import Gateway
+from karenina_runs.batches import batching
+from karenina_runs.batches.batches import SentBatch
+from karenina_runs.batches.batching import Batching
+from karenina_runs.journal.reader import Batch, JournalReader
+from karenina_runs.resume import resume_run
 
 from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.run import batching
-from karenina_core.run.batches import SentBatch
-from karenina_core.run.batching import Batching
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.journal_reader import Batch, JournalReader
-from karenina_core.run.resume import resume_run
 from karenina_core.testing import Reply, ScriptedBatches, ServedRequest, application
 
 Make = Callable[..., Any]

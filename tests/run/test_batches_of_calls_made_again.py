@@ -9,6 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.limits.limiter import Gateway
+from karenina_runs.batches.batches import SentBatch
+from karenina_runs.batches.batching import Batching
+from karenina_runs.batches.provider_batches import batches_there
+from karenina_runs.config.config_file import RunConfig
+from karenina_runs.execute.control import RunControl
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, JournalReader
 
 from karenina_core import (
     Benchmark,
@@ -21,16 +29,8 @@ from karenina_core import (
     undo_repair,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.batches import SentBatch
-from karenina_core.run.batching import Batching
-from karenina_core.run.config_file import RunConfig
-from karenina_core.run.control import RunControl
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_reader import Batch, JournalReader
-from karenina_core.run.provider_batches import batches_there
 from karenina_core.testing import ScriptedBatches, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 COUNT = 3
 ONCE = RetryPolicy(server=AttemptPolicy(1), connection=AttemptPolicy(1))

@@ -15,26 +15,26 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.ports.batch import BatchState
+from karenina_calls.ports.metered import StoredCall
+from karenina_calls.records.requests import Request
+from karenina_cli.root import karenina
+from karenina_runs.batches import batching
+from karenina_runs.batches.batches import Gathered
+from karenina_runs.batches.batching import SENDING, Batching
+from karenina_runs.execute.control import RunControl
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.folder.status import standing
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.plan.prepare import prepare
+from karenina_runs.resume import resume_run
 
 from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig, VerificationResultSet
-from karenina_core.cli.root import karenina
 from karenina_core.errors import ConfigError, RunDirectoryError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.ports.batch import BatchState
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import StoredCall
-from karenina_core.run import batching
-from karenina_core.run.batches import Gathered
-from karenina_core.run.batching import SENDING, Batching
-from karenina_core.run.control import RunControl
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.prepare import prepare
-from karenina_core.run.resume import resume_run
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.standing import standing
 from karenina_core.testing import Reply, ScriptedBatches, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 AT_ONCE = RetryPolicy(
     rate_limited=AttemptPolicy(3), timeout=AttemptPolicy(2), server=AttemptPolicy(3), connection=AttemptPolicy(3)

@@ -11,18 +11,18 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.limits.budget import Budget, Estimate, Experience, check_limits, tokens_of
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.prices import cost_of, may_have_cost, price_error, priced
+from karenina_calls.records.requests import Request
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.ports.prices import cost_of, may_have_cost, price_error, priced
 from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult
-from karenina_core.run.budget import Budget, Estimate, Experience, check_limits, tokens_of
-from karenina_core.run.gateway import Gateway
 from karenina_core.testing import ScriptedLLM, application
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.message import UsageMetadata
 
 DEAR: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
 

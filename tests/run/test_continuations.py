@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.execute.runner import Destination
+from karenina_runs.folder.status import standing
+from karenina_runs.resume import aresume_run
 
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.resume import aresume_run
-from karenina_core.run.runner import Destination
-from karenina_core.run.standing import standing
 
 Make = Callable[..., Any]
 STRANGER = """
 from attrs import evolve, frozen
-from karenina_core.run.continuation import Continuation, Progress
+from karenina_runs.execute.continuation import Continuation, Progress
 
 
 @frozen(kw_only=True)

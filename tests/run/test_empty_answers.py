@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.answers.answers import ReplayStore
+from karenina_runs.resume import resume_run
+from karenina_vocabulary.explanations import why
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -22,9 +25,6 @@ from karenina_core import (
 )
 from karenina_core.errors import ConfigError
 from karenina_core.ports.values import LLMResponse
-from karenina_core.run.answers import ReplayStore
-from karenina_core.run.reasons import why
-from karenina_core.run.resume import resume_run
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]
@@ -103,7 +103,7 @@ def test_recorded_answers_that_are_empty_are_taken(
     given: dict[str, Any] = {}
     manual = ModelConfig(interface="manual", manual_traces=traces)
     if source == "file":
-        from karenina_core.model.manual import load_manual_traces
+        from karenina_runs.answers.manual import load_manual_traces
 
         path = tmp_path / "answers.json"
         path.write_text(json.dumps(traces), "utf-8")

@@ -12,6 +12,10 @@ from typing import Any
 import attrs
 import pytest
 from attrs import field, frozen
+from karenina_calls.services.embedding import Embeddings
+from karenina_runs.execute.local import LocalExecutor
+from karenina_runs.folder.fingerprint import _question, _rubric, differences, fingerprint
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -30,15 +34,11 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import KareninaError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy, switches
-from karenina_core.model.message import ToolUseBlock
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.run.fingerprint import _question, _rubric, differences, fingerprint
-from karenina_core.run.local import LocalExecutor
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy, switches
+from karenina_core.values.message import ToolUseBlock
 
 PYTHON = "class Answer(BaseAnswer):\n    target: str = Field(description='d')\n    def verify(self): return True\n"
 TWICE = RetryPolicy(server=AttemptPolicy(2))

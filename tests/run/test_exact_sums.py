@@ -8,8 +8,7 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from karenina_core.run.exact import ExactSum
+from karenina_runs.summaries.exact import ExactSum
 
 NUMBERS = st.lists(st.one_of(st.floats(-1e300, 1e300), st.integers(-(10**20), 10**20), st.booleans()), max_size=30)
 

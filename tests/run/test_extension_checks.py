@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.amend.extension_checks import added_traits, changes, check_folders, prior_of
+from karenina_runs.answers.answers import ReplayStore
+from karenina_runs.execute.runner import Destination
+from karenina_runs.folder.fingerprint import fingerprint
 
 from karenina_core import AgenticRubricTrait, LLMRubricTrait, ModelConfig, Rubric, aextend_run, extend_run, resume_run
 from karenina_core.errors import ConfigError
-from karenina_core.run.answers import ReplayStore
-from karenina_core.run.extension_checks import added_traits, changes, check_folders, prior_of
-from karenina_core.run.fingerprint import fingerprint
-from karenina_core.run.runner import Destination
 
 Make = Callable[..., Any]
 KIND = LLMRubricTrait(name="kind", kind="boolean", description="Whether it is kind.")

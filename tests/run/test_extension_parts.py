@@ -7,6 +7,14 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.usage_totals import usage_sum
+from karenina_runs.amend.extension_merge import merged
+from karenina_runs.amend.extension_models import rebuilt_with
+from karenina_runs.amend.extension_plans import scoring_of
+from karenina_runs.config.config_file import Flags, load_config
+from karenina_runs.config.config_models import ModelFlags
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import (
     ArtifactKeys,
@@ -20,16 +28,8 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ConfigError, PlanError
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.ports.usage_totals import usage_sum
-from karenina_core.run.config_file import Flags, load_config
-from karenina_core.run.config_models import ModelFlags
-from karenina_core.run.extension_merge import merged
-from karenina_core.run.extension_models import rebuilt_with
-from karenina_core.run.extension_plans import scoring_of
 from karenina_core.testing import application
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 STAGES = ("RubricEvaluation", "DeepJudgmentRubricAutoFail")
 ABOUT = MetadataPart(

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.plugin_code import code_digest, libraries_of, library_digest
+from karenina_calls.tools.tool_servers import address_digest
+from karenina_runs.folder.fingerprint import _model, differences, digest_of, fingerprint, other_tools
 
 from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfig, hookimpl, neutral
 from karenina_core.errors import WorkspaceError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin import hookspecs
-from karenina_core.plugin.code import code_digest, libraries_of, library_digest
-from karenina_core.ports.tool_servers import address_digest
-from karenina_core.run.fingerprint import _model, differences, digest_of, fingerprint, other_tools
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 Make = Callable[..., Any]
 
@@ -282,7 +282,7 @@ def test_a_core_that_is_not_installed_has_no_version_and_says_so(world: Make, mo
         raise PackageNotFoundError(distribution)
 
     before = of(world())
-    monkeypatch.setattr("karenina_core.run.fingerprint.version", not_found)
+    monkeypatch.setattr("karenina_runs.folder.fingerprint.version", not_found)
     told = f"was version {version('karenina-core')} and is not installed"
     assert any(line.endswith(told) for line in differences(before, of(world())))
 

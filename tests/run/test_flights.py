@@ -12,25 +12,25 @@ import pytest
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.metering import Metering
+from karenina_calls.models.model_ports import embedder_port
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
+from karenina_calls.ports.retry import Attempts, with_retries
+from karenina_calls.records.refusals import Refusals
+from karenina_calls.services.embedding import Embeddings
+from karenina_runs.journal.in_flight import Flights
+from karenina_runs.journal.journal import Journal
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.plugin.model_ports import embedder_port
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.embedding import Embeddings
-from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import CallFacts, StoredCall, StoredReply
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.refusals import Refusals
-from karenina_core.ports.retry import Attempts, with_retries
 from karenina_core.ports.values import LLMResponse, PortCapabilities
-from karenina_core.run.flights import Flights
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.journal import Journal
-from karenina_core.run.metering import Metering
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import Message, UsageMetadata
 
 NAME = ("key", 0)
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=200)

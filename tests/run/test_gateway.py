@@ -11,17 +11,17 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.ports.metered import Lane, StoredCall
+from karenina_calls.ports.retry import Attempts, this_call
+from karenina_calls.records.call_facts import CallFacts, Place
+from karenina_calls.records.requests import Request
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.call_facts import CallFacts, Place
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import Lane, StoredCall
-from karenina_core.ports.retry import Attempts, this_call
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.limits import MOST_AT_FIRST
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.message import UsageMetadata
 
 FACTS = CallFacts(usage=UsageMetadata(10, 5, 15, cost_usd=0.01))
 

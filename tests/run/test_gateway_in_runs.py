@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import (
     Benchmark,
@@ -25,9 +26,8 @@ from karenina_core import (
     resume_run,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 PRICES: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.002}
 ONE_AT_A_TIME: dict[str, Any] = {"concurrency": 4, "max_concurrent_requests": 1}
@@ -102,7 +102,7 @@ def test_a_model_that_answers_and_judges_has_one_limit_for_both(
 def test_a_call_that_waits_for_its_next_attempt_holds_no_place(
     make_app: Callable[[], Karenina], make_question: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_core.ports.retry.random.uniform", lambda least, most: most)
+    monkeypatch.setattr("karenina_calls.ports.retry.random.uniform", lambda least, most: most)
     patient = RetryPolicy(server=AttemptPolicy(2, 600.0, 600.0))
 
     def script(request: ServedRequest) -> Any:

@@ -12,19 +12,19 @@ import pytest
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.limits.spacing import LONGEST, Spacing
+from karenina_calls.ports.excluded_wait import standing_still
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.retry import with_retries
+from karenina_calls.records.requests import Request
+from karenina_runs.execute.working import Working
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.config import RetryPolicy
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.clocks import standing_still
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.ports.retry import with_retries
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.spacing import LONGEST, Spacing
-from karenina_core.run.working import Working
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.config import RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))
 FACTS = CallFacts(usage=UsageMetadata(10, 5, 15))

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 from attrs import define, field, frozen
+from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, PAUSE, PAUSE_OF_FAILING
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.limits.outages import SPARED
+from karenina_calls.limits.queues import OFTEN
+from karenina_calls.ports.excluded_wait import standing_still
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.retry import this_call, with_retries
+from karenina_calls.records.requests import Request
+from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.clocks import standing_still
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.ports.retry import this_call, with_retries
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.lanes import OFTEN
-from karenina_core.run.limits import MOST_AT_FIRST, PAUSE, PAUSE_OF_FAILING
-from karenina_core.run.storms import SPARED
-from karenina_core.testing.virtual_time import run_in_virtual_time
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 MODEL = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url="http://host/v1")
 CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))

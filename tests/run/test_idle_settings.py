@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 from karenina_agentic.trait_checks import notes as notes_on_traits
+from karenina_runs.execute.local import LocalExecutor
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -24,8 +26,6 @@ from karenina_core import (
 from karenina_core import VerificationConfig as Config
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.discovery import discover, load_all
-from karenina_core.run.local import LocalExecutor
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import application
 
 Make = Callable[..., Any]

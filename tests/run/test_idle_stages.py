@@ -10,26 +10,26 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.metering import Metering
+from karenina_calls.models.model_ports import search_port
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.ports.metered import Metered
+from karenina_calls.tools.search import SearchResult
+from karenina_runs.execute.idle_stages import LOOKS, watched_stages
+from karenina_runs.execute.runner import Destination
+from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import Karenina, ModelConfig, Question, Stage, StageOrchestrator, VerificationConfig, hookimpl
 from karenina_core import VerificationContext as Context
 from karenina_core import VerificationResult as Result
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.plugin.discovery import PluginInfo
-from karenina_core.plugin.model_ports import search_port
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import Metered
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.search import SearchResult
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.idle_stages import LOOKS, watched_stages
-from karenina_core.run.metering import Metering
-from karenina_core.run.runner import Destination
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedLLM, run_in_virtual_time
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 LIMIT = VerificationConfig().stage_idle_timeout or 0.0
 LATE = LIMIT * (1 + 1.01 / LOOKS)

@@ -18,18 +18,18 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.folder.recording import recording_lines, write_recording
+from karenina_runs.journal.check import check
+from karenina_runs.journal.compression import DICTIONARY, Bodies
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.ledger import Ledger, Sums
+from karenina_runs.journal.reader import Batch, Done, JournalReader
+from karenina_runs.journal.rows import CALLS, FAILURES, META, PAGE, RESULTS
 
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_bodies import DICTIONARY, Bodies
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_export import recording_lines, write_recording
-from karenina_core.run.journal_ledger import Ledger, Sums
-from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, FAILURES, META, PAGE, RESULTS
+from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.1, 3, None, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
@@ -492,7 +492,7 @@ def test_a_journal_can_be_closed_where_no_loop_runs(tmp_path: Path) -> None:
 def test_who_waits_outside_is_told_when_nothing_can_be_kept_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_core.run.journal.CROWD", 0)
+    monkeypatch.setattr("karenina_runs.journal.journal.CROWD", 0)
 
     async def work() -> None:
         journal = Journal.open(tmp_path)
@@ -542,7 +542,7 @@ def test_a_result_that_is_written_is_no_longer_held(tmp_path: Path) -> None:
 
 
 def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 10)
+    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 10)
 
     async def work() -> None:
         journal = Journal.open(tmp_path)
@@ -573,7 +573,7 @@ def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch:
 def test_where_places_are_missing_all_are_written_again_and_wrong_ones_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_core.run.journal_commits.AT_MOST", 10)
+    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 10)
 
     def places(*changes: str) -> list[Any]:
         with closing(sqlite3.connect(tmp_path / "journal.sqlite", isolation_level=None)) as connection:
@@ -605,7 +605,7 @@ def test_who_is_cancelled_while_the_disk_is_slow_leaves_the_call_to_others(
     async def work() -> None:
         journal = Journal.open(tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr("karenina_core.run.journal.CROWD", -1)
+            patch.setattr("karenina_runs.journal.journal.CROWD", -1)
             waiting = asyncio.ensure_future(journal.take(call()))
             await asyncio.sleep(0.05)
             assert waiting.cancel()
@@ -743,7 +743,7 @@ def test_the_ledger_adds_up_what_is_known_and_says_what_is_not(tmp_path: Path) -
 
 
 def test_rows_that_wait_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.run.journal.CROWD", 50)
+    monkeypatch.setattr("karenina_runs.journal.journal.CROWD", 50)
 
     async def work() -> None:
         journal = Journal.open(tmp_path)

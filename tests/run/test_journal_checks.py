@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.files.run_lock import RunLock
+from karenina_runs.journal.check import check
+from karenina_runs.journal.connection import opened
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, JournalReader, run_number
+from karenina_runs.journal.rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
+from karenina_runs.journal.scan import scanned
+from karenina_runs.journal.wal import Frame, frames, log_damage
 
 from karenina_core import __version__
 from karenina_core.errors import ConfigError, RunDirectoryError
-from karenina_core.model.message import Message
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_connection import opened
-from karenina_core.run.journal_log import Frame, frames, log_damage
-from karenina_core.run.journal_reader import Batch, JournalReader, run_number
-from karenina_core.run.journal_rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
-from karenina_core.run.journal_scan import scanned
-from karenina_core.run.owner import RunLock
+from karenina_core.values.message import Message
 
 MODEL: dict[str, Any] = {"interface": "scripted", "model_name": "m", "provider": None, "tools": [], "config_id": None}
 
@@ -353,7 +353,7 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
         raise sqlite3.OperationalError("disk I/O error")
 
     refusing: list[sqlite3.Connection] = []
-    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", refused)
+    monkeypatch.setattr("karenina_runs.journal.opening._empty_log", refused)
     with pytest.raises(RunDirectoryError, match="disk I/O error"):
         Journal.open(path.parent)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
@@ -362,7 +362,7 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
 
 def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writing: list[sqlite3.Connection] = []
-    monkeypatch.setattr("karenina_core.run.journal_opening._empty_log", writing.append)
+    monkeypatch.setattr("karenina_runs.journal.opening._empty_log", writing.append)
     reading, read = JournalReader.open, []
 
     def once(place: Path) -> JournalReader:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.folder.recording import recording_lines
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, Done, JournalReader
+from karenina_runs.journal.rows import FAILURES, VERSION
 
 from karenina_core.errors import PortError, RunDirectoryError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_export import recording_lines
-from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import FAILURES, VERSION
+from karenina_core.values.message import Message, UsageMetadata
 
 GOLDEN = Path(__file__).with_name("golden")
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}

@@ -14,18 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.files.run_lock import LOCK, RunLock, marked, owner_of
+from karenina_runs.folder.directory import RunDirectory
+from karenina_runs.journal.journal import Journal
 
 from karenina_core.errors import RunDirectoryError
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.directory import RunDirectory
-from karenina_core.run.journal import Journal
-from karenina_core.run.owner import LOCK, RunLock, marked, owner_of
 
 OWNER = """\
 import sys, time
 from pathlib import Path
-from karenina_core.run.owner import RunLock
+from karenina_runs.files.run_lock import RunLock
 with RunLock(Path(sys.argv[1])):
     print("mine", flush=True)
     time.sleep(60)
@@ -46,8 +46,8 @@ for module in pkgutil.walk_packages(karenina_core.__path__, "karenina_core."):
         importlib.import_module(module.name)
 from pathlib import Path
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.journal_check import check
-from karenina_core.run.owner import RunLock
+from karenina_runs.journal.check import check
+from karenina_runs.files.run_lock import RunLock
 assert check(sys.argv[1]).sound
 try:
     RunLock(Path(sys.argv[1])).acquire()

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_runs.files.run_lock import marked
+from karenina_runs.journal.check import check
+from karenina_runs.journal.compression import DICTIONARY
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.pages import rows_on_pages
+from karenina_runs.journal.reader import Done, JournalReader, run_number
+from karenina_runs.journal.rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
+from karenina_runs.journal.salvage import Salvage, put_in_place, salvage
 
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_bodies import DICTIONARY
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_pages import rows_on_pages
-from karenina_core.run.journal_reader import Done, JournalReader, run_number
-from karenina_core.run.journal_rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
-from karenina_core.run.journal_salvage import Salvage, put_in_place, salvage
-from karenina_core.run.owner import marked
 
 RUN = run_number("mine")
 IDS = st.sampled_from([0, 1, 127, 128, 1 << 14, (1 << 31) + 5, 1 << 55, (1 << 63) - 1, -1, -(1 << 62)]) | st.integers(

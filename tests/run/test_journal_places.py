@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from karenina_runs.files.run_files import Place, check_place, place_of
+from karenina_runs.journal.journal import Journal
 
 from karenina_core.errors import RunDirectoryError
-from karenina_core.run.journal import Journal
-from karenina_core.run.places import Place, check_place, place_of
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime - ext4 /dev/root rw

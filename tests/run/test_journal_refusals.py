@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.ports.metered import Metered
+from karenina_calls.ports.structured import StructuredParser
+from karenina_runs.journal.check import check
+from karenina_runs.journal.commits import Commits
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, META
+from karenina_runs.journal.salvage import salvage
+from karenina_runs.journal.writer import Entry, Indexed
 
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import Metered
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.structured import StructuredParser
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_commits import Commits
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, META
-from karenina_core.run.journal_salvage import salvage
-from karenina_core.run.journal_writer import Entry, Indexed
 from karenina_core.testing import ScriptedCall, ScriptedLLM
+from karenina_core.values.message import Message
 
 MODEL = ModelConfig(model_name="m", interface="scripted")
 ALL = ("json_schema", "tool_call", "json_object", "text")

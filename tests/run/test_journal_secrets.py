@@ -7,14 +7,15 @@ import json
 import zlib
 from pathlib import Path
 
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.folder.recording import recording_lines
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Batch, Done, JournalReader
+from karenina_runs.journal.rows import CALLS, RESULTS
+
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_export import recording_lines
-from karenina_core.run.journal_reader import Batch, Done, JournalReader
-from karenina_core.run.journal_rows import CALLS, RESULTS
+from karenina_core.values.message import Message, UsageMetadata
 
 CANARY = 'sk-canary"0123456789'
 ESCAPED = json.dumps(CANARY)[1:-1]

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.records.requests import Request
+from karenina_runs.journal.check import check
+from karenina_runs.journal.compression import DICTIONARY, Bodies
+from karenina_runs.journal.index import Places
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.lines import parsed
+from karenina_runs.journal.reader import Batch, Done, JournalReader, run_number
+from karenina_runs.journal.refusals import KeptRefusals
+from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, sealed, whole
+from karenina_runs.journal.salvage import salvage
 
 from karenina_core.errors import PortError, RunDirectoryError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.calls import Request
-from karenina_core.ports.metered import CallFacts, StoredCall
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_bodies import DICTIONARY, Bodies
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_lines import parsed
-from karenina_core.run.journal_places import Places
-from karenina_core.run.journal_reader import Batch, Done, JournalReader, run_number
-from karenina_core.run.journal_refusals import KeptRefusals
-from karenina_core.run.journal_rows import CALLS, FAILURES, RESULTS, sealed, whole
-from karenina_core.run.journal_salvage import salvage
+from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": [], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12), seconds=0.5, attempts=1)
@@ -237,7 +237,7 @@ def test_what_is_not_the_fault_of_the_disk_is_not_said_to_be(tmp_path: Path, mon
 
     async def work() -> None:
         journal = Journal.open(tmp_path)
-        monkeypatch.setattr("karenina_core.run.journal.sealed", no_row)
+        monkeypatch.setattr("karenina_runs.journal.journal.sealed", no_row)
         with pytest.raises(
             RunDirectoryError, match=r"\(MemoryError\); what was acknowledged is safe. To go on: karenina"
         ):

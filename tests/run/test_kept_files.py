@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_judging.services import KEEP_FILE
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.workspaces.workspace_capture import CaptureRow
+from karenina_runs.workspaces.workspace_sources import unkept_traces
+from karenina_runs.workspaces.workspaces import Workspace, Workspaces, keep_file
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -22,12 +27,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContractError
-from karenina_core.model.config import Secret
-from karenina_core.pipeline.services import KEEP_FILE
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.workspace_capture import CaptureRow
-from karenina_core.run.workspace_sources import unkept_traces
-from karenina_core.run.workspaces import Workspace, Workspaces, keep_file
+from karenina_core.values.config import Secret
 
 Make = Callable[..., Any]
 PATH = ".karenina/traces/trace_q0.txt"
@@ -198,7 +198,7 @@ def test_a_run_that_is_cut_off_while_a_workspace_is_kept_has_the_result(
         ended.wait(10)
         raise OSError("the run was cut off")
 
-    monkeypatch.setattr("karenina_core.run.workspaces.capture", slow)
+    monkeypatch.setattr("karenina_runs.workspaces.workspaces.capture", slow)
     here = world(questions=[make_question(0, workspace_path="rivers")], workspace_root=root)
     prepared = here.prepare(here.config(workspace_output_mode="full"))
 

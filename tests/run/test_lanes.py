@@ -8,18 +8,18 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.limits.budget import Estimate
+from karenina_calls.limits.limiter import Gateway
+from karenina_calls.limits.queues import MOST_MOMENTS, History, LaneKey, LaneState, Taken, Waiter
+from karenina_calls.metering import Metering
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.metered import CallFacts, Metered
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.metered import CallFacts, Metered
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.run.budget import Estimate
-from karenina_core.run.gateway import Gateway
-from karenina_core.run.lanes import MOST_MOMENTS, History, LaneKey, LaneState, Taken, Waiter
-from karenina_core.run.metering import Metering
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.message import UsageMetadata
 
 
 def model(**facts: Any) -> ModelConfig:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-
-from karenina_core.run.limits import MOST_AT_FIRST, Adaptive, Bucket
-from karenina_core.run.spacing import IN_VAIN
+from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, Adaptive, Bucket
+from karenina_calls.limits.spacing import IN_VAIN
 
 STEPS = st.lists(st.tuples(st.floats(-5.0, 40.0), st.floats(0.01, 8.0)), max_size=40)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_runs.execute.local import LocalExecutor
 
 from karenina_core.errors import PortError
-from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

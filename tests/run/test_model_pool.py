@@ -6,18 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from karenina_calls.models import overrides as overrides_module
+from karenina_calls.models.models import open_models
+from karenina_calls.models.overrides import check_overrides, model_pool, overrides
+from karenina_calls.ports.client import ModelClient
+from karenina_judging.services import OTHER_MODEL
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Question, Rubric, Stage, VerificationConfig
 from karenina_core.errors import ConfigError, ContractError, PluginError, PortError
-from karenina_core.model.message import Message
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.services import OTHER_MODEL
 from karenina_core.plugin.adapters import AdapterSpec
-from karenina_core.ports.client import ModelClient
-from karenina_core.run import overrides as overrides_module
-from karenina_core.run.models import open_models
-from karenina_core.run.overrides import check_overrides, model_pool, overrides
 from karenina_core.testing import ScriptedLLM, StageInput, application
+from karenina_core.values.message import Message
 
 EXPERT = ModelConfig(model_name="expert", interface="scripted")
 CONFIG = VerificationConfig()

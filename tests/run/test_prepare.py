@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core import (
     CallableRubricTrait,
@@ -19,7 +20,6 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
-from karenina_core.pipeline.artifact_keys import ArtifactKeys
 from karenina_core.pipeline.declaration import Category
 from karenina_core.pipeline.stage import with_traits
 from karenina_core.testing import ScriptedLLM

@@ -6,17 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_runs.plan.prepare import prepare
 
-from karenina_core import (
-    AdapterSpec,
-    Benchmark,
-    Karenina,
-    ModelConfig,
-    VerificationConfig,
-    hookimpl,
-)
+from karenina_core import AdapterSpec, Benchmark, Karenina, ModelConfig, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

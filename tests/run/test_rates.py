@@ -13,18 +13,18 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.secrets.cleaning import removal_note
+from karenina_runs.plan.items import LeftOut
+from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.summaries.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
+from karenina_runs.summaries.rates import DECIDED, Planned, rates_of
+from karenina_runs.summaries.summary import Tally, spent, summarize
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.explanations import failure_kind
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.ports.cleaning import removal_note
-from karenina_core.run.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
-from karenina_core.run.items import LeftOut
-from karenina_core.run.rates import DECIDED, Planned, rates_of
-from karenina_core.run.reasons import failure_kind
-from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.summary import Tally, spent, summarize
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 NAMES = ("passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped")
 

@@ -15,6 +15,18 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_runs.amend import repairs
+from karenina_runs.amend import undo as undoing
+from karenina_runs.amend.repair import begun_repair, planned_repair
+from karenina_runs.answers.answers import ReplayStore
+from karenina_runs.execute.runner import Destination
+from karenina_runs.files.run_lock import RunLock
+from karenina_runs.folder.status import standing
+from karenina_runs.journal.check import check
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, RESULTS
+from karenina_runs.journal.salvage import put_in_place, salvage
+from karenina_runs.resume import Changed, Wanted, configured_by
 
 from karenina_core import (
     LLMRubricTrait,
@@ -29,17 +41,6 @@ from karenina_core import (
     undo_repair,
 )
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError, UnknownName
-from karenina_core.run import repairs, undoing
-from karenina_core.run.answers import ReplayStore
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, RESULTS
-from karenina_core.run.journal_salvage import put_in_place, salvage
-from karenina_core.run.owner import RunLock
-from karenina_core.run.repair import begun_repair, planned_repair
-from karenina_core.run.resume import Changed, Wanted, configured_by
-from karenina_core.run.runner import Destination
-from karenina_core.run.standing import standing
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]

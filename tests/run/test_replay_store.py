@@ -15,19 +15,19 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_runs.answers.answer_files import is_store
+from karenina_runs.answers.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store
+from karenina_runs.execute.runner import Destination
+from karenina_testing.strategies.results import results as any_results
+from karenina_vocabulary.evaluation_parts import TemplatePart
 
 from karenina_core import ModelConfig, Question, VerificationResult
 from karenina_core.errors import BenchmarkError, ConfigError, PortError
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.identity import ModelIdentity
-from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.model.result import GenerationPart, MetadataPart
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.run.answer_files import is_store
-from karenina_core.run.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store
-from karenina_core.run.runner import Destination
 from karenina_core.testing import ScriptedLLM
-from karenina_core.testing.strategies.results import results as any_results
+from karenina_core.values.identity import ModelIdentity
+from karenina_core.values.message import Message, ToolUseBlock
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 Make = Callable[..., Any]
 MODELS, QUESTIONS, REPLICATES = ("x:a", "x:b"), ("q0", "q1"), (1, 2, 3)

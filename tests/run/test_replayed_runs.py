@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.answers.answers import ReplayEntry, ReplayKey, ReplayStore
+from karenina_runs.answers.replaying import check_answers
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.resume import Changed
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Rubric, VerificationResultSet, aresume_run
 from karenina_core.errors import ConfigError
-from karenina_core.run.answers import ReplayEntry, ReplayKey, ReplayStore
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.replaying import check_answers
-from karenina_core.run.resume import Changed
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

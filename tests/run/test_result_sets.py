@@ -12,16 +12,17 @@ import pytest
 from attrs import evolve, fields
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_cli.summary import model_parts
+from karenina_runs.plan.items import LeftOut
+from karenina_runs.summaries.summary import Tally
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
-from karenina_core.cli.summary import model_parts
 from karenina_core.errors import UnknownName
-from karenina_core.model.evaluation_parts import DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.items import LeftOut
-from karenina_core.run.summary import Tally
-from karenina_core.testing import application, strategies
+from karenina_core.testing import application
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 LAW = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 RESULTS = st.lists(strategies.results(), max_size=4)
@@ -124,9 +125,10 @@ def test_groups_are_named_and_ordered_as_they_come() -> None:
 @LAW
 @given(st.lists(st.lists(st.sampled_from(["generation", "parsing", "embedding"]), unique=True), max_size=5), st.data())
 def test_usage_by_task_adds_up_to_the_totals(tasks: list[list[str]], data: Any) -> None:
-    from karenina_core.model.message import UsageMetadata
+    from karenina_calls.usage_totals import usage_metadata
+
     from karenina_core.ports.model_client import CallRecord
-    from karenina_core.ports.usage_totals import usage_metadata
+    from karenina_core.values.message import UsageMetadata
 
     def call(task: str) -> CallRecord:
         used: UsageMetadata = data.draw(strategies.usage())

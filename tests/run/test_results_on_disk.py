@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.execute.runner import Destination
+from karenina_runs.folder.directory import MANIFEST
 
 from karenina_core import VerificationResultSet
 from karenina_core.errors import BenchmarkError
-from karenina_core.run.directory import MANIFEST
-from karenina_core.run.runner import Destination
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

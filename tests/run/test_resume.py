@@ -14,16 +14,17 @@ import pytest
 from attrs import define, evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_runs.config.config_file import RunConfig
+from karenina_runs.execute import run_writer as keeping
+from karenina_runs.execute import runner
+from karenina_runs.execute.control import RunControl
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.files.run_lock import RunLock, owner_of
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.resume import Changed, Wanted, resumption
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationResultSet, aresume_run, extend_run, resume_run
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
-from karenina_core.run import keeping, runner
-from karenina_core.run.config_file import RunConfig
-from karenina_core.run.control import RunControl
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.owner import RunLock, owner_of
-from karenina_core.run.resume import Changed, Wanted, resumption
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 
 Make = Callable[..., Any]

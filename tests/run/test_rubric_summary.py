@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_runs.summaries.summary import summarize
+from karenina_runs.summaries.trait_summary import MOST_TEXTS, trait_lines
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.summary import summarize
-from karenina_core.run.trait_summary import MOST_TEXTS, trait_lines
+from karenina_core.values.result import MetadataPart, TrailEntry
 
 BOOLEAN = {"type": "llm", "kind": "boolean", "higher_is_better": False}
 SCORE = {"type": "llm", "kind": "score", "min": 1, "max": 5, "higher_is_better": True}

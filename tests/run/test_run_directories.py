@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.files.atomic_files import write_json
+from karenina_runs.folder.directory import MANIFEST, default_directory, write_atomically
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import Done
 
 from karenina_core import ModelConfig, VerificationResultSet, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError
-from karenina_core.run.directory import MANIFEST, default_directory, write_atomically
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_reader import Done
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.whole_files import write_json
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

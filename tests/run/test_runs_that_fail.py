@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_runs.execute.runner import Destination, execute
 
 from karenina_core import VerificationResult, hookimpl
-from karenina_core.run.runner import Destination, execute
 
 Make = Callable[..., Any]
 

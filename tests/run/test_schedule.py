@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_runs.execution_settings import TaskOrdering
+from karenina_runs.plan.items import Generation, Prepared
+from karenina_runs.plan.schedule import Schedule
 
 from karenina_core import ModelConfig
-from karenina_core.run.execution_settings import TaskOrdering
-from karenina_core.run.items import Generation, Prepared
-from karenina_core.run.schedule import Schedule
 
 Make = Callable[..., Any]
 ORDERINGS: tuple[TaskOrdering, ...] = ("auto", "prefix_cache", "distribute_answerers", "generation_order", "random")

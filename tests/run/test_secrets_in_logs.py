@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from karenina_calls.secrets.redaction import hide
 
 from karenina_core.log import configure, get_logger
-from karenina_core.ports.redaction import hide
 
 SECRET = "canary-0815-secret"
 

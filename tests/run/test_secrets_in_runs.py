@@ -13,6 +13,23 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.secrets.redaction import Secrets
+from karenina_cli.output import print_parts
+from karenina_cli.summary import run_parts
+from karenina_runs.amend.repair import repair_run
+from karenina_runs.amend.repair_selection import RepairSelection
+from karenina_runs.execute.runner import Destination
+from karenina_runs.execute.single import run_single_model_verification
+from karenina_runs.folder.recording import recording_lines
+from karenina_runs.journal.check import check
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.lines import parsed
+from karenina_runs.journal.reader import JOURNAL, Done, JournalReader, run_number
+from karenina_runs.journal.rows import CALLS, RESULTS, Table, row_of, sealed
+from karenina_runs.journal.salvage import put_in_place, salvage
+from karenina_runs.plan.identities import check_identities
+from karenina_runs.resume import resume_run
+from karenina_vocabulary.template_kind import TemplateKind
 
 from karenina_core import (
     LLMRubricTrait,
@@ -22,28 +39,11 @@ from karenina_core import (
     VerificationConfig,
     VerificationResultSet,
 )
-from karenina_core.cli.output import print_parts
-from karenina_core.cli.summary import run_parts
 from karenina_core.errors import ConfigError, PortError, RunDirectoryError
-from karenina_core.model.message import UsageMetadata
-from karenina_core.model.template_kind import TemplateKind
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.ports.redaction import Secrets
 from karenina_core.ports.values import LLMResponse
-from karenina_core.run.identities import check_identities
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_check import check
-from karenina_core.run.journal_export import recording_lines
-from karenina_core.run.journal_lines import parsed
-from karenina_core.run.journal_reader import JOURNAL, Done, JournalReader, run_number
-from karenina_core.run.journal_rows import CALLS, RESULTS, Table, row_of, sealed
-from karenina_core.run.journal_salvage import put_in_place, salvage
-from karenina_core.run.repair import repair_run
-from karenina_core.run.repair_selection import RepairSelection
-from karenina_core.run.resume import resume_run
-from karenina_core.run.runner import Destination
-from karenina_core.run.single import run_single_model_verification
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.message import UsageMetadata
 
 Make = Callable[..., Any]
 SECRET = 'pa"ss\\wörd-1234567'

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.execute.loop_watchdog import OBJECTS, fewer_collections
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.results import stored
+from karenina_runs.results.stored import StoredSequence, line_index, read_line
 
 from karenina_core import VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError
-from karenina_core.run import stored
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.stalls import OBJECTS, fewer_collections
-from karenina_core.run.stored import StoredSequence, line_index, read_line
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

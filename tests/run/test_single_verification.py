@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core import (
     CallableRubricTrait,
@@ -21,7 +22,6 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
-from karenina_core.pipeline.artifact_keys import ArtifactKeys
 from karenina_core.pipeline.declaration import Category
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.stage import with_traits

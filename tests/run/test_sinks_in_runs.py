@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_runs.execute.runner import Destination
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.results.sinks import RunInfo
 
 from karenina_core import VerificationResultSet, hookimpl
 from karenina_core.errors import PluginError, RunDirectoryError, UnknownName
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.runner import Destination
-from karenina_core.run.sinks import RunInfo
 
 Make = Callable[..., Any]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -19,7 +20,6 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]

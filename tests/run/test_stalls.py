@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_told
+from karenina_runs.execute.runner import Destination
 
-from karenina_core.run.runner import Destination
-from karenina_core.run.stalls import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_told
 from karenina_core.testing import ScriptedCall, ScriptedLLM
 
 
@@ -94,7 +94,7 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
 
 
 def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
-    from karenina_core.run.stalls import Stalls
+    from karenina_runs.execute.loop_watchdog import Stalls
 
     stalls = Stalls()
     for _ in range(3 * MOST_TOLD):
@@ -145,7 +145,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
 COLLECTED = """\
 import gc, sys, threading, time
-from karenina_core.run.stalls import frame_of
+from karenina_runs.execute.loop_watchdog import frame_of
 
 class Slow:
     def __init__(self):

@@ -11,12 +11,12 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_results.records import record
+from karenina_runs.results.sinks import without_password
+from karenina_runs.results.stored import stored_results
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.run.sinks import without_password
-from karenina_core.run.stored import stored_results
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 ME = ModelIdentity("x", "m")
 NOBODY = Karenina({})
@@ -55,7 +55,7 @@ def test_each_item_comes_once_where_it_first_stood_and_as_its_last_line_has_it(
 
 
 def test_ids_that_share_a_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.run.stored.hash", lambda text: 7, raising=False)
+    monkeypatch.setattr("karenina_runs.results.stored.hash", lambda text: 7, raising=False)
     file = write(tmp_path / "results.jsonl", result("0a"), result("0b"), result("0a", "last"), result("0c"))
     assert list(stored_results(file)) == [result("0a", "last"), result("0b"), result("0c")]
 

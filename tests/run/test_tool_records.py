@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_calls.tools.tool_servers import tool_digest
+from karenina_runs.execute.runner import Destination
+from karenina_runs.journal.reader import JournalReader
+from karenina_runs.journal.rows import CALLS, RESULTS
 
 from karenina_core import AdapterSpec, ModelConfig, VerificationResultSet, hookimpl
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports import LLMResponse, PortCapabilities, Tool, ToolOutcome
-from karenina_core.ports.tool_servers import tool_digest
-from karenina_core.run.journal_reader import JournalReader
-from karenina_core.run.journal_rows import CALLS, RESULTS
-from karenina_core.run.runner import Destination
+from karenina_core.values.message import ToolUseBlock
 
 Make = Callable[..., Any]
 SCHEMA = {"type": "object", "properties": {"drug": {"type": "string"}}}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.port_calls import ToolListCall
+from karenina_calls.tools.model_tools import named_tools
 
 from karenina_core import AdapterSpec, Karenina, ModelConfig, hookimpl
 from karenina_core.errors import ConfigError, PluginError, PortError
-from karenina_core.model.message import ToolUseBlock, UsageMetadata
 from karenina_core.ports import AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
-from karenina_core.ports.port_calls import ToolListCall
-from karenina_core.run.model_tools import named_tools
-from karenina_core.run.models import open_models
+from karenina_core.values.message import ToolUseBlock, UsageMetadata
 
 Make = Callable[..., Any]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_judging.services import WORKSPACE_COPY
+from karenina_runs.execute.runner import Destination
 
 from karenina_core import ArtifactKeys, Category, Stage, VerificationConfig, hookimpl
-from karenina_core.pipeline.services import WORKSPACE_COPY
-from karenina_core.run.runner import Destination
 
 Make = Callable[..., Any]
 TRACE = ".karenina/traces/trace_q0.txt"

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from karenina_core.run.whole_files import flush_folder, replacing, write_atomically, write_json
+from karenina_runs.files.atomic_files import flush_folder, replacing, write_atomically, write_json
 
 NEW = b"new " * 5000
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.files import folder_copy
+from karenina_calls.files.folder_copy import FICLONE, Entry, Limits, contents, copy_tree
+from karenina_calls.files.folder_removal import remove_tree
 
 from karenina_core.errors import WorkspaceError
-from karenina_core.pipeline import folder_copy
-from karenina_core.pipeline.folder_copy import FICLONE, Entry, Limits, contents, copy_tree
-from karenina_core.pipeline.folder_removal import remove_tree
 
 LIMITS = Limits(max_bytes=10_000_000, max_files=1000)
 

@@ -13,6 +13,14 @@ import pytest
 from attrs import evolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from karenina_calls.files.folder_copy import Limits, copy_tree
+from karenina_calls.files.folder_removal import remove_tree
+from karenina_judging.services import WORKSPACE_COPY
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.plan.items import Item
+from karenina_runs.workspaces.workspace_capture import CaptureRow, capture, safe_name, snapshot
+from karenina_runs.workspaces.workspace_sources import source_folder
+from karenina_runs.workspaces.workspaces import Workspaces
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -29,15 +37,7 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError, PortError, WorkspaceError
-from karenina_core.pipeline.folder_copy import Limits, copy_tree
-from karenina_core.pipeline.folder_removal import remove_tree
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.services import WORKSPACE_COPY
-from karenina_core.run.items import Item
-from karenina_core.run.runner import Destination, execute
-from karenina_core.run.workspace_capture import CaptureRow, capture, safe_name, snapshot
-from karenina_core.run.workspace_sources import source_folder
-from karenina_core.run.workspaces import Workspaces
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.language.verification import compare
 from pydantic import Field, create_model
 
 from karenina_core.errors import TemplateError
@@ -25,7 +26,6 @@ from karenina_core.templates import (
     VerificationPrimitive,
     VerifiedField,
 )
-from karenina_core.templates.verification import compare
 
 
 class Target(BaseAnswer):

@@ -11,6 +11,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.language.extraction import extraction_class, fill
+from karenina_template.language.judge_schema import judge_schema
+from karenina_template.language.to_json import plain
+from karenina_template.lint.lint import lint_schema
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, create_model, field_validator
 
 from karenina_core.errors import FillError, TemplateError
@@ -24,10 +28,6 @@ from karenina_core.templates import (
     TraceContains,
     VerifiedField,
 )
-from karenina_core.templates.extraction import extraction_class, fill
-from karenina_core.templates.judge_schema import judge_schema
-from karenina_core.templates.lint import lint_schema
-from karenina_core.templates.plain import plain
 
 
 class Color(enum.Enum):

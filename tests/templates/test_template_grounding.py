@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from karenina_core.templates.grounding import ungrounded
-from karenina_core.templates.handle import TemplateField
+from karenina_template.language.grounding import ungrounded
+from karenina_vocabulary.handle import TemplateField
 
 
 def missing(declared: str, value: Any, text: str) -> bool:

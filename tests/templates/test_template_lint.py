@@ -17,10 +17,18 @@ import pytest
 from attrs import frozen
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from karenina_runs.plan.templates import TemplateLoader
+from karenina_template.language.judge_schema import judge_schema
+from karenina_template.lint.accepted import accepted_by, accepted_texts
+from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template
+from karenina_template.lint.order import one_sided_positions
+from karenina_template.lint.patterns import ANYTHING, spelled_out
+from karenina_template.lint.references import mentions, same
+from karenina_template.lint.targets import Sought
+from karenina_vocabulary.handle import TemplateField
 from pydantic import BaseModel, Field, create_model
 
 from karenina_core import Benchmark, Karenina
-from karenina_core.run.templates import TemplateLoader
 from karenina_core.templates import (
     BaseAnswer,
     ContainsAll,
@@ -31,14 +39,6 @@ from karenina_core.templates import (
     RegexMatch,
     VerifiedField,
 )
-from karenina_core.templates.handle import TemplateField
-from karenina_core.templates.judge_schema import judge_schema
-from karenina_core.templates.lint import Finding, lint_benchmark, lint_schema, lint_template
-from karenina_core.templates.lint_accepted import accepted_by, accepted_texts
-from karenina_core.templates.lint_mentions import mentions, same
-from karenina_core.templates.lint_order import one_sided_positions
-from karenina_core.templates.lint_patterns import ANYTHING, spelled_out
-from karenina_core.templates.lint_sought import Sought
 
 REPOSITORY = Path(__file__).parents[2]
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=150)
@@ -594,7 +594,7 @@ class Answer(BaseAnswer):
 
 
 def test_a_loaded_template_is_read_as_the_judge_reads_it() -> None:
-    from karenina_core.model.question import TemplateSource
+    from karenina_core.values.question import TemplateSource
 
     async def load() -> Any:
         return await TemplateLoader(Karenina.installed(), "trusted").load(TemplateSource(PYTHON))

@@ -6,12 +6,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from karenina_core.templates.lint import lint_schema
-from karenina_core.templates.lint_places import Place
-from karenina_core.templates.lint_reach import Reach
-from karenina_core.templates.lint_sought import Sought
-from karenina_core.templates.lint_weights import Subject, weigh
+from karenina_template.lint.lint import lint_schema
+from karenina_template.lint.positions import Place
+from karenina_template.lint.reach import Reach
+from karenina_template.lint.severity import Subject, weigh
+from karenina_template.lint.targets import Sought
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=400)
 PARTS = ["BCL2", "Bcl-2", "5", "0.05", "5 %", "true", "yes", "+", "such as", "or", "William", "Shakespeare"]

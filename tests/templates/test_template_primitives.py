@@ -17,6 +17,7 @@ import pytest
 from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_template.language.normalize import NORMALIZERS, as_text, normalized
 
 from karenina_core import templates
 from karenina_core.templates import (
@@ -44,7 +45,6 @@ from karenina_core.templates import (
     TraceContains,
     VerificationPrimitive,
 )
-from karenina_core.templates.normalize import NORMALIZERS, as_text, normalized
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates() | st.datetimes()
 VALUES = SCALARS | st.lists(SCALARS, max_size=4) | st.sets(st.text(max_size=3), max_size=4)
@@ -203,7 +203,7 @@ def test_members_are_compared_one_by_one() -> None:
 
 SEEDED = """
 from karenina_core.templates import ExactMatch
-from karenina_core.templates.normalize import as_text
+from karenina_template.language.normalize import as_text
 words = ["alpha", "beta", "gamma", "delta", "epsilon"]
 assert ExactMatch().check(set(words), set(reversed(words)))
 print(as_text({"b": set(words), "a": frozenset(words)}))
@@ -570,7 +570,7 @@ def test_a_primitive_declares_that_its_ground_truth_need_not_pass_and_adds_remar
 
 
 def test_every_primitive_is_offered_where_templates_are_written() -> None:
-    from karenina_core.templates import primitives
+    from karenina_template.language import primitives
 
     for module in pkgutil.iter_modules(primitives.__path__, f"{primitives.__name__}."):
         for name, thing in vars(importlib.import_module(module.name)).items():

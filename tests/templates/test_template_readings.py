@@ -11,6 +11,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.language.coercions import careful_reader
+from karenina_template.language.extraction import extraction_class, fill
+from karenina_template.language.judge_schema import judge_schema
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from karenina_core.errors import FillError
@@ -25,9 +28,6 @@ from karenina_core.templates import (
     TraceContains,
     VerifiedField,
 )
-from karenina_core.templates.extraction import extraction_class, fill
-from karenina_core.templates.judge_schema import judge_schema
-from karenina_core.templates.readings import careful_reader
 
 
 class Rank(enum.IntEnum):

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from karenina_core.errors import TemplateError
-from karenina_core.templates import AllOf, AnyOf, AtLeastN, BaseAnswer, ExactMatch, FieldCheck, VerifiedField
-from karenina_core.templates.extraction import fill
-from karenina_core.templates.strategies import (
+from karenina_template.language.extraction import fill
+from karenina_template.language.strategies import (
     MAX_DEPTH,
     condition_from_spec,
     condition_spec,
@@ -21,7 +18,10 @@ from karenina_core.templates.strategies import (
     fields_of,
     strategy_name,
 )
-from karenina_core.templates.verification import compare
+from karenina_template.language.verification import compare
+
+from karenina_core.errors import TemplateError
+from karenina_core.templates import AllOf, AnyOf, AtLeastN, BaseAnswer, ExactMatch, FieldCheck, VerifiedField
 
 LAW = settings(database=None, deadline=None, derandomize=True)
 NAMES = "abcd"

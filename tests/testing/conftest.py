@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from karenina_core.testing.checks import BrokenPromise, Check, run_checks
+from karenina_testing.checks import BrokenPromise, Check, run_checks
 
 PLANTED = Path(__file__).parent / "planted"
 STRANGER = Path(__file__).parents[1] / "packages" / "stranger" / "karenina_stranger_wordcount.py"

@@ -8,12 +8,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from karenina_calls.ports.structured import StructuredParser
 from karenina_openai_endpoint.port import OpenAIEndpoint
 
 from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
-from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.testing import ScriptedLLM, ScriptedServer, adapter_checks, check_adapter
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_calls.services.embedding import Embeddings
+from karenina_testing.checks import Check, run_checks
 
 from karenina_core import hookimpl
 from karenina_core.errors import PluginError, PortError
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.testing import check_embedder, embedder_checks, plugin_checks
-from karenina_core.testing.checks import Check, run_checks
 
 LOOKED_AT = ["protocol", "light_construction", "problem", "light_problem"]
 CALLED = [
@@ -188,7 +188,7 @@ def test_every_other_promise_can_be_broken(cls: Any, check: str, said: str, fail
 
 
 def test_a_slow_question_is_found(monkeypatch: pytest.MonkeyPatch, failure: Any) -> None:
-    monkeypatch.setattr("karenina_core.testing.made.LONGEST_PROBLEM", -1.0)
+    monkeypatch.setattr("karenina_testing.instances.LONGEST_PROBLEM", -1.0)
     assert "problem() took" in failure(checks_of(Letters), "problem")
 
 

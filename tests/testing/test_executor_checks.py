@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
+from karenina_runs.execute.local import LocalExecutor
+from karenina_testing.checks import Check
 
-from karenina_core.run.local import LocalExecutor
 from karenina_core.testing import executor_checks
-from karenina_core.testing.checks import Check
 
 Work = Callable[[Any], Awaitable[None]]
 
@@ -119,7 +119,7 @@ class Blocking:
     ],
 )
 def test_a_broken_executor_fails_its_check(broken: type, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.testing.executors.LONG", 1.0)
+    monkeypatch.setattr("karenina_testing.executors.LONG", 1.0)
     failing = {one.name for one in executor_checks(broken) if one.find_fault() is not None}
     assert check in failing
 

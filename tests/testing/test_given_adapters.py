@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from karenina_calls.plugin_code import code_digest, code_of
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.plugin.adapters import AdapterSpec
-from karenina_core.plugin.code import code_digest, code_of
 from karenina_core.testing import ScriptedLLM, application
 
 MODELS = """\
 from karenina_core import Stage
-from karenina_core.model.message import UsageMetadata
+from karenina_core.values.message import UsageMetadata
 from karenina_core.ports.values import LLMResponse, PortCapabilities
 
 ANSWER = "Paris"
@@ -115,7 +115,7 @@ def test_replies_of_other_code_are_not_taken_over(
 
 def test_a_program_knows_its_own_code(tmp_path: Path) -> None:
     """The module of a script has no specification by which its file could be found."""
-    ending = "\nfrom karenina_core.plugin.code import code_digest\nprint(code_digest('__main__'))\n"
+    ending = "\nfrom karenina_calls.plugin_code import code_digest\nprint(code_digest('__main__'))\n"
     found = []
     for answer in ("Paris", "Paris", "Lyon"):
         script = tmp_path / "program.py"

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from attrs import define, field, frozen
+from karenina_testing.checks import BrokenPromise, Check, Fault, expecting, run_checks
+from karenina_testing.compare import difference, snapshot
+from karenina_testing.fakes import FakeFilled, FakeHandle, example_of
+from karenina_testing.watch.audit import watching
+from karenina_testing.watch.loops import in_loop
+from karenina_vocabulary.handle import RegexVerdict
 
 from karenina_core.errors import FillError, TemplateError
 from karenina_core.templates import FilledTemplate, TemplateHandle
-from karenina_core.templates.handle import RegexVerdict
-from karenina_core.testing.audit import watching
-from karenina_core.testing.checks import BrokenPromise, Check, Fault, expecting, run_checks
-from karenina_core.testing.compare import difference, snapshot
-from karenina_core.testing.fakes import FakeFilled, FakeHandle, example_of
-from karenina_core.testing.loops import in_loop
 
 
 @frozen

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_testing.checks import BrokenPromise, run_checks
 
 from karenina_core import ArtifactKeys, Key, ModelConfig, Stage, VerificationContext, VerificationResultSet, hookimpl
 from karenina_core.plugin.discovery import discover
 from karenina_core.testing import plugin_checks
-from karenina_core.testing.checks import BrokenPromise, run_checks
 
 OWN = ("loads", "marked", "light_import", "again", "beside_others", "registered", "kinds")
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -124,7 +124,7 @@ class Counting:
     @hookimpl
     def karenina_register_primitives(self, registry: Any) -> None:
         self.times += 1
-        registry.add("karenina_core.templates.primitives.text:ExactMatch", name=f"Primitive{self.times}")
+        registry.add("karenina_template.language.primitives.text:ExactMatch", name=f"Primitive{self.times}")
 
 
 def test_a_plugin_that_registers_something_else_every_time_is_found(failure: Any) -> None:

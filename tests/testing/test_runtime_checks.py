@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 from karenina_template.structured import DeclarativeRuntime
+from karenina_testing.checks import BrokenPromise, run_checks
+from karenina_vocabulary.kinds import TemplateRuntimeRegistry
 
 from karenina_core import Karenina
-from karenina_core.pipeline.kinds import TemplateRuntimeRegistry
 from karenina_core.testing import runtime_checks
-from karenina_core.testing.checks import BrokenPromise, run_checks
 
 
 @pytest.mark.parametrize("name", ["declarative", "in-process"])

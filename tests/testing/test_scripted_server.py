@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.message import ToolUseBlock
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"capital": {"type": "string"}}, "required": ["capital"]}
 AS_SCHEMA: dict[str, Any] = {

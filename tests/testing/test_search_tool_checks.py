@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_calls.tools.search import SearchResult
+from karenina_testing.checks import Check, run_checks
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError
-from karenina_core.ports.search import SearchResult
 from karenina_core.testing import check_search_tool, plugin_checks, search_tool_checks
-from karenina_core.testing.checks import Check, run_checks
 
 LOOKED_AT = ["protocol", "light_construction", "problem", "light_problem"]
 ASKED = ["results", "odd_query", "loops", "cancellation", "event_loop"]

@@ -9,12 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from karenina_calls.secrets.redaction import redactor
+from karenina_testing.checks import BrokenPromise, run_checks
 
 from karenina_core import Karenina, VerificationResult, VerificationResultSet
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.ports.redaction import redactor
 from karenina_core.testing import sink_checks
-from karenina_core.testing.checks import BrokenPromise, run_checks
+from karenina_core.values.convert import structure, unstructure
 
 PLANTED = {
     "duplicates": {"idempotent": "write"},

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
+from karenina_testing.checks import BrokenPromise, Check
+from karenina_testing.stages.inputs import StageInput
 
 from karenina_core import ArtifactKeys, Karenina, Key, Stage, VerificationConfig, VerificationContext
 from karenina_core.testing import check_stage, stage_checks
-from karenina_core.testing.checks import BrokenPromise, Check
-from karenina_core.testing.stage_inputs import StageInput
 
 BUILT_IN = sorted(Karenina.installed(only=()).stages)
 EARLIER = {

@@ -10,17 +10,17 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.text import sanitize
+from karenina_runs.plan.rubrics import rubric_of
+from karenina_testing import strategies
+from karenina_testing.examples import every, smallest
+from karenina_testing.fakes import FakeHandle
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationResult
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.message import Message
-from karenina_core.model.rubric import DynamicRubric, Rubric
-from karenina_core.ports.text import sanitize
-from karenina_core.run.rubrics import rubric_of
-from karenina_core.testing import strategies
-from karenina_core.testing.examples import every, smallest
-from karenina_core.testing.fakes import FakeHandle
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.message import Message
+from karenina_core.values.rubric import DynamicRubric, Rubric
 
 QUICK = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 TYPES: list[Any] = [

@@ -15,21 +15,21 @@ import pytest
 from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_judging.asking import ask_judge, check_reply, closed_object, presented
+from karenina_judging.scoring import read_score, score_schema
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_testing.checks import BrokenPromise
+from karenina_testing.strategies import llm_traits
+from karenina_testing.traits import cases as trials
+from karenina_testing.traits.asking import unmarked
+from karenina_testing.traits.judges import fitting
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.traits import LLMRubricTrait, ScoredTrait
 
 from karenina_core import hookimpl
 from karenina_core.errors import KareninaError, ParseError, PortError, Problem
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.traits import LLMRubricTrait, ScoredTrait
-from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented
-from karenina_core.pipeline.scoring import read_score, score_schema
-from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_core.testing import application, check_trait_evaluator, plugin_checks, run_checks, trait_checks
-from karenina_core.testing import trait_trials as trials
-from karenina_core.testing.checks import BrokenPromise
-from karenina_core.testing.strategies import llm_traits
-from karenina_core.testing.trait_asking import unmarked
-from karenina_core.testing.trait_judges import fitting
+from karenina_core.values.rubric import RubricTrait
 
 APP = application()
 

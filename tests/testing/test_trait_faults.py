@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import frozen
+from karenina_judging.asking import ask_judge, closed_object, presented
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_testing.checks import BrokenPromise
+from karenina_testing.traits import files as files
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core.errors import FillError, PortError
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.asking import ask_judge, closed_object, presented
-from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 from karenina_core.testing import application, trait_checks
-from karenina_core.testing import trait_files as files
-from karenina_core.testing.checks import BrokenPromise
+from karenina_core.values.rubric import RubricTrait
 
 APP = application()
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import frozen
+from karenina_calls.tools.agent_loop import TRUNCATED
+from karenina_vocabulary.traces import render_trace
 
 from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind
-from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
-from karenina_core.model.trace_text import render_trace
-from karenina_core.ports.agent_loop import TRUNCATED
 from karenina_core.ports.model_client import ModelClient
 from karenina_core.ports.values import AgentResult, Limit, Tool
+from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 
 from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
@@ -202,7 +202,7 @@ def _tools(model: ModelClient, folder: Path | None, trace: Path | None) -> tuple
     """Tools that list, search and read the files of the folder and nothing else."""
     if folder is None or _has_own_tools(model):
         return ()
-    from karenina_core.ports.workspace_tools import workspace_tools  # only investigations of files pay for it
+    from karenina_calls.files.workspace_tools import workspace_tools  # only investigations of files pay for it
 
     shown = frozenset() if trace is None else frozenset({trace.as_posix()})
     return workspace_tools(folder, writable=False, visible_hidden=shown)

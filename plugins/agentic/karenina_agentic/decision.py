@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from attrs import frozen
+from karenina_judging.asking import check_reply, closed_object
+from karenina_judging.judgment import Judgment
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
-from karenina_core import ArtifactKeys, VerificationContext
+from karenina_core import VerificationContext
 from karenina_core.errors import RETRYABLE, FillError, ParseError, PortError
-from karenina_core.model.trace_text import EvaluationInput, evaluation_input
-from karenina_core.pipeline.asking import check_reply, closed_object
-from karenina_core.pipeline.judgment import Judgment
-from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
-from karenina_core.templates.handle import TemplateHandle
 
 from .agents import with_own
 

@@ -9,26 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
+from karenina_judging.asking import closed_object
+from karenina_judging.scoring import read_score, score_schema
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
+from karenina_vocabulary.traits import AgenticRubricTrait
 
-from karenina_core import Karenina, ModelConfig, TraitScore
+from karenina_core import Karenina, ModelConfig
 from karenina_core.errors import ContractError, FillError, KareninaError, ParseError, WorkspaceError, one_line
 from karenina_core.log import get_logger
-from karenina_core.model.template_kind import TemplateKind, read_record, record_schema
-from karenina_core.model.traits import AgenticRubricTrait
-from karenina_core.pipeline.asking import closed_object
 from karenina_core.pipeline.engine import error_kind, stops_item
-from karenina_core.pipeline.scoring import read_score, score_schema
 from karenina_core.ports.model_client import ModelClient
-from karenina_core.prompts import PromptTask
 
 from .agents import Assignment, Investigation, Material, cut_short, investigated, with_own
-from .prompts import (
-    EXTRACTION,
-    RECORD_EXTRACTION,
-    extraction_text,
-    investigation_system,
-    shared_system,
-)
+from .prompts import EXTRACTION, RECORD_EXTRACTION, extraction_text, investigation_system, shared_system
 
 __all__ = ["NO_CLASS", "AgenticTraitEvaluator", "Finding", "exported", "failed"]
 
@@ -80,7 +75,7 @@ class AgenticTraitEvaluator:
         if not isinstance(self.given, ModelConfig):
             yield self
             return
-        from karenina_core import open_client  # a run has opened its models itself
+        from karenina_calls.models.models import open_client  # a run has opened its models itself
 
         async with open_client(self.given, question, app=self.app) as client:
             yield AgenticTraitEvaluator(client)

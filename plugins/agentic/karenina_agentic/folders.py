@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from attrs import define
+from karenina_calls.files.investigation import in_thread, temporary_copy
+from karenina_judging.services import KEEP_FILE, WORKSPACE_COPY
 
 from karenina_core import VerificationContext
 from karenina_core.log import get_logger
-from karenina_core.pipeline.investigation import in_thread, temporary_copy
-from karenina_core.pipeline.services import KEEP_FILE, WORKSPACE_COPY
 
 __all__ = ["TRACES", "Copies", "WrittenTrace", "copies_of", "kept_at", "own_folder", "trace_name", "written_trace"]
 

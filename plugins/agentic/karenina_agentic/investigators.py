@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
+from karenina_calls.models.model_ports import why_no_investigator
+from karenina_judging.services import OTHER_MODEL
+from karenina_vocabulary.traits import AgenticRubricTrait
 
 from karenina_core import ModelConfig, VerificationContext
 from karenina_core.errors import KareninaError, Problem, one_line
-from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.services import OTHER_MODEL
-from karenina_core.plugin.model_ports import why_no_investigator
 
 from .evaluator import AgenticTraitEvaluator
 

@@ -7,27 +7,18 @@ from contextlib import nullcontext
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.models.model_ports import why_no_investigator
+from karenina_calls.ports.structured import json_objects
+from karenina_judging.asking import unable_judges
+from karenina_judging.judgment import Judgment
+from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import FilledTemplate, TemplateHandle
+from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    feature,
-    hookimpl,
-)
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, KareninaError, PortError, Problem
-from karenina_core.pipeline.asking import unable_judges
-from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
-from karenina_core.pipeline.judgment import Judgment
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.plugin.model_ports import why_no_investigator
-from karenina_core.ports.structured import json_objects
-from karenina_core.prompts import PromptTask
-from karenina_core.templates.handle import FilledTemplate, TemplateHandle
 
 from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, investigated, with_own
 from .decision import MALFORMED, decide

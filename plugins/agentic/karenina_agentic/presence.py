@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
+from karenina_judging.dynamic_traits import ABSENT, presence_of, undecided
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+from karenina_vocabulary.traits import AgenticRubricTrait
 
-from karenina_core import ArtifactKeys, TraitScore, VerificationContext
+from karenina_core import VerificationContext
 from karenina_core.errors import ErrorKind
-from karenina_core.model.trace_text import EvaluationInput, evaluation_input
-from karenina_core.model.traits import AgenticRubricTrait
-from karenina_core.pipeline.presence import ABSENT, presence_of, undecided
-from karenina_core.pipeline.traits import TraitCase
 
 __all__ = ["EMPTY_ANSWER", "Known", "known_of"]
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import AgenticRubricTrait
-from karenina_core.pipeline.scoring import scale_words
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_judging.scoring import scale_words
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import AgenticRubricTrait
 
 __all__ = [
     "EXTRACTION",

@@ -7,22 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import AgenticRubricTrait
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    hookimpl,
-)
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import Problem
-from karenina_core.model.rubric import Rubric
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import AgenticRubricTrait
 from karenina_core.pipeline.stage import with_traits
+from karenina_core.values.rubric import Rubric
 
 from .agents import WITH_TRACE, Material
 from .evaluator import Finding, exported

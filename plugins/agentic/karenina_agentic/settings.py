@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from karenina_core.model.sections import Section, flag, positive, switch, whole, word
+from karenina_core.values.sections import Section, flag, positive, switch, whole, word
 
 __all__ = ["AgenticSettings"]
 

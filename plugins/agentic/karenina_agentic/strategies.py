@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from attrs import define
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.traits import AgenticRubricTrait
 
-from karenina_core import TraitScore, VerificationContext
+from karenina_core import VerificationContext
 from karenina_core.errors import one_line
-from karenina_core.model.traits import AgenticRubricTrait
 
 from .agents import WITH_TRACE, WITH_WORKSPACE, Material
 from .evaluator import Finding, failed

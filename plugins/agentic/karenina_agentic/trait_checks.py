@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from karenina_core import AgenticRubricTrait, Karenina, ModelConfig, Rubric, VerificationConfig
+from karenina_calls.models.model_ports import why_no_investigator
+from karenina_vocabulary.traits import AgenticRubricTrait
+
+from karenina_core import Karenina, ModelConfig, Rubric, VerificationConfig
 from karenina_core.errors import Problem
-from karenina_core.plugin.model_ports import why_no_investigator
 
 __all__ = ["notes", "unable_investigators"]
 

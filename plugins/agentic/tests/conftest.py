@@ -13,28 +13,20 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field, frozen
 from karenina_agentic.rubric_stage import AgenticRubricEvaluation
+from karenina_calls.models.models import open_models
+from karenina_calls.models.overrides import model_pool
+from karenina_calls.ports.client import ModelClient
+from karenina_judging.services import OTHER_MODEL
+from karenina_testing.adapters.replies import ServedRequest
 
-from karenina_core import (
-    AgenticRubricTrait,
-    ArtifactKeys,
-    ModelConfig,
-    Question,
-    Rubric,
-    VerificationConfig,
-    hookimpl,
-)
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import ToolUseBlock
+from karenina_core import AgenticRubricTrait, ArtifactKeys, ModelConfig, Question, Rubric, VerificationConfig, hookimpl
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.services import OTHER_MODEL
-from karenina_core.ports.client import ModelClient
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import LLMResponse
-from karenina_core.run.models import open_models
-from karenina_core.run.overrides import model_pool
 from karenina_core.testing import Reply, ScriptedServer, application
-from karenina_core.testing.replies import ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import ToolUseBlock
 
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))
 ANSWER = "I wrote the totals to totals.csv."

@@ -13,6 +13,8 @@ import pytest
 from attrs import define, field
 from karenina_agentic import AgenticTraitEvaluator
 from karenina_agentic.rubric_stage import AgenticRubricEvaluation
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_vocabulary.traits import RegexRubricTrait
 from pydantic import BaseModel, Field
 
 from karenina_core import (
@@ -25,12 +27,10 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import PortError
-from karenina_core.model.message import ToolUseBlock
-from karenina_core.model.traits import RegexRubricTrait
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.ports import AgentResult, PortCapabilities
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import Reply, ScriptedLLM, ScriptedServer, application
+from karenina_core.values.message import ToolUseBlock
 
 TRACE = "SECRET-TRACE: I wrote totals.csv."
 STRATEGIES = ("individual", "shared")

@@ -11,16 +11,16 @@ import pytest
 from attrs import define, field
 from karenina_agentic import parse_stage
 from karenina_agentic.decision import LOST, MALFORMED, _schema
+from karenina_testing.adapters.replies import ServedRequest
+from karenina_testing.fakes import example_of
 
 from karenina_core import ModelConfig, Question, VerificationConfig, VerificationResult, run_single_model_verification
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.testing import Reply, ScriptedServer, application
-from karenina_core.testing.fakes import example_of
-from karenina_core.testing.replies import ServedRequest
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.message import ToolUseBlock
 
 INSTALLED = {
     *(

@@ -17,14 +17,14 @@ from karenina_agentic.decision import _read
 from karenina_agentic.evaluator import AgenticTraitEvaluator
 from karenina_agentic.folders import trace_name
 from karenina_agentic.prompts import EXTRACTION_MOST, bounded
+from karenina_calls.ports.client import Model, ModelClient
 
 from karenina_core import AgenticRubricTrait, ModelConfig
 from karenina_core.errors import FillError
-from karenina_core.model.message import Message
 from karenina_core.ports import AgentConfig, AgentResult, PortCapabilities, Tool
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import CallContext
 from karenina_core.testing import Reply, ScriptedLLM
+from karenina_core.values.message import Message
 
 TRACE = "SECRET-TRACE"
 SCALES: list[dict[str, Any]] = [{"kind": "boolean"}, {"kind": "score", "min_score": 1, "max_score": 5}]

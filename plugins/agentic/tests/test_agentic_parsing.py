@@ -13,17 +13,17 @@ import pytest
 from attrs import define, field
 from karenina_agentic import parse_stage
 from karenina_agentic.parse_stage import AgenticParseTemplate
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.client import ModelClient
+from karenina_testing.adapters.replies import ServedRequest
+from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import ArtifactKeys, ModelConfig, Question, Rubric, StageOrchestrator, VerificationConfig
 from karenina_core.errors import AgentExecutionError, AgentResponseError, PortError
-from karenina_core.model.message import ToolUseBlock
-from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.ports.client import ModelClient
 from karenina_core.ports.model_client import CallRecord
-from karenina_core.run.models import open_models
 from karenina_core.testing import FakeHandle, Reply, ScriptedServer, application, check_stage
-from karenina_core.testing.replies import ServedRequest
+from karenina_core.values.message import ToolUseBlock
 
 TRACE = "SECRET-TRACE: it is 42."
 REPORT = 'The file says 42.\n{"fact": "42", "_unanswered_fields": []}'

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from karenina_agentic import AgenticTraitEvaluator, rubric_stage
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.client import ModelClient
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -22,13 +24,11 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.ports.client import ModelClient
 from karenina_core.ports.model_client import CallRecord
-from karenina_core.run.models import open_models
 from karenina_core.testing import Reply, ScriptedServer, application, check_stage
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.message import ToolUseBlock
 
 INSTALLED = {
     *("generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail", "finalize-result"),

@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Rubric
 from karenina_core.errors import ContractError
-from karenina_core.model.message import Message, ToolResultBlock, ToolUseBlock
 from karenina_core.testing import Reply, ScriptedServer, application
+from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 
 TRACE = "SECRET-TRACE: I looked at the sales and wrote totals.csv."
 STRATEGIES = ("individual", "shared")

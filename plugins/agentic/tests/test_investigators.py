@@ -13,16 +13,16 @@ from attrs import define, field
 from karenina_agentic import AgenticTraitEvaluator
 from karenina_agentic.agents import cut_short
 from karenina_agentic.folders import own_folder, trace_name
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.client import Model, ModelClient
 
 from karenina_core import AgenticRubricTrait, ModelConfig, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import AgentConfig, AgentResult, PortCapabilities, Tool
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import CallContext
-from karenina_core.run.models import open_models
 from karenina_core.testing import Reply, ScriptedLLM, application
+from karenina_core.values.message import Message, ToolUseBlock
 
 RIGHT = AgenticRubricTrait(name="right", kind="boolean", description="Whether it is right.", max_turns=4)
 

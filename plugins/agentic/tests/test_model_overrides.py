@@ -11,6 +11,7 @@ import karenina_agentic
 import pytest
 from attrs import define, field
 from karenina_agentic import rubric_stage
+from karenina_testing.adapters.replies import ServedRequest
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -28,7 +29,6 @@ from karenina_core import (
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.testing import Reply, ScriptedServer, application
-from karenina_core.testing.replies import ServedRequest
 
 INSTALLED = {
     *("generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail", "finalize-result"),
@@ -220,4 +220,4 @@ def test_calls_to_an_override_are_recorded_and_come_back_without_its_server(tmp_
 def test_the_plugin_needs_nothing_of_the_run() -> None:
     """Models of traits come through the context: a stage does not open them itself."""
     for path in Path(karenina_agentic.__path__[0]).rglob("*.py"):
-        assert "karenina_core.run" not in path.read_text("utf-8"), path.name
+        assert "karenina_runs" not in path.read_text("utf-8"), path.name

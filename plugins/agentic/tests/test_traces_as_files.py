@@ -13,8 +13,8 @@ import pytest
 from karenina_agentic.folders import own_folder, written_trace
 
 from karenina_core import AgenticRubricTrait
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.testing import Reply
+from karenina_core.values.message import ToolUseBlock
 
 TRACE = "I looked at the sales."
 TRACES = Path(".karenina", "traces")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, VerificationContext
+from karenina_judging.asking import ask_judge
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_template.language.grounding import standing
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.tasks import PromptTask
+
+from karenina_core import VerificationContext
 from karenina_core.errors import ParseError, TemplateError, one_line
-from karenina_core.pipeline.asking import ask_judge
-from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
-from karenina_core.templates.grounding import standing
 
 __all__ = ["stated"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from attrs import frozen
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
-from karenina_core import ArtifactKeys, Stage, VerificationContext
-from karenina_core.model.trace_text import EvaluationInput, evaluation_input
+from karenina_core import Stage, VerificationContext
 
 __all__ = ["Finding", "examined", "keep"]
 

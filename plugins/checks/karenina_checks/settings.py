@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from karenina_core.model.sections import Section, switch
+from karenina_core.values.sections import Section, switch
 
 __all__ = ["CheckSettings"]
 

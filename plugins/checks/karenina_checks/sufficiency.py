@@ -7,24 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, frozen
+from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    feature,
-    hookimpl,
-)
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .judge import Finding, examined, keep
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import ArtifactKeys, Category, ModelConfig, Question, Stage, VerificationConfig, VerificationResult
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.pipeline.stage import with_traits
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 PLUGINS = {
     *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_checks.abstention import SCHEMA
 from karenina_checks.quotation import occurs
+from karenina_vocabulary.prompt_config import PromptConfig
 
 from karenina_core import RegexRubricTrait, Rubric
 from karenina_core.errors import PortError
-from karenina_core.model.prompt_config import PromptConfig
 from karenina_core.pipeline.item import CachedAnswer
 
 Verify = Callable[..., Any]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_vocabulary.traces import render_trace
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolUseBlock, trace_dicts
-from karenina_core.model.trace_text import render_trace
 from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.values.message import Message, ToolUseBlock, trace_dicts
 
 Verify = Callable[..., Any]
 STAGES = ("AbstentionCheck", "SufficiencyCheck", "ParseTemplate", "VerifyTemplate")

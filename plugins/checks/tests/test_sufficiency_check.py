@@ -12,11 +12,11 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_checks.sufficiency import SufficiencyCheck
 
 from karenina_core import ArtifactKeys, Category, ModelConfig, Question, Stage, VerificationContext
 from karenina_core.errors import PortError, TemplateError
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, ScriptedLLM
 
 Verify = Callable[..., Any]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from attrs import fields_dict, frozen
 
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import ModelConfig
+from karenina_core.values.config import ModelConfig
 
 __all__ = ["Choices", "choices", "problems"]
 

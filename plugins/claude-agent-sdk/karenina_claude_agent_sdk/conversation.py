@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karenina_core.model.message import Message
-from karenina_core.ports.text import sanitize
+from karenina_calls.ports.text import sanitize
+
+from karenina_core.values.message import Message
 
 __all__ = ["prompt_of", "system_of"]
 

@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Mapping
 
+from karenina_calls.wire.openai_errors import kind_of_status
+
 from karenina_core.errors import ErrorKind, PortError, one_line, shortened
-from karenina_core.ports.openai_errors import kind_of_status
 
 from .program import Program, ProgramEnded
 from .record import Record

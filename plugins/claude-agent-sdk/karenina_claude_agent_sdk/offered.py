@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from karenina_core.ports.text import sanitize
-from karenina_core.ports.tool_calls import MOST_CHARACTERS, run_tool
+from karenina_calls.ports.text import sanitize
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool
+
 from karenina_core.ports.values import Tool, ToolOutcome
 
 __all__ = ["SERVER", "full_name", "offered", "own_name", "shortened_answer"]

@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from karenina_calls.ports.text import sanitize_data
+from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import (
-    AdapterUnavailableError,
-    AgentExecutionError,
-    ErrorKind,
-    PortError,
-)
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message
-from karenina_core.ports.text import sanitize_data
+from karenina_core.errors import AdapterUnavailableError, AgentExecutionError, ErrorKind, PortError
 from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
@@ -27,7 +21,8 @@ from karenina_core.ports.values import (
     PortCapabilities,
     Tool,
 )
-from karenina_core.prompts.tasks import PromptTask
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message
 
 from .choices import Choices, choices
 from .conversation import prompt_of, system_of

@@ -15,8 +15,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from karenina_calls.files.process_cleanup import end_marked
+
 from karenina_core.errors import PortError
-from karenina_core.ports.left_processes import end_marked
 
 from .surroundings import MARK, Surroundings
 

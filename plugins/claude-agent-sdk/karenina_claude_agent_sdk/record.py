@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, evolve, field
+from karenina_calls.ports.text import sanitize, sanitize_data
+from karenina_calls.secrets.cleaning import removal_flags
+from karenina_calls.secrets.redaction import Secrets
+from karenina_calls.tools.agent_loop import TRUNCATED
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import (
+from karenina_core.ports.values import AgentConfig, AgentResult, Limit
+from karenina_core.values.message import (
     Block,
     Message,
     TextBlock,
@@ -20,11 +25,6 @@ from karenina_core.model.message import (
     UsageMetadata,
     one_result_each,
 )
-from karenina_core.ports.agent_loop import TRUNCATED
-from karenina_core.ports.cleaning import removal_flags
-from karenina_core.ports.redaction import Secrets
-from karenina_core.ports.text import sanitize, sanitize_data
-from karenina_core.ports.values import AgentConfig, AgentResult, Limit
 
 from .offered import SERVER, own_name, shortened_answer
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
+from karenina_calls.ports.text import sanitize
 
 from karenina_core.errors import AdapterUnavailableError, one_line
-from karenina_core.ports.text import sanitize
 
 from .faults import failure
 from .program import Program

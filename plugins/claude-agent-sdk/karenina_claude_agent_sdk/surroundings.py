@@ -12,10 +12,10 @@ from typing import Any
 from uuid import uuid4
 
 from attrs import field, frozen
+from karenina_calls.secrets.redaction import Secrets
 
-from karenina_core.model.config import ModelConfig
-from karenina_core.ports.redaction import Secrets
 from karenina_core.secrets import SHORTEST, is_secret_name, secrets_in
+from karenina_core.values.config import ModelConfig
 
 from .settings import ClaudeAgentSdkSettings
 

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 import pytest
+from karenina_calls.ports.structured import StructuredParser, parse_with_repair
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.structured import StructuredParser, parse_with_repair
 from karenina_core.ports.values import LLMResponse, OutputFormat
+from karenina_core.values.message import Message, UsageMetadata
 
 ASK = (Message.system("Be exact."), Message.user("What is the target of venetoclax?"))
 SCHEMA = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}

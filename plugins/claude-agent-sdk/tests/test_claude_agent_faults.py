@@ -15,8 +15,8 @@ from karenina_claude_agent_sdk.settings import ClaudeAgentSdkSettings
 
 from karenina_core import ModelConfig
 from karenina_core.errors import AdapterUnavailableError, AgentExecutionError, PortError
-from karenina_core.model.message import Message
 from karenina_core.ports.values import AgentConfig, AgentResult
+from karenina_core.values.message import Message
 
 ASK = (Message.user("What is the target of venetoclax?"),)
 KEY = "sk-ant-canary-0123456789"

@@ -24,8 +24,8 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.testing import adapter_checks, application, check_adapter
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 INTERFACE = "claude_agent_sdk"
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))

@@ -10,7 +10,7 @@ from attrs import evolve
 from karenina_claude_agent_sdk.ports import ClaudeAgent
 
 from karenina_core import ModelConfig
-from karenina_core.model.message import Message
+from karenina_core.values.message import Message
 
 KEY = "sk-ant-canary-0123456789"
 ASK = (Message.user("Why?"),)

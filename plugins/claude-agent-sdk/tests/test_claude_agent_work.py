@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, Tool, ToolOutcome
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 ASK = (Message.system("Be exact."), Message.user("What is the target of venetoclax?"))
 TEXT = {"type": "object", "properties": {"drug": {"type": "string"}}, "required": ["drug"]}

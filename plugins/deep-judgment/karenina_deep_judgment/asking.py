@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from karenina_judging.asking import ask_judge
+
 from karenina_core import VerificationContext
-from karenina_core.pipeline.asking import ask_judge
 from karenina_core.ports import ParsePortResult
 
 __all__ = ["Read", "ask", "replied"]

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    feature,
-    hookimpl,
-)
+from karenina_calls.services.shared import search_tool_of
+from karenina_judging.asking import unable_judges
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.tasks import PromptTask
+
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import KareninaError, Problem
-from karenina_core.pipeline.asking import unable_judges
-from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.prompts import PromptTask
 
 STRATEGY = "deep_judgment"
 

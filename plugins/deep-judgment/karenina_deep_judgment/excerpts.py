@@ -14,7 +14,7 @@ from attrs import asdict, define, field, frozen
 
 from karenina_core.errors import ParseError
 
-from .matching import Source
+from .quotations.matching import Source
 from .replies import Offered
 
 __all__ = ["Ask", "Excerpt", "ExcerptRules", "Gathered", "Rejected", "gather"]

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core import ArtifactKeys, VerificationContext
+from karenina_judging.judgment import Judgment
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.rubric_config import TraitEvidenceRules
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput
+from karenina_vocabulary.traits import LLMRubricTrait
+
+from karenina_core import VerificationContext
 from karenina_core.errors import ContractError, KareninaError, ParseError, PortError, one_line
 from karenina_core.log import get_logger
-from karenina_core.model.rubric_config import TraitEvidenceRules
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.model.traits import LLMRubricTrait
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.judgment import Judgment
-from karenina_core.pipeline.traits import TraitCase, TraitScore
 from karenina_core.ports.model_client import CallRecord
-from karenina_core.prompts import PromptTask
-from karenina_core.templates.handle import TemplateHandle
 
 from .auto_fail import unsupported
 from .rubric_steps import TraitWork, judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 
 __all__ = ["ASSESSMENT", "COPYING", "EXCERPTS", "PARSING", "REASONING", "REASONING_ONLY", "as_data", "refused"]
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
+from karenina_judging.asking import closed_object
 
 from karenina_core.errors import FillError, shortened
-from karenina_core.pipeline.asking import closed_object
 
 __all__ = [
     "CONFIDENCES",

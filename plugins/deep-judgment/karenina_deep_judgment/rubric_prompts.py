@@ -5,9 +5,9 @@ Nothing here takes or shows the expected answer: a trait is a quality of the tex
 
 from __future__ import annotations
 
-from karenina_core.model.traits import ScoredTrait
-from karenina_core.pipeline.scoring import scale_words
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
+from karenina_judging.scoring import scale_words
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_vocabulary.traits import ScoredTrait
 
 from .prompts import COPYING
 

@@ -8,23 +8,24 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from attrs import define, field
+from karenina_judging.asking import closed_object, presented
+from karenina_judging.judgment import INVENTED_QUOTATIONS
+from karenina_judging.scoring import read_score, score_schema
+from karenina_judging.untrusted_text import untrusted
+from karenina_vocabulary.evaluators import TraitCase, TraitEvidence, TraitScore
+from karenina_vocabulary.rubric_config import TraitEvidenceRules
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.rubric_config import TraitEvidenceRules
-from karenina_core.model.traits import LLMRubricTrait
-from karenina_core.pipeline.asking import closed_object, presented
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
-from karenina_core.pipeline.scoring import read_score, score_schema
-from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
 from karenina_core.ports import ParsePortResult
-from karenina_core.prompts import PromptTask, untrusted
 
 from . import rubric_prompts as prompts
 from .asking import Read, replied
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
-from .matching import Source
 from .prompts import ASSESSMENT, as_data, refused
+from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.ports.text import sanitize
+from karenina_calls.secrets.redaction import redactor
+from karenina_calls.services.shared import search_tool_of
+from karenina_calls.tools.search import SearchResult, SearchTool
 
 from karenina_core import Karenina
 from karenina_core.errors import KareninaError, SearchError, one_line, shortened
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.ports.redaction import redactor
-from karenina_core.ports.search import SearchResult, SearchTool
-from karenina_core.ports.text import sanitize
 from karenina_core.secrets import secrets_in
 
 from .excerpts import Excerpt

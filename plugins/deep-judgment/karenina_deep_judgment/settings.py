@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from attrs import frozen
+from karenina_vocabulary.rubric_config import search_tool, tool_name
 
 from karenina_core.errors import Problem
-from karenina_core.model.rubric_config import search_tool, tool_name
-from karenina_core.model.sections import Section, flag, fraction, setting, switch, view, whole, word
+from karenina_core.values.sections import Section, flag, fraction, setting, switch, view, whole, word
 
 __all__ = ["DeepJudgmentSettings"]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
+from karenina_calls.ports.retry import with_retries
+from karenina_calls.tools.search import SearchResult, read_results
+from karenina_calls.wire.openai_errors import json_from_wire, kind_of_status, raw_text, retry_after_seconds
 
 from karenina_core import hookimpl
 from karenina_core.errors import PortError, SearchError, one_line
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.ports.openai_errors import json_from_wire, kind_of_status, raw_text, retry_after_seconds
-from karenina_core.ports.retry import with_retries
-from karenina_core.ports.search import SearchResult, read_results
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 if TYPE_CHECKING:
     import aiohttp

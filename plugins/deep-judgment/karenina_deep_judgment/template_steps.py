@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
+from karenina_judging.asking import ask_judge
+from karenina_judging.untrusted_text import untrusted
+from karenina_vocabulary.handle import TemplateField, TemplateHandle
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import VerificationContext
 from karenina_core.errors import PortError
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.asking import ask_judge
 from karenina_core.ports import ParsePortResult
-from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.templates.handle import TemplateField, TemplateHandle
 
 from . import prompts
 from .asking import ask
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
-from .matching import Source
+from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,

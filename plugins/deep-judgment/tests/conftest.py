@@ -10,8 +10,8 @@ import pytest
 from attrs import define, field
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig, VerificationResult
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 PLUGINS = (
     *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),

@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_deep_judgment.judging import DeepJudgment
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (
     ArtifactKeys,
@@ -22,9 +25,6 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import SearchError
-from karenina_core.model.evaluation_parts import DeepJudgmentPart
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import FakeHandle, Reply, ScriptedLLM
 
 ANSWER = "Venetoclax targets BCL2. It does not inhibit MCL1. The usual dose is 400 mg once daily."

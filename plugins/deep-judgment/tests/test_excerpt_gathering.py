@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.wire.strict_schema import strict_schema
 from karenina_deep_judgment.excerpts import ExcerptRules, Gathered, Rejected, gather
-from karenina_deep_judgment.matching import Passage, Source
+from karenina_deep_judgment.quotations.matching import Passage, Source
 from karenina_deep_judgment.replies import (
     CONFIDENCES,
     RISKS,
@@ -25,7 +26,6 @@ from karenina_deep_judgment.replies import (
 )
 
 from karenina_core.errors import FillError, ParseError
-from karenina_core.ports.strict_schema import strict_schema
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
 SENTENCES = ("Venetoclax targets BCL2.", "The dose is 400 mg.", "It was approved in 2016.", "It is taken by mouth.")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
-from karenina_deep_judgment.sense import loses_negation
+from karenina_deep_judgment.quotations.matching import LONGEST_ALIGNED, Passage, Source
+from karenina_deep_judgment.quotations.sense import loses_negation
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -10,9 +10,9 @@ import unicodedata
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_deep_judgment.cuts import is_torn
-from karenina_deep_judgment.matching import LONGEST_ALIGNED, Passage, Source
-from karenina_deep_judgment.normalised import normalise
+from karenina_deep_judgment.quotations.cuts import is_torn
+from karenina_deep_judgment.quotations.matching import LONGEST_ALIGNED, Passage, Source
+from karenina_deep_judgment.quotations.normalised import normalise
 
 exhaustive = settings(database=None, deadline=None, derandomize=True)
 SYLLABLES = ("ve", "na", "to", "clax", "bi", "nds", "mi", "to", "chon", "dri", "al", "pro", "te", "in", "ka", "li")

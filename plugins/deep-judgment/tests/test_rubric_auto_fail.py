@@ -12,6 +12,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_deep_judgment.rubric_auto_fail import DeepJudgmentRubricAutoFail
+from karenina_testing.fakes import example_of
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -30,14 +31,13 @@ from karenina_core import (
     run_single_model_verification,
 )
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.rubric import RubricTrait
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.testing import ScriptedCall, ScriptedLLM, StageInput, application, plugin_checks, run_checks
-from karenina_core.testing.fakes import example_of
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.rubric import RubricTrait
 
 ABSTAINED = ArtifactKeys.ABSTENTION_DETECTED
 CLEAR = LLMRubricTrait(name="Clarity", kind="score")

@@ -15,10 +15,15 @@ import pytest
 from attrs import asdict, define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_deep_judgment import rubric_prompts, rubric_steps
 from karenina_deep_judgment.judging import DeepJudgment
-from karenina_deep_judgment.matching import Source
+from karenina_deep_judgment.quotations.matching import Source
 from karenina_deep_judgment.rubric_prompts import RUNGS, scale
+from karenina_vocabulary.evaluators import TraitCase, TraitEvidence, TraitScore
+from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (
     LLMRubricTrait,
@@ -30,14 +35,9 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ContractError, PortError, SearchError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.traits import TraitCase, TraitEvidence, TraitScore
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.prompts import PromptTask
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 ANSWER = (
     "Venetoclax targets BCL2. It may cause neutropenia, so blood counts are checked weekly. "

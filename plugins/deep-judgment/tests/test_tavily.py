@@ -17,13 +17,13 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.services.shared import search_tool_of
+from karenina_calls.tools.search import SearchResult
 from karenina_deep_judgment.tavily import LONGEST_QUERY, POLICY, TavilySearch, TavilySettings
 
 from karenina_core.errors import ConfigError, SearchError
-from karenina_core.model.config import RetryPolicy
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.ports.search import SearchResult
 from karenina_core.testing import application, run_checks, search_tool_checks
+from karenina_core.values.config import RetryPolicy
 
 KEY = "tvly-canary-0123456789"
 FOUND = {"title": "Targets", "url": "https://example.org", "content": "BCL2 is the target", "score": 0.9}

@@ -7,11 +7,13 @@ import re
 from importlib.metadata import requires
 from pathlib import Path
 
-from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
+from karenina_runs.benchmark import Benchmark
+from karenina_runs.plan.items import Prepared
+from karenina_runs.plan.prepare import prepare
+
+from karenina_core import Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import PluginError, TemplateRefused
 from karenina_core.plugin.discovery import discover
-from karenina_core.run.items import Prepared
-from karenina_core.run.prepare import prepare
 
 __all__ = [
     "ADDRESS",

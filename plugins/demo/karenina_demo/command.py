@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-
-from karenina_core.cli.options import json_option
+from karenina_cli.options.options import json_option
 
 __all__ = ["command"]
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import evolve
+from karenina_cli.exits import OK, SOME_FAILED
+from karenina_cli.output import note, own_stdout, print_json, print_parts
+from karenina_cli.progress import Progress
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.folder.directory import default_directory
+from karenina_runs.plan.items import Prepared
+from karenina_runs.results.results import VerificationResultSet
 
-from karenina_core.cli.exits import OK, SOME_FAILED
-from karenina_core.cli.output import note, own_stdout, print_json, print_parts
-from karenina_core.cli.progress import Progress
 from karenina_core.errors import plural
 from karenina_core.log import configure
-from karenina_core.model.result import VerificationResult
-from karenina_core.run.directory import default_directory
-from karenina_core.run.items import Prepared
-from karenina_core.run.results import VerificationResultSet
-from karenina_core.run.runner import Destination, execute
+from karenina_core.values.result import VerificationResult
 
 from .bundle import BENCHMARK, CALLS, FAILING, application, prepared
 from .narration import narrated

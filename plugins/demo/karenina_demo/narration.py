@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from karenina_core.cli.output import Part
-from karenina_core.cli.summary import model_parts, not_passed
-from karenina_core.model.result import VerificationResult
-from karenina_core.run.items import Prepared
-from karenina_core.run.results import VerificationResultSet
+from karenina_cli.output import Part
+from karenina_cli.summary import model_parts, not_passed
+from karenina_runs.plan.items import Prepared
+from karenina_runs.results.results import VerificationResultSet
+
+from karenina_core.values.result import VerificationResult
 
 from .bundle import BENCHMARK, FAILING, JUDGE
 

@@ -24,7 +24,7 @@ def forbid(event, arguments):
         os._exit(86)
 
 sys.addaudithook(forbid)
-from karenina_core.cli import main
+from karenina_cli import main
 main()
 """
 """`karenina`, ended at the first attempt to look up a name or to connect to anything but loopback."""

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 from karenina_demo.bundle import ANSWERING, BENCHMARK, CALLS, DIGEST, FAILING, application, prepared
+from karenina_runs.execute.runner import Destination, execute
 
 from karenina_core import Benchmark, VerificationResult, VerificationResultSet
-from karenina_core.run.runner import Destination, execute
 
 Script = Mapping[str, Mapping[str, Any]]
 TOLERANCE = 1e-6

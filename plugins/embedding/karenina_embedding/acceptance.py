@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from attrs import field, frozen
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateHandle
+from karenina_vocabulary.traces import model_text
 
-from karenina_core import ArtifactKeys, VerificationContext
+from karenina_core import VerificationContext
 from karenina_core.errors import TemplateError
-from karenina_core.model.trace_text import model_text
-from karenina_core.templates.handle import FieldVerdict, FilledTemplate, TemplateHandle
 
 from .candidates import Candidate, Pair, candidates
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
+from karenina_vocabulary.handle import FilledTemplate, TemplateField, TemplateHandle
 
 from karenina_core.errors import TemplateError
-from karenina_core.templates.handle import FilledTemplate, TemplateField, TemplateHandle
 
 __all__ = ["Candidate", "Pair", "candidates", "is_prose"]
 

@@ -6,23 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from attrs import astuple, evolve, frozen
+from karenina_calls.services.shared import EmbedderRegistry, embedder_of
+from karenina_judging.asking import unable_judges
+from karenina_judging.services import SIMILARITIES
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    hookimpl,
-)
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
-from karenina_core.pipeline.asking import unable_judges
-from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.plugin.services import EmbedderRegistry, embedder_of
-from karenina_core.prompts import PromptTask
 
 from .acceptance import Accepted, Wrong, granular_of
 from .candidates import Pair

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
+from karenina_judging.asking import ask_judge, closed_object
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core import VerificationContext
 from karenina_core.errors import FillError
-from karenina_core.pipeline.asking import ask_judge, closed_object
-from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .candidates import Pair
 

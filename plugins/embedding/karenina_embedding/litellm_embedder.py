@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from attrs import field, frozen, validators
+from karenina_calls.secrets.known_secrets import SECRET_VARIABLES
+from karenina_calls.services.embedding import Embeddings
 
 from karenina_core.errors import AdapterUnavailableError, PortError, one_line
-from karenina_core.model.message import UsageMetadata
-from karenina_core.plugin.known_secrets import SECRET_VARIABLES
 from karenina_core.plugin.registry import is_installed
-from karenina_core.ports.embedding import Embeddings
+from karenina_core.values.message import UsageMetadata
 
 from .litellm_faults import port_error
 

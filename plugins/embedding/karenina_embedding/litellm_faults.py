@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from karenina_calls.secrets.redaction import redactor
+from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+
 from karenina_core.errors import ErrorKind, PortError
-from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
-from karenina_core.ports.redaction import redactor
 
 __all__ = ["port_error"]
 

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from karenina_calls.services.embedding import Embeddings
+
 from karenina_core import hookimpl
 from karenina_core.errors import PluginError, PortError, one_line
-from karenina_core.model.message import UsageMetadata
 from karenina_core.plugin.registry import is_installed
-from karenina_core.ports.embedding import Embeddings
+from karenina_core.values.message import UsageMetadata
 
 __all__ = ["SentenceTransformers", "karenina_register_embedders"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from karenina_core.model.sections import Section, fraction, switch
+from karenina_core.values.sections import Section, fraction, switch
 
 __all__ = ["EMBEDDING_THRESHOLD", "EmbeddingCheckSettings"]
 

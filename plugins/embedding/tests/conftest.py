@@ -8,7 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.services.similarity import similarities as measured
 from karenina_embedding.check import EmbeddingCheck
+from karenina_judging.services import SIMILARITIES
 
 from karenina_core import (
     ArtifactKeys,
@@ -19,13 +23,9 @@ from karenina_core import (
     VerificationContext,
     hookimpl,
 )
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import UsageMetadata
-from karenina_core.pipeline.services import SIMILARITIES
-from karenina_core.pipeline.similarity import similarities as measured
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.testing import FakeHandle, ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import UsageMetadata
 
 ONCE = AttemptPolicy(1)
 NO_RETRIES = RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE)

@@ -11,10 +11,10 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
+from karenina_vocabulary.handle import RegexVerdict
 
 from karenina_core import ArtifactKeys, Karenina, ModelConfig, PromptConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import PluginError, PortError
-from karenina_core.templates.handle import RegexVerdict
 from karenina_core.testing import FakeHandle, ScriptedLLM, application
 
 JUDGE = ModelConfig(model_name="j", interface="scripted")

@@ -12,9 +12,9 @@ from karenina_embedding import minilm
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.convert import unstructure
 from karenina_core.testing import ScriptedServer
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.convert import unstructure
 
 NOWHERE = "http://127.0.0.1:9/v1"
 ONCE = AttemptPolicy(1)

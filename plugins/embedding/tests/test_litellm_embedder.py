@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_calls.services.embedding import Embedder, Embeddings
+from karenina_calls.services.shared import embedder_of
+from karenina_calls.services.similarity import similarities
 from karenina_embedding.litellm_embedder import LiteLLM, LiteLLMSettings
 
 from karenina_core import Question, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import AdapterUnavailableError, ConfigError, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.pipeline.similarity import similarities
-from karenina_core.plugin.services import embedder_of
-from karenina_core.ports.embedding import Embedder, Embeddings
 from karenina_core.testing import application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 Answer = tuple[int, Any, dict[str, str]]
 KEY = "sk-canary-4711-secret"

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.services.embedding import Embedder, Embeddings, cosine
 from karenina_embedding import minilm, model_files, network
 from karenina_embedding.minilm import MiniLM
 
 from karenina_core.errors import PluginError
-from karenina_core.ports.embedding import Embedder, Embeddings, cosine
 
 MODEL = "all-MiniLM-L6-v2"
 

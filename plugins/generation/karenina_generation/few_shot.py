@@ -7,9 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karenina_vocabulary.prompt_config import FewShotConfig, FewShotQuestion
+
 from karenina_core.errors import ConfigError, Problem
-from karenina_core.model.prompt_config import FewShotConfig, FewShotQuestion
-from karenina_core.model.question import Question
+from karenina_core.values.question import Question
 
 __all__ = ["examples_for", "with_examples"]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from attrs import evolve
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import prompt_of
 
-from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
+from karenina_core import Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, trace_dicts
-from karenina_core.model.result import EMPTY
-from karenina_core.model.trace_text import prompt_of
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import LLMResponse
-from karenina_core.prompts import PromptTask
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, trace_dicts
+from karenina_core.values.result import EMPTY
 
 from .few_shot import examples_for, with_examples
 from .working import trace_text, with_workspace, worked, works_with_tools

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+
+from karenina_core import Category, Skip, Stage, VerificationContext, hookimpl
 
 
 class RecursionLimitAutoFail(Stage):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from attrs import frozen
+from karenina_vocabulary.prompt_config import FewShotConfig
 
-from karenina_core import FewShotConfig
-from karenina_core.model.fields import instance_of, optional
-from karenina_core.model.sections import Section, setting
+from karenina_core.values.fields import instance_of, optional
+from karenina_core.values.sections import Section, setting
 
 __all__ = ["GenerationSettings"]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
-from karenina_core.model.trace_text import evaluation_input
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.traces import evaluation_input
+
+from karenina_core import Category, Skip, Stage, VerificationContext, hookimpl
 
 
 class TraceValidationAutoFail(Stage):

@@ -8,16 +8,17 @@ from functools import partial
 from pathlib import Path
 
 from attrs import evolve
+from karenina_calls.tools.tool_calls import on_warning
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import render_trace
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationContext
 from karenina_core.errors import AgentTimeoutError, ErrorKind, PortError, WorkspaceError, plural
-from karenina_core.model.message import Message, trace_dicts, without_prompt
-from karenina_core.model.trace_text import render_trace
-from karenina_core.pipeline.agent_metrics import agent_metrics
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.ports.tool_calls import on_warning
 from karenina_core.ports.values import AgentResult, Limit, Tool
-from karenina_core.prompts import PromptTask
+from karenina_core.values.message import Message, trace_dicts, without_prompt
+
+from .agent_metrics import agent_metrics
 
 __all__ = ["trace_text", "with_workspace", "worked", "works_with_tools"]
 
@@ -109,7 +110,7 @@ async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
     model, agent = context.answering, context.answering.agent_capabilities
     if context.workspace is None or (agent is not None and agent.supports_file_tools):
         return model.tools
-    from karenina_core.ports.workspace_tools import workspace_tools  # only models with a workspace need them
+    from karenina_calls.files.workspace_tools import workspace_tools  # only models with a workspace need them
 
     taken = {tool.name for tool in model.tools}
     written, made = await asyncio.to_thread(_room, context.workspace, context.config)
@@ -123,8 +124,8 @@ async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
 def _room(workspace: Path, config: VerificationConfig) -> tuple[int, int]:
     """Bytes, and new files and folders, that may be written into a workspace, so that it can still be copied for its
     judges."""
-    from karenina_core.pipeline.folder_copy import Limits, contents
-    from karenina_core.ports.workspace_tools import MOST_MADE, MOST_WRITTEN
+    from karenina_calls.files.folder_copy import Limits, contents
+    from karenina_calls.files.workspace_tools import MOST_MADE, MOST_WRITTEN
 
     limits = Limits(max_bytes=config.workspace_max_bytes, max_files=config.workspace_max_files)
     try:

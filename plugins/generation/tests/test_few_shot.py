@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_generation.few_shot import examples_for, with_examples
+from karenina_vocabulary.prompt_config import FewShotQuestion
 
 from karenina_core import FewShotConfig, Question
 from karenina_core.errors import ConfigError
-from karenina_core.model.prompt_config import FewShotQuestion
 
 GLOBAL = [{"question": "global?", "answer": "yes"}]
 

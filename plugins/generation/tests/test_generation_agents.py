@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_generation.generate_answer import GenerateAnswer
 from karenina_generation.recursion_limit import RecursionLimitAutoFail
 from karenina_generation.trace_validation import TraceValidationAutoFail
@@ -16,14 +17,13 @@ from karenina_generation.working import trace_text, worked
 
 from karenina_core import ArtifactKeys, FewShotConfig, ModelConfig, Question, Stage, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.model.result import TrailEntry, VerificationResult
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.engine import Engine
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import AgentResult, LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
+from karenina_core.values.result import TrailEntry, VerificationResult
 
 USAGE = UsageMetadata(10, 2, 12)
 HAS_WORKSPACES = pytest.mark.skipif(os.name == "nt", reason="folders cannot be confined there")

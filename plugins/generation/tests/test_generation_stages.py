@@ -9,6 +9,7 @@ import karenina_generation.generate_answer
 import karenina_generation.recursion_limit
 import karenina_generation.trace_validation
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_generation.generate_answer import GenerateAnswer
 from karenina_generation.recursion_limit import RecursionLimitAutoFail
 from karenina_generation.trace_validation import TraceValidationAutoFail
@@ -24,14 +25,13 @@ from karenina_core import (
     VerificationContext,
 )
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.model.result import TrailEntry
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.values import LLMResponse
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.message import Message, UsageMetadata
+from karenina_core.values.result import TrailEntry
 
 RAW = ArtifactKeys.RAW_LLM_RESPONSE
 

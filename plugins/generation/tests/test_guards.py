@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_generation.recursion_limit import RecursionLimitAutoFail
 from karenina_generation.trace_validation import TraceValidationAutoFail
+from karenina_vocabulary.traces import evaluation_input, render_trace
 
 from karenina_core import ArtifactKeys, Karenina, Question, Stage, VerificationContext
-from karenina_core.model.identity import ModelIdentity, TaskIdentity
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, trace_dicts
-from karenina_core.model.result import TrailEntry, VerificationResult
-from karenina_core.model.trace_text import evaluation_input, render_trace
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.testing import plugin_checks, run_checks
+from karenina_core.values.identity import ModelIdentity, TaskIdentity
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, trace_dicts
+from karenina_core.values.result import TrailEntry, VerificationResult
 
 QUICK = settings(database=None, deadline=None, derandomize=True, max_examples=50)
 TOOL = Message.tool_result("1", "found")

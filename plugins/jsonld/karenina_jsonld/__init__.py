@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.model.benchmark import BenchmarkData
     from karenina_core.plugin.application import Karenina
+    from karenina_core.values.benchmark import BenchmarkData
 
 __all__ = ["karenina_load_benchmark", "karenina_save_benchmark"]
 

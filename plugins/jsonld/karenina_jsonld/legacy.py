@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core.model.rubric import Rubric
-from karenina_core.model.traits import Trait
+from karenina_vocabulary.traits import Trait
+
+from karenina_core.values.rubric import Rubric
 
 from .nodes import Findings, identical
 from .syntax import parse

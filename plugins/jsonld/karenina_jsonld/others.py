@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from karenina_core.errors import PluginError, did_you_mean, one_line
-from karenina_core.model.rubric import RubricTrait
+from karenina_core.values.rubric import RubricTrait
 
 from .nodes import plain
 from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PUBLISHED, TRAIT_TYPES
@@ -35,7 +35,7 @@ class Evaluator:
 
     def unknown(self, names: Collection[str]) -> list[str]:
         """Properties that it has no field for. One that reads ratings in its own way is given all of them."""
-        from karenina_core.pipeline.traits import TraitEvaluator  # only files with such traits pay for the pipeline
+        from karenina_vocabulary.evaluators import TraitEvaluator  # only files with such traits pay for the pipeline
 
         if getattr(type(self.own), "decode", None) is not TraitEvaluator.decode:
             return []

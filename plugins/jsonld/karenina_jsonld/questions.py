@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.model.identity import question_urn
-from karenina_core.model.question import Question
+from karenina_core.values.identity import question_urn
+from karenina_core.values.question import Question
 
 from . import values
 from .merging import merged_ratings

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import frozen
+from karenina_vocabulary.traits import LLMRubricTrait, RegexRubricTrait, Trait
 
-from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
-from karenina_core.model.traits import LLMRubricTrait, RegexRubricTrait, Trait
+from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 from . import values
 from .nodes import Findings, objects, properties, property_value

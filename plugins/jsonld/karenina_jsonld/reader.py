@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
+from karenina_vocabulary.traits import Trait
 
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.traits import Trait
+from karenina_core.values.benchmark import BenchmarkData
 
 from . import values
 from .legacy import legacy_traits

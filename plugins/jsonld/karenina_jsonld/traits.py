@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import frozen
-
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import (
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,

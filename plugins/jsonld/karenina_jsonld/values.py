@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import fields
+from karenina_calls.secrets.model_secrets import secret_settings
+from karenina_vocabulary.template_kind import TemplateKind
 
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.ports.model_secrets import secret_settings
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.convert import structure, unstructure
 
 from .nodes import plain
 from .syntax import dump, parse_or_none

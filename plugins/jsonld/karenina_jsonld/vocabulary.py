@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import (
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
@@ -15,6 +14,8 @@ from karenina_core.model.traits import (
     RegexRubricTrait,
     Trait,
 )
+
+from karenina_core.values.rubric import RubricTrait
 
 __all__ = [
     "CONTEXT",

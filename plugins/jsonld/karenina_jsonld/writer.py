@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.question import Question
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.question import Question
 
 from .legacy import untouched_lists
 from .merging import merged_ratings

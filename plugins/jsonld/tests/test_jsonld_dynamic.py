@@ -9,19 +9,19 @@ from typing import Any
 import karenina_jsonld
 import pytest
 from attrs import evolve
-
-from karenina_core import Karenina
-from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.question import Question
-from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
-from karenina_core.model.traits import (
+from karenina_vocabulary.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
 )
+
+from karenina_core import Karenina
+from karenina_core.errors import BenchmarkError
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.question import Question
+from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 DATA = Path(__file__).parent / "data"
 APP = Karenina({"jsonld": karenina_jsonld})

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from karenina_jsonld.nodes import identical
 from karenina_jsonld.questions import assign_ids
 from karenina_jsonld.splice import splice
-
-from karenina_core import Karenina, TraitEvaluator, hookimpl
-from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.question import Question
-from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
-from karenina_core.model.traits import (
+from karenina_vocabulary.traits import (
     METRICS,
     AgenticRubricTrait,
     CallableRubricTrait,
@@ -29,6 +22,13 @@ from karenina_core.model.traits import (
     MetricRubricTrait,
     RegexRubricTrait,
 )
+
+from karenina_core import Karenina, TraitEvaluator, hookimpl
+from karenina_core.errors import BenchmarkError
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.question import Question
+from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 DATA = Path(__file__).parent / "data"
 

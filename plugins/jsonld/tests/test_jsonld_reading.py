@@ -11,13 +11,13 @@ from typing import Any
 
 import karenina_jsonld
 import pytest
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import CallableRubricTrait, LLMRubricTrait
 
 from karenina_core import Karenina
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.identity import question_urn
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import CallableRubricTrait, LLMRubricTrait
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.identity import question_urn
 
 DATA = Path(__file__).parent / "data"
 APP = Karenina({"jsonld": karenina_jsonld})

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import karenina_jsonld
 import pytest
 from attrs import evolve, frozen
+from karenina_vocabulary.traits import RegexRubricTrait
 
 from karenina_core import Karenina, TraitEvaluator, hookimpl
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.benchmark import BenchmarkData
-from karenina_core.model.question import Question
-from karenina_core.model.rubric import DynamicRubric, Rubric, RubricTrait
-from karenina_core.model.traits import RegexRubricTrait
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.question import Question
+from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 TARGET = Path("types.jsonld")
 

@@ -13,9 +13,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from karenina_calls.secrets.redaction import redactor
+from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+
 from karenina_core.errors import ErrorKind, PortError
-from karenina_core.ports.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
-from karenina_core.ports.redaction import redactor
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
 
 __all__ = ["known_secrets", "port_error"]

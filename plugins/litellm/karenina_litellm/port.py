@@ -10,13 +10,11 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from attrs import field, frozen
+from karenina_calls.ports.text import sanitize
+from karenina_calls.secrets.model_secrets import secrets_among
+from karenina_calls.wire.openai_wire import output_to_wire, tools_to_wire
 
 from karenina_core.errors import ConfigError, PortError, Problem
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message
-from karenina_core.ports.model_secrets import secrets_among
-from karenina_core.ports.openai_wire import output_to_wire, tools_to_wire
-from karenina_core.ports.text import sanitize
 from karenina_core.ports.values import (
     CallContext,
     LLMResponse,
@@ -25,6 +23,8 @@ from karenina_core.ports.values import (
     StreamingLLMResponse,
     Tool,
 )
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message
 
 from . import library
 from .faults import known_secrets, port_error

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.wire.openai_wire import reply_from_wire
 
 from karenina_core.errors import PortError
-from karenina_core.ports.openai_wire import reply_from_wire
 from karenina_core.ports.values import LLMResponse, OutputFormat
 
 from .thinking import thinking_blocks

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 from attrs import field, frozen
 
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import ModelConfig
+from karenina_core.values.config import ModelConfig
 
 __all__ = ["OWN_SETTINGS", "Route", "most_text_bytes", "problems", "route"]
 

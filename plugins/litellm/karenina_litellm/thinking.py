@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_core.model.message import Message, ThinkingBlock
-from karenina_core.ports.openai_wire import messages_to_wire
-from karenina_core.ports.text import sanitize
+from karenina_calls.ports.text import sanitize
+from karenina_calls.wire.openai_wire import messages_to_wire
+
+from karenina_core.values.message import Message, ThinkingBlock
 
 __all__ = ["messages_with_thinking", "thinking_blocks"]
 

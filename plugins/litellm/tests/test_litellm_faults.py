@@ -14,9 +14,9 @@ from karenina_litellm.faults import known_secrets, port_error
 from karenina_litellm.port import LiteLLM
 
 from karenina_core.errors import PortError
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message
 from karenina_core.testing import Reply, ScriptedServer
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message
 
 KEY = "sk-canary-0123456789"
 ASK = [Message.user("Capital of France?")]

@@ -25,8 +25,8 @@ def watch(event, arguments):
         resolved.append(repr(arguments[0]))
 
 sys.addaudithook(watch)
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message
 from karenina_core.errors import PortError
 from karenina_litellm.port import LiteLLM
 

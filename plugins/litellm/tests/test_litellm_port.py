@@ -15,10 +15,10 @@ from karenina_litellm import library
 from karenina_litellm.port import LiteLLM
 
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports import LLMPort, LLMResponse, OutputFormat, StreamingLLMPort
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, ToolUseBlock
 
 T = TypeVar("T")
 KEY = "sk-canary-0123456789"

@@ -10,11 +10,11 @@ import karenina_litellm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import make_port
 from karenina_litellm.routes import problems, route
 
-from karenina_core.model.config import ModelConfig
 from karenina_core.plugin.application import Karenina
-from karenina_core.plugin.model_ports import make_port
+from karenina_core.values.config import ModelConfig
 
 ROUTED = ("claude_agent_sdk", "claude_tool", "langchain", "langchain_deep_agents", "openrouter")
 

@@ -12,10 +12,10 @@ import pytest
 from karenina_litellm.port import LiteLLM
 
 from karenina_core.errors import PortError
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.ports import LLMResponse
 from karenina_core.testing import Reply, ScriptedServer
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, ToolUseBlock
 
 ASK = [Message.user("Say it.")]
 PROVIDERS = [None, "deepseek"]

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from karenina_calls.tools.agent_loop import run_agent_loop
 from karenina_litellm.port import LiteLLM
 from karenina_litellm.thinking import messages_with_thinking
 
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolUseBlock
 from karenina_core.ports import AgentConfig, AgentResult, Tool, ToolOutcome
-from karenina_core.ports.agent_loop import run_agent_loop
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 SIGNED = {"type": "thinking", "thinking": "I have to look.", "signature": "c2lnbmVk"}
 HIDDEN = {"type": "redacted_thinking", "data": "aGlkZGVu"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from karenina_core.plugin.markers import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.model.config import ModelConfig
     from karenina_core.plugin.adapters import AdapterRegistry
+    from karenina_core.values.config import ModelConfig
 
 __all__ = ["karenina_register_adapters"]
 

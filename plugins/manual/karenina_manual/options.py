@@ -11,7 +11,7 @@ __all__ = ["OPTIONS"]
 
 
 def _read(path: Path) -> Any:
-    from karenina_core.model.manual import load_manual_traces  # only where it is typed
+    from karenina_runs.answers.manual import load_manual_traces  # only where it is typed
 
     return load_manual_traces(path)
 

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karenina_calls.models.models_of_data import ParsesModels
+from karenina_calls.ports.text import sanitize
+from karenina_vocabulary.tasks import PromptTask
+
 from karenina_core.errors import ParseError, PortError, did_you_mean
-from karenina_core.model.config import ManualAnswer, ModelConfig
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.ports.models_of_data import ParsesModels
-from karenina_core.ports.text import sanitize
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
-from karenina_core.prompts.tasks import PromptTask
+from karenina_core.values.config import ManualAnswer, ModelConfig
+from karenina_core.values.message import Message, UsageMetadata
 
 __all__ = ["ManualPort"]
 

@@ -12,18 +12,18 @@ import karenina_manual
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import make_port
+from karenina_calls.models.models import model_problems
 from karenina_manual.port import ManualPort
+from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.config import ManualAnswer, ModelConfig
-from karenina_core.model.message import Message, ToolUseBlock
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.markers import hookimpl
-from karenina_core.plugin.model_ports import make_port
 from karenina_core.ports import CallContext, LLMPort, LLMResponse, ParsePortResult, ParserPort
-from karenina_core.prompts.tasks import PromptTask
-from karenina_core.run.models import model_problems
+from karenina_core.values.config import ManualAnswer, ModelConfig
+from karenina_core.values.message import Message, ToolUseBlock
 
 QUESTION = "What is the capital of France?"
 MD5 = hashlib.md5(QUESTION.encode()).hexdigest()

@@ -8,8 +8,7 @@ import shutil
 from urllib.parse import urlsplit
 
 from attrs import frozen
-
-from karenina_core.ports.tool_servers import shown_address
+from karenina_calls.tools.tool_servers import shown_address
 
 __all__ = ["Program", "Service", "parse_address"]
 

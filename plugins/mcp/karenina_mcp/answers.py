@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from karenina_core.ports.text import MOST_NESTED, is_nested_deeper
+from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
+
 from karenina_core.ports.values import ToolOutcome
 
 __all__ = ["as_outcome"]

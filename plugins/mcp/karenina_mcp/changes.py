@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from attrs import evolve, frozen
+from karenina_calls.tools.tool_servers import tool_digest
 
-from karenina_core.ports.tool_servers import tool_digest
 from karenina_core.ports.values import Tool, ToolOutcome
 
 __all__ = ["Changes", "changes_between"]

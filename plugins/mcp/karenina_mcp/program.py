@@ -19,8 +19,7 @@ from uuid import uuid4
 
 import anyio
 from attrs import define, field
-
-from karenina_core.ports.left_processes import end_marked
+from karenina_calls.files.process_cleanup import end_marked
 
 from .line import MOST_BYTES, Line
 

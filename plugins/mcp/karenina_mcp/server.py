@@ -12,11 +12,11 @@ from importlib.metadata import version
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
+from karenina_calls.tools.tool_servers import secrets_in_address
 
 from karenina_core.errors import PortError, one_line
 from karenina_core.log import get_logger
-from karenina_core.ports.text import MOST_NESTED, is_nested_deeper
-from karenina_core.ports.tool_servers import secrets_in_address
 from karenina_core.ports.values import Tool, ToolOutcome
 
 from . import sdk

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import field, frozen, validators
-
-from karenina_core.plugin.known_secrets import SECRET_VARIABLES
+from karenina_calls.secrets.known_secrets import SECRET_VARIABLES
 
 __all__ = ["McpSettings"]
 

@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 from karenina_mcp.server import McpServer
 from karenina_mcp.settings import McpSettings
-
-from karenina_core.testing.processes import still_running
+from karenina_testing.watch.processes import still_running
 
 HERE = Path(__file__).parent / "data"
 OURS = f"of-test-process-{os.getpid()}"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.tools.tool_servers import tool_digest
 from karenina_mcp.changes import changes_between
 from karenina_mcp.server import McpServer
 
-from karenina_core.ports.tool_servers import tool_digest
 from karenina_core.ports.values import Tool
 
 pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_mcp.answers import as_outcome
 
-from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.testing import application
 
 CHILD = "import time; time.sleep(300)"

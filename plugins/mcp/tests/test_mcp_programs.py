@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.tools.agent_loop import run_agent_loop
+from karenina_calls.tools.tool_servers import ToolServer
 from karenina_mcp.server import McpServer
 from karenina_mcp.settings import McpSettings
 
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.ports.agent_loop import run_agent_loop
-from karenina_core.ports.tool_servers import ToolServer
 from karenina_core.ports.values import AgentConfig, LLMResponse, Tool
+from karenina_core.values.message import Message, ToolUseBlock
 
 pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
 

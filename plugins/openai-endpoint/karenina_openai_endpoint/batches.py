@@ -16,11 +16,12 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from karenina_calls.ports.batch import BatchCall, BatchState, BatchStatus
+from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire, reply_from_wire
+
 from karenina_core.errors import ErrorKind, PortError
-from karenina_core.model.config import ModelConfig
 from karenina_core.ports import LLMResponse, Message, OutputFormat
-from karenina_core.ports.batch import BatchCall, BatchState, BatchStatus
-from karenina_core.ports.openai_wire import error_from_wire, json_from_wire, reply_from_wire
+from karenina_core.values.config import ModelConfig
 
 from .body import pieces, too_large, whole
 from .port import AT_ONCE, OpenAIEndpoint

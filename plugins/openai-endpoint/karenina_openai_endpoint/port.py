@@ -12,9 +12,19 @@ from io import BytesIO
 from typing import Any
 
 import aiohttp
+from karenina_calls.ports.text import sanitize
+from karenina_calls.secrets.redaction import redactor
+from karenina_calls.wire.openai_wire import (
+    error_from_wire,
+    json_from_wire,
+    messages_to_wire,
+    output_to_wire,
+    reply_from_wire,
+    retry_after_seconds,
+    tools_to_wire,
+)
 
 from karenina_core.errors import PortError, one_line
-from karenina_core.model.config import ModelConfig
 from karenina_core.ports import (
     CallContext,
     LLMResponse,
@@ -24,18 +34,8 @@ from karenina_core.ports import (
     StreamingLLMResponse,
     Tool,
 )
-from karenina_core.ports.openai_wire import (
-    error_from_wire,
-    json_from_wire,
-    messages_to_wire,
-    output_to_wire,
-    reply_from_wire,
-    retry_after_seconds,
-    tools_to_wire,
-)
-from karenina_core.ports.redaction import redactor
-from karenina_core.ports.text import sanitize
 from karenina_core.secrets import SHORTEST
+from karenina_core.values.config import ModelConfig
 
 from .body import ACCEPTED_ENCODINGS, pieces, whole
 from .connections import Connections

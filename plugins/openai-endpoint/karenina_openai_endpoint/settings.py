@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from attrs import field, frozen
 
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import ModelConfig
+from karenina_core.values.config import ModelConfig
 
 __all__ = [
     "DEFAULT_MAX_RESPONSE_BYTES",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire
+
 from karenina_core.errors import PortError
-from karenina_core.ports.openai_wire import error_from_wire, json_from_wire
 
 __all__ = ["Folded", "events"]
 

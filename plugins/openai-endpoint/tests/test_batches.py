@@ -14,15 +14,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeVar
 
 import pytest
+from karenina_calls.ports.batch import BatchCall, BatchState
 from karenina_openai_endpoint.batches import OpenAIBatches
 from karenina_openai_endpoint.port import OpenAIEndpoint
 
 from karenina_core.errors import PortError
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message
 from karenina_core.ports import OutputFormat
-from karenina_core.ports.batch import BatchCall, BatchState
 from karenina_core.testing import Reply, ScriptedBatches, ScriptedServer, ServedRequest
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message
 
 T = TypeVar("T")
 KEY = "sk-canary-0123456789"

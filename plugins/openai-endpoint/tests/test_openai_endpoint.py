@@ -19,10 +19,10 @@ from karenina_openai_endpoint.body import _Unpacker
 from karenina_openai_endpoint.port import OpenAIEndpoint
 
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.model.config import ModelConfig
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
 from karenina_core.ports import LLMPort, LLMResponse, OutputFormat, StreamingLLMPort
 from karenina_core.testing import Reply, ScriptedServer
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 T = TypeVar("T")
 KEY = "sk-canary-0123456789"

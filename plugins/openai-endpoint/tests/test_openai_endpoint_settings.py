@@ -8,12 +8,12 @@ import karenina_openai_endpoint
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import make_port
 from karenina_openai_endpoint.settings import check_config, completions_url, max_response_bytes
 
 from karenina_core.errors import ConfigError
-from karenina_core.model.config import ModelConfig
 from karenina_core.plugin.adapters import AdapterRegistry
-from karenina_core.plugin.model_ports import make_port
+from karenina_core.values.config import ModelConfig
 
 GOOD = "http://localhost:8000"
 

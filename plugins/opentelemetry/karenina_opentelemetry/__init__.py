@@ -21,7 +21,7 @@ def karenina_register_settings(registry: Any) -> None:
 @hookimpl
 def karenina_run_started(run: Mapping[str, Any], app: Any) -> None:
     if _is_on(app):
-        from karenina_opentelemetry.runs import started
+        from .runs import started
 
         started(run, app)
 
@@ -29,7 +29,7 @@ def karenina_run_started(run: Mapping[str, Any], app: Any) -> None:
 @hookimpl
 def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> None:
     if _is_on(app):
-        from karenina_opentelemetry.runs import finished
+        from .runs import finished
 
         finished(summary, status)
 
@@ -38,7 +38,7 @@ def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> 
 def karenina_wrap_item(app: Any) -> Any | None:
     if not _is_on(app):
         return None
-    from karenina_opentelemetry.items import around_item
+    from .items import around_item
 
     return around_item(app)
 
@@ -48,7 +48,7 @@ def karenina_wrap_item(app: Any) -> Any | None:
 def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
     if not _is_on(app):
         return None
-    from karenina_opentelemetry.items import around_stage
+    from .items import around_stage
 
     return around_stage(stage, app)
 
@@ -58,7 +58,7 @@ def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
 def karenina_wrap_call(target: Any, app: Any) -> Any | None:
     if not _is_on(app):
         return None
-    from karenina_opentelemetry.calls import around
+    from .calls import around
 
     return around(target, app)
 

@@ -7,17 +7,16 @@ from functools import partial
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.ports.port_calls import AgentCall, EmbedderCall, LLMCall, ParserCall
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.tools.tool_calls import current_call, proper_outcome
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.message import UsageMetadata
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import CallTarget, Proceed
-from karenina_core.ports.port_calls import AgentCall, EmbedderCall, LLMCall, ParserCall
-from karenina_core.ports.tool_calls import current_call, proper_outcome
 from karenina_core.ports.values import (
     AgentResult,
     CallContext,
@@ -27,6 +26,7 @@ from karenina_core.ports.values import (
     Tool,
     ToolOutcome,
 )
+from karenina_core.values.message import UsageMetadata
 
 from .conventions import (
     PROVIDERS,

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ModelConfig
-from karenina_core.model.fields import is_number
-from karenina_core.model.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 from karenina_core.ports.values import LLMResponse
+from karenina_core.values.fields import is_number
+from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 __all__ = [
     "input_messages",

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from attrs import frozen
+from karenina_vocabulary.explanations import why
+from karenina_vocabulary.rubric_part import FAILED, TraitOutcome, read_traits
+from karenina_vocabulary.trait_scale import scale_classes
 from opentelemetry.trace import Span
 
 from karenina_core import VerificationResult
-from karenina_core.model.fields import is_number
-from karenina_core.model.identity import TaskIdentity
-from karenina_core.model.rubric_part import FAILED, TraitOutcome, read_traits
-from karenina_core.model.trait_scale import scale_classes
-from karenina_core.run.reasons import why
+from karenina_core.values.fields import is_number
+from karenina_core.values.identity import TaskIdentity
 
 from .tracing import Tracing, fill, harmless, known, tracing_of
 

@@ -12,6 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from attrs import define, field
+from karenina_calls.secrets.known_secrets import secrets_of
+from karenina_calls.secrets.redaction import redactor
 from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -28,9 +30,7 @@ from opentelemetry.trace import (
 from karenina_core import ModelConfig, __version__
 from karenina_core.errors import ConfigError, KareninaError, PluginError, one_line
 from karenina_core.log import get_logger
-from karenina_core.plugin.known_secrets import secrets_of
 from karenina_core.plugin.registry import is_installed
-from karenina_core.ports.redaction import redactor
 
 from .settings import TracingSettings
 

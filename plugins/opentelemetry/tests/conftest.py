@@ -13,6 +13,8 @@ import karenina_opentelemetry
 import pytest
 from attrs import define, evolve, field, frozen
 from karenina_opentelemetry.tracing import use_provider
+from karenina_runs.plan.items import Prepared
+from karenina_runs.plan.prepare import prepare
 from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -27,12 +29,10 @@ from karenina_core import (
     VerificationConfig,
     hookimpl,
 )
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.values import Tool, ToolOutcome
-from karenina_core.run.items import Prepared
-from karenina_core.run.prepare import prepare
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.message import ToolUseBlock
 
 CANARY = "canary-of-the-content"
 SECRET = "sk-a-secret-of-the-run"

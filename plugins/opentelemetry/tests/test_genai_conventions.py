@@ -17,8 +17,8 @@ from karenina_opentelemetry.conventions import (
 )
 
 from karenina_core import ModelConfig
-from karenina_core.model.message import ToolUseBlock
 from karenina_core.ports.values import LLMResponse
+from karenina_core.values.message import ToolUseBlock
 
 with warnings.catch_warnings():  # the conventions for generative AI are moving to a package of their own
     warnings.simplefilter("ignore")

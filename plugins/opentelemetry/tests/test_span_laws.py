@@ -13,8 +13,14 @@ import pytest
 from attrs import define
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from karenina_calls.models.model_ports import middleware
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.services.embedding import Embeddings
 from karenina_opentelemetry.items import around_item
 from karenina_opentelemetry.tracing import fill, tracing_of, use_provider
+from karenina_testing.strategies import results
+from karenina_vocabulary.rubric_part import FAILED, read_traits
+from karenina_vocabulary.trait_scale import scale_classes
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -22,13 +28,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
-from karenina_core.model.identity import ModelIdentity, TaskIdentity, question_urn
-from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.model.rubric_part import FAILED, read_traits
-from karenina_core.model.trait_scale import scale_classes
-from karenina_core.plugin.model_ports import middleware
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import CallKind, CallTarget
 from karenina_core.ports.values import (
     AgentResult,
@@ -40,7 +39,8 @@ from karenina_core.ports.values import (
     ToolOutcome,
 )
 from karenina_core.testing import application
-from karenina_core.testing.strategies import results
+from karenina_core.values.identity import ModelIdentity, TaskIdentity, question_urn
+from karenina_core.values.message import Message, ToolUseBlock
 
 PARENTS = {
     "run": {None},

@@ -10,9 +10,15 @@ from typing import Any
 
 import karenina_opentelemetry
 import pytest
+from karenina_calls.models.model_ports import middleware
+from karenina_calls.ports.call_port import CallPort
+from karenina_calls.ports.port_calls import AgentCall
+from karenina_calls.services.embedding import Embeddings
+from karenina_calls.services.shared import embedder_of
 from karenina_opentelemetry import tracing
 from karenina_opentelemetry.runs import finished, started
 from karenina_opentelemetry.tracing import use_provider
+from karenina_runs.execute.runner import Destination, execute
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -22,16 +28,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from karenina_core import Karenina, ModelConfig, hookimpl
 from karenina_core.errors import ConfigError, ParseError, PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.plugin.model_ports import middleware
-from karenina_core.plugin.services import embedder_of
-from karenina_core.ports.call_port import CallPort
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.ports.middleware import CallKind, CallTarget, Proceed
-from karenina_core.ports.port_calls import AgentCall
 from karenina_core.ports.values import AgentResult, LLMResponse, PortCapabilities
-from karenina_core.run.runner import Destination, execute
 from karenina_core.testing import ScriptedServer, application
+from karenina_core.values.message import Message, UsageMetadata
 
 Traced = Callable[..., Any]
 MODEL = ModelConfig(interface="litellm", model_name="m", endpoint_base_url="http://localhost/v1")

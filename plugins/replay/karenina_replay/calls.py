@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
 from attrs import define, evolve, field
+from karenina_calls.ports.port_calls import LLMCall
+from karenina_calls.ports.structured import instruction
+from karenina_calls.records.requests import EmbeddingRequest, Request, SearchRequest, error_from, error_to, search_from
+from karenina_calls.secrets.cleaning import Cleaner
 
 from karenina_core.errors import KareninaError, PortError, SearchError
-from karenina_core.model.message import Message
-from karenina_core.ports.calls import EmbeddingRequest, Request, SearchRequest, error_from, error_to, search_from
-from karenina_core.ports.cleaning import Cleaner
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
-from karenina_core.ports.port_calls import LLMCall
-from karenina_core.ports.structured import instruction
 from karenina_core.ports.values import AgentResult, Channel, LLMResponse, ParsePortResult
+from karenina_core.values.message import Message
 
 from .recording import Recording, Writer, recording_of, writer_of
 from .settings import ReplaySettings

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import WeakKeyDictionary
 
+from karenina_calls.ports.item_calls import current_item
+from karenina_calls.records.requests import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
+from karenina_calls.secrets.known_secrets import secrets_of
+from karenina_calls.secrets.redaction import Secrets
+
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
-from karenina_core.plugin.known_secrets import secrets_of
-from karenina_core.ports.calls import FORMAT, EmbeddingRequest, Request, SearchRequest, ToolRequest
-from karenina_core.ports.item_calls import current_item
-from karenina_core.ports.redaction import Secrets
 from karenina_core.secrets import secrets_in
 
 from .settings import ReplaySettings

@@ -14,21 +14,21 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.ports.port_calls import LLMCall
+from karenina_calls.records.requests import Request
 from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer
 from karenina_replay.settings import ReplaySettings
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.convert import unstructure
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.ports.call_port import CallPort, Layer
-from karenina_core.ports.calls import Request
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.port_calls import LLMCall
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 from karenina_core.testing import Reply, ScriptedServer
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
+from karenina_core.values.convert import unstructure
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 TEXTS = st.text(max_size=40)
 JSON = st.recursive(

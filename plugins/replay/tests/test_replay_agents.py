@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from karenina_calls.ports.port_calls import AgentCall
+from karenina_calls.records.requests import agent_from, agent_to, error_from, error_to
+
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
-from karenina_core.model.message import Message, ToolUseBlock, UsageMetadata
-from karenina_core.ports.calls import agent_from, agent_to, error_from, error_to
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.port_calls import AgentCall
 from karenina_core.ports.values import AgentConfig, AgentResult, CallContext, Tool
+from karenina_core.values.message import Message, ToolUseBlock, UsageMetadata
 
 TARGET = CallTarget.of_model("agent", ModelConfig(model_name="m", interface="own"))
 DONE = AgentResult(

@@ -14,20 +14,20 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.ports.port_calls import LLMCall, ParserCall
+from karenina_calls.records.requests import EmbeddingRequest
+from karenina_calls.services.embedding import Embedder, Embeddings
+from karenina_calls.services.shared import embedder_of
 from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer, writer_of
 
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError
-from karenina_core.model.message import Message, UsageMetadata
-from karenina_core.plugin.services import embedder_of
-from karenina_core.ports.call_port import CallPort, Layer
-from karenina_core.ports.calls import EmbeddingRequest
-from karenina_core.ports.embedding import Embedder, Embeddings
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.port_calls import LLMCall, ParserCall
 from karenina_core.ports.values import CallContext, LLMResponse, PortCapabilities
 from karenina_core.testing import application
+from karenina_core.values.message import Message, UsageMetadata
 
 EMBEDDER = CallTarget("embedder", "e", "m")
 TEXTS = st.lists(st.text(max_size=10), max_size=3).map(tuple)

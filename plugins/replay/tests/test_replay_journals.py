@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.ports.metered import Metered
+from karenina_calls.ports.structured import StructuredParser
 from karenina_replay.calls import Player
 from karenina_replay.recording import Recording
+from karenina_runs.folder.recording import recording_lines, write_recording
+from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.reader import JournalReader
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
-from karenina_core.model.message import Message, UsageMetadata
 from karenina_core.ports.asker import current_stage
-from karenina_core.ports.call_port import CallPort, Layer
-from karenina_core.ports.item_calls import ItemCalls, current_item
-from karenina_core.ports.metered import Metered
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.structured import StructuredParser
 from karenina_core.ports.values import CallContext, LLMResponse, ParsePortResult, PortCapabilities
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_export import recording_lines, write_recording
-from karenina_core.run.journal_reader import JournalReader
 from karenina_core.testing import ScriptedCall, ScriptedLLM
+from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = ModelConfig(model_name="m", interface="anything")
 USAGE = UsageMetadata(3, 4, 7, 0.25)

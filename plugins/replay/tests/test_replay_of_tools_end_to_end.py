@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
+from karenina_calls.secrets.known_secrets import SECRET_VARIABLES
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.log import configure, get_logger
-from karenina_core.model.message import ToolUseBlock
-from karenina_core.plugin.known_secrets import SECRET_VARIABLES
 from karenina_core.ports.values import Tool, ToolOutcome
 from karenina_core.testing import Reply, ScriptedServer, application
+from karenina_core.values.message import ToolUseBlock
 
 TOKEN = "s3cr3tT0kenAbcDef0123456789xyz"
 FIELD = {

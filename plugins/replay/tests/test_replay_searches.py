@@ -14,16 +14,16 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.records.requests import SearchRequest
+from karenina_calls.services.shared import search_tool_of
+from karenina_calls.tools.search import SearchResult, SearchTool
 from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer, writer_of
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.ports.call_port import CallPort, Layer
-from karenina_core.ports.calls import SearchRequest
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.search import SearchResult, SearchTool
 from karenina_core.testing import application
 
 TEXTS = st.text(max_size=10)

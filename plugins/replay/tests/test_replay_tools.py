@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_calls.ports.call_port import CallPort, Layer
+from karenina_calls.tools.tool_servers import ToolServer
 from karenina_replay.calls import Player, Recorder
 from karenina_replay.recording import Recording, Writer
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError
-from karenina_core.model.convert import unstructure
-from karenina_core.model.message import Message, ToolUseBlock
-from karenina_core.ports.call_port import CallPort, Layer
 from karenina_core.ports.middleware import CallTarget
-from karenina_core.ports.tool_servers import ToolServer
 from karenina_core.ports.values import LLMResponse, PortCapabilities, Tool, ToolOutcome
 from karenina_core.testing import Reply, ScriptedServer, application
+from karenina_core.values.convert import unstructure
+from karenina_core.values.message import Message, ToolUseBlock
 
 NOWHERE = "http://127.0.0.1:9/v1"
 FIELD = {

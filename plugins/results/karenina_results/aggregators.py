@@ -10,8 +10,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from karenina_core import hookimpl
-from karenina_core.model.fields import is_number
-from karenina_core.model.identity import canonical_json
+from karenina_core.values.fields import is_number
+from karenina_core.values.identity import canonical_json
 
 __all__ = ["count", "first", "majority_vote", "mean", "median", "mode"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from karenina_cli.output import note
+from karenina_runs.results.exports import export_results, find_format, ready_format, usual_suffix
+from karenina_runs.results.stored import stored_results
+
 from karenina_core import Karenina
-from karenina_core.cli.output import note
-from karenina_core.run.exports import export_results, find_format, ready_format, usual_suffix
-from karenina_core.run.stored import stored_results
 
 __all__ = ["export"]
 

@@ -10,7 +10,7 @@ from karenina_core import VerificationResult
 from karenina_core.errors import PluginError, did_you_mean
 from karenina_core.plugin.registry import is_installed
 
-from .columns import Column, Table
+from .columns.table import Column, Table
 
 __all__ = ["Backend", "arrow_schema", "backend_package", "frame", "to_frame"]
 
@@ -18,7 +18,7 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 Rows = Iterable[Sequence[Any]]
 
 DISTRIBUTIONS: Mapping[str, str] = {
-    "pandas": "karenina-results",
+    "pandas": "karenina-results[pandas]",
     "polars": "karenina-results[polars]",
     "pyarrow": "karenina-results[pyarrow]",
 }

@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from karenina_runs.results.sinks import RunInfo
+
 from karenina_core import VerificationResult, hookimpl
 from karenina_core.errors import PluginError
-from karenina_core.run.sinks import RunInfo
 
 from .records import check_same, portable_record, result_of
 
@@ -99,7 +100,7 @@ def _line_of(path: Path, result_id: str) -> VerificationResult:
 
 def _put_in_place(path: Path) -> None:
     """Rewrite the file with one line for each id: in the place of the first one, with the content of the last one."""
-    from karenina_core.run.directory import replacing
+    from karenina_runs.folder.directory import replacing
 
     last: dict[str, int] = {}
     repeated: dict[str, bytes] = {}

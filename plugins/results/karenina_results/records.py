@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
+from karenina_runs.results.records import plain, portable_record, record
+
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.run.records import plain, portable_record, record
 
 __all__ = ["check_same", "plain", "portable_record", "record", "refuse", "result_of"]
 

@@ -17,19 +17,19 @@ from attrs import evolve
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from karenina_results.comparison import Gate, Limits, compare, compare_models, gates
-from karenina_results.comparison.document import document
-from karenina_results.comparison.github import github
-from karenina_results.comparison.junit import junit
-from karenina_results.comparison.markdown import literal, markdown
+from karenina_cli.root import karenina
+from karenina_compare.comparison import Gate, Limits, compare, compare_models, gates
+from karenina_compare.comparison.document import document
+from karenina_compare.comparison.github import github
+from karenina_compare.comparison.junit import junit
+from karenina_compare.comparison.markdown import literal, markdown
+from karenina_testing import strategies
+from karenina_vocabulary.rubric_part import RubricPart
 from markdown_it import MarkdownIt
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.cli.root import karenina
-from karenina_core.model.convert import unstructure
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.testing import strategies
+from karenina_core.values.convert import unstructure
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 NASTY = "a|b\n::error::<b>*@me*</b>\x1b[31m\x00\ud800`]]>&amp; http://x.y"
 ANY = st.lists(strategies.results(), max_size=3)
@@ -74,7 +74,7 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         info = tmp_path / "here" / "compare_here-1.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: compare-here\nVersion: 1\n", "utf-8")
-        points = "[karenina.commands]\ncompare = karenina_results.commands.compare:command\n"
+        points = "[karenina.commands]\ncompare = karenina_compare.command:command\n"
         (info / "entry_points.txt").write_text(points, "utf-8")
         monkeypatch.syspath_prepend(info.parent)
     monkeypatch.chdir(tmp_path)
@@ -541,6 +541,6 @@ def test_nothing_to_compare_says_why_and_what_to_do(compared: Any) -> None:
 
 def test_the_command_is_light_to_import() -> None:
     heavy = "{'numpy', 'scipy', 'pandas'}"
-    code = f"import sys, karenina_results.commands.compare; print(sorted(set(sys.modules) & {heavy}))"
+    code = f"import sys, karenina_compare.command; print(sorted(set(sys.modules) & {heavy}))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.strip() == "[]"

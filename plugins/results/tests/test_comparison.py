@@ -11,13 +11,13 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from karenina_results.comparison import Comparison, Limits, Pair, Row, compare, compare_models, gates
-from karenina_results.comparison.rows import Facing, judged
-from karenina_results.comparison.rows import row as row_of
-from karenina_results.comparison.sides import Seen, Side, matched
-from karenina_results.comparison.wording import changed, changes, notes_on
-from karenina_results.measures import PASS_RATE
-from karenina_results.statistics import (
+from karenina_compare.comparison import Comparison, Limits, Pair, Row, compare, compare_models, gates
+from karenina_compare.comparison.rows import Facing, judged
+from karenina_compare.comparison.rows import row as row_of
+from karenina_compare.comparison.sides import Seen, Side, matched
+from karenina_compare.comparison.wording import changed, changes, notes_on
+from karenina_compare.measures import PASS_RATE
+from karenina_compare.statistics import (
     detectable_difference,
     holm,
     mcnemar,
@@ -27,12 +27,12 @@ from karenina_results.statistics import (
     permutation_test,
     wilson,
 )
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 LAW = settings(
     max_examples=25,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from karenina_results.comparison import Comparison, Gate, Limits, compare, gates
-from karenina_results.headline import Bounds
+from karenina_compare.comparison import Comparison, Gate, Limits, compare, gates
+from karenina_compare.headline import Bounds
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import MetadataPart
+from karenina_core.values.result import MetadataPart
 
 
 def result(question: str, outcome: Any) -> VerificationResult:

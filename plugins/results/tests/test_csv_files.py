@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_results.columns import RESULT
 from karenina_results.formats.csv_file import CsvFile, merge_rows, read_columns, read_rows, write_rows
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import BenchmarkError
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.testing import strategies
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 EXPORT = ("export_timestamp", "karenina_version", "job_id")
 ME = ModelIdentity("x", "m")

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve, fields
+from karenina_cli.output import print_parts
+from karenina_cli.show.explanation import explained
+from karenina_report.items import item_view
+from karenina_report.page import _environment
 from karenina_results.columns import TABLES
-from karenina_results.report.items import item_view
-from karenina_results.report.page import _environment
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.cli.explanation import explained
-from karenina_core.cli.output import print_parts
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
-from karenina_core.model.rubric_part import RubricPart
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
 
 ANSWER = "Rome lies on the Tiber; see [1]."
 TASK = {

@@ -18,7 +18,7 @@ from karenina_results.formats.json_lines import JsonLinesFile
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, ConfigError, UnknownName
-from karenina_core.model.result import MetadataPart
+from karenina_core.values.result import MetadataPart
 
 ME = ModelIdentity("x", "m")
 APP = Karenina({"formats": karenina_results.formats})

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from attrs import fields
-from karenina_results.finalize import FinalizeResult
+from karenina_calls.usage_totals import usage_metadata
+from karenina_generation.finalize import FinalizeResult
 
 from karenina_core import Category, Question, Stage, VerificationConfig, VerificationContext, VerificationResult
-from karenina_core.model.result import all_parts
 from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.engine import Engine
 from karenina_core.ports.model_client import CallRecord
-from karenina_core.ports.usage_totals import usage_metadata
+from karenina_core.values.result import all_parts
 
 OWN = {
     "usage_metadata",

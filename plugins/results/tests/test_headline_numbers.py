@@ -11,20 +11,20 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from karenina_results.comparison import compare
-from karenina_results.measures import Item, Measures
-from karenina_results.numbers import MIXED, TWICE, Number, headline_numbers, planned_items, unfinished
-from karenina_results.question_groups import by_keyword, grouping, groups_of
-from karenina_results.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
+from karenina_compare.comparison import compare
+from karenina_compare.measures import Item, Measures
+from karenina_compare.numbers import MIXED, TWICE, Number, headline_numbers, planned_items, unfinished
+from karenina_compare.question_groups import by_keyword, grouping, groups_of
+from karenina_compare.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
+from karenina_runs.results.records import record
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart, read_traits
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.rubric_part import RubricPart, read_traits
-from karenina_core.run.records import record
-from karenina_core.testing import strategies
+from karenina_core.values.outcome import OutcomeName
+from karenina_core.values.result import MetadataPart
 
 LAW = settings(
     max_examples=40,
@@ -463,8 +463,8 @@ def test_traits_are_read_once_for_all_that_is_asked_of_them(monkeypatch: pytest.
         seen.append(part)
         return read_traits(part)
 
-    monkeypatch.setattr("karenina_results.measures.read_traits", counted)
-    monkeypatch.setattr("karenina_core.run.summary.read_traits", counted)
+    monkeypatch.setattr("karenina_compare.measures.read_traits", counted)
+    monkeypatch.setattr("karenina_runs.summaries.summary.read_traits", counted)
     results = [result(f"q{i}", rubric=scored(4), metadata={"evaluation_mode": "rubric_only"}) for i in range(5)]
     headline_numbers(results)
     assert len(seen) == 5

@@ -11,6 +11,8 @@ import pytest
 from attrs import evolve
 from karenina_results.exporting import export
 from karenina_results.formats.json_file import JsonFile
+from karenina_runs.config.saved_config import rubric_definition
+from karenina_runs.plan.prepare import prepare
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -24,8 +26,6 @@ from karenina_core import (
     VerificationConfig,
     VerificationResult,
 )
-from karenina_core.run.prepare import prepare
-from karenina_core.run.recorded import rubric_definition
 from karenina_core.testing import ScriptedLLM, application
 
 FIELD = {

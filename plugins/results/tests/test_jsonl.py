@@ -13,11 +13,11 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_results.jsonl import JsonLines
+from karenina_runs.results.sinks import RunInfo
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import PluginError
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.run.sinks import RunInfo
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 ME = ModelIdentity("x", "m")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from karenina_results.jsonl import JsonLines
+from karenina_runs.results.sinks import RunInfo
 
 from karenina_core import ModelIdentity, VerificationResult
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.run.sinks import RunInfo
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 ME = ModelIdentity("x", "m")
 

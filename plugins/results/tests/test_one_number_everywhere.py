@@ -23,24 +23,24 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from karenina_results.comparison import Limits, compare, gates
-from karenina_results.comparison.document import document
-from karenina_results.comparison.wording import line as wording
-from karenina_results.numbers import headline_numbers
-from karenina_results.report import write_report
+from karenina_cli.output import Table
+from karenina_cli.summary import model_parts
+from karenina_compare.comparison import Limits, compare, gates
+from karenina_compare.comparison.document import document
+from karenina_compare.comparison.wording import line as wording
+from karenina_compare.numbers import headline_numbers
+from karenina_report import write_report
+from karenina_runs.results.exports import export_results, ready_format
+from karenina_runs.results.records import record
+from karenina_runs.results.stored import stored_results
+from karenina_vocabulary.evaluation_parts import TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from karenina_core import ModelIdentity, VerificationResultSet
-from karenina_core.cli.output import Table
-from karenina_core.cli.summary import model_parts
-from karenina_core.model.evaluation_parts import TemplatePart
-from karenina_core.model.result import LedgerEntry, MetadataPart, TrailEntry, VerificationResult
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.exports import export_results, ready_format
-from karenina_core.run.records import record
-from karenina_core.run.stored import stored_results
 from karenina_core.testing import application
+from karenina_core.values.result import LedgerEntry, MetadataPart, TrailEntry, VerificationResult
 
 Line = Mapping[str, Any]
 LAW = settings(

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve, field, frozen
-from karenina_results.report import write_report
+from karenina_report import write_report
+from karenina_runs.plan.items import LeftOut
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.items import LeftOut
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NEEDS = (

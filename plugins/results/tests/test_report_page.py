@@ -13,34 +13,34 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import karenina_report as report
 import pytest
 from attrs import evolve, fields
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from karenina_results import report
+from karenina_compare.comparison import compare_models
+from karenina_compare.numbers import headline_numbers
+from karenina_report import write_report
+from karenina_report.command import command
+from karenina_report.items import anchors
+from karenina_report.outcomes import GROUPS, failure
+from karenina_report.pairs import pairs_of
+from karenina_report.plots import LONGEST_NAME, interval_plot, look, seconds_plot, short_name
+from karenina_report.texts import LONGEST, without_secrets
 from karenina_results.columns.shared import failure_of
-from karenina_results.commands.report import command
-from karenina_results.comparison import compare_models
-from karenina_results.numbers import headline_numbers
-from karenina_results.report import write_report
-from karenina_results.report.items import anchors
-from karenina_results.report.outcomes import GROUPS, failure
-from karenina_results.report.pairs import pairs_of
-from karenina_results.report.plots import LONGEST_NAME, interval_plot, look, seconds_plot, short_name
-from karenina_results.report.texts import LONGEST, without_secrets
+from karenina_runs.plan.items import LeftOut
+from karenina_runs.summaries.rates import Planned
+from karenina_runs.workspaces.workspace_capture import WORKSPACES, CaptureRow, append_row
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.quotations import pieces, quotations
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, PluginError, RunDirectoryError
-from karenina_core.model.convert import unstructure
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.quotations import pieces, quotations
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.items import LeftOut
-from karenina_core.run.rates import Planned
-from karenina_core.run.workspace_capture import WORKSPACES, CaptureRow, append_row
-from karenina_core.testing import strategies
+from karenina_core.values.convert import unstructure
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 LAW = settings(
     max_examples=8,
@@ -465,7 +465,7 @@ def test_models_that_cannot_be_distinguished_share_their_places(tmp_path: Path, 
 
 
 def test_so_many_models_are_not_ranked_and_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_results.report.overview.MOST_RANKED", 2)
+    monkeypatch.setattr("karenina_report.overview.MOST_RANKED", 2)
     items = [result("q", result_id=f"{n}", answering=ModelIdentity("manual", f"oak{n}")) for n in range(3)]
     page = page_of(items, tmp_path)
     assert "Place" not in page
@@ -810,7 +810,7 @@ def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_page_is_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from karenina_results.report.page import written
+    from karenina_report.page import written
 
     def broken() -> Any:
         yield "half"
@@ -830,7 +830,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
 
 
 def test_the_command_is_light_until_it_is_run() -> None:
-    code = "import sys, karenina_results.commands.report; print(*{m.split('.')[0] for m in sys.modules})"
+    code = "import sys, karenina_report.command; print(*{m.split('.')[0] for m in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert not {"matplotlib", "jinja2", "numpy", "scipy", "pandas"} & set(ran.stdout.split())
 

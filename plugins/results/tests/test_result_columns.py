@@ -31,14 +31,14 @@ from karenina_results.columns import (
     written,
 )
 from karenina_results.frames import arrow_schema, backend_package, frame, to_frame
+from karenina_template.language.patterns import run_patterns
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.templates.patterns import run_patterns
-from karenina_core.testing import strategies
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 LAW = settings(
     max_examples=10,
@@ -602,7 +602,7 @@ def test_an_unknown_backend_is_refused_with_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "install"), [("pandas", "karenina-results"), ("polars", r"karenina-results\[polars\]")]
+    ("name", "install"), [("pandas", r"karenina-results\[pandas\]"), ("polars", r"karenina-results\[polars\]")]
 )
 def test_a_missing_backend_is_named_with_how_to_install_it(
     name: str, install: str, monkeypatch: pytest.MonkeyPatch

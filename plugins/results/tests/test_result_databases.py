@@ -16,15 +16,15 @@ from karenina_results.columns import RESULT, RUBRIC, TEMPLATE, USAGE
 from karenina_results.sinks import schema, store
 from karenina_results.sinks.postgres import Postgres, read_database
 from karenina_results.sinks.sqlite import Sqlite, read_file
+from karenina_runs.results.sinks import RunInfo, Sinks, make_sink, without_password
+from karenina_testing import strategies
+from karenina_testing.examples import every
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import BenchmarkError, PluginError
-from karenina_core.model.evaluation_parts import DeepJudgmentPart, TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.sinks import RunInfo, Sinks, make_sink, without_password
-from karenina_core.testing import strategies
-from karenina_core.testing.examples import every
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 LONG = "urn:uuid:question-" + "why-" * 3_000
 STATE = {"state": "ok", "reason": ""}

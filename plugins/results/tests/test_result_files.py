@@ -22,13 +22,13 @@ from karenina_results.formats.json_file import JsonFile
 from karenina_results.formats.json_lines import JsonLinesFile
 from karenina_results.formats.parquet_file import ParquetFile
 from karenina_results.formats.sqlite_file import SqliteFile
+from karenina_runs.results.exports import export_results, find_format
+from karenina_runs.results.stored import stored_results
+from karenina_testing import strategies
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
 from karenina_core.errors import BenchmarkError, ConfigError, PluginError, UnknownName
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.run.exports import export_results, find_format
-from karenina_core.run.stored import stored_results
-from karenina_core.testing import strategies
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 WHOLE = [JsonFile(), JsonLinesFile(), ParquetFile(), SqliteFile()]
 ME = ModelIdentity("x", "m")

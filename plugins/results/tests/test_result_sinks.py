@@ -23,13 +23,14 @@ from karenina_results.jsonl import JsonLines
 from karenina_results.sinks.files import csv_sink, parquet_sink
 from karenina_results.sinks.postgres import Postgres, read_database
 from karenina_results.sinks.sqlite import Sqlite, read_file
+from karenina_runs.results.sinks import RunInfo
+from karenina_testing import strategies
+from karenina_testing.checks import run_checks
+from karenina_testing.examples import every
 
 from karenina_core import VerificationResult, VerificationResultSet
 from karenina_core.errors import PluginError
-from karenina_core.run.sinks import RunInfo
-from karenina_core.testing import sink_checks, strategies
-from karenina_core.testing.checks import run_checks
-from karenina_core.testing.examples import every
+from karenina_core.testing import sink_checks
 
 Make = Callable[[str], Any]
 
@@ -143,7 +144,7 @@ def comparable(row: Any) -> Any:
 CHILD = """
 import asyncio, json, os, signal, sys
 from karenina_core import Karenina
-from karenina_core.run.sinks import RunInfo
+from karenina_runs.results.sinks import RunInfo
 from karenina_results.records import result_of
 from karenina_core.plugin.registry import import_string
 

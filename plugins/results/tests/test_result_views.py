@@ -16,12 +16,13 @@ from karenina_results.views.judgment import JudgmentResults
 from karenina_results.views.rubric import RubricResults
 from karenina_results.views.rubric_judgment import RubricJudgmentResults
 from karenina_results.views.template import TemplateResults
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet, hookimpl
-from karenina_core.model.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.testing import application, strategies
+from karenina_core.testing import application
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 LAW = settings(
     max_examples=10,

@@ -29,16 +29,16 @@ from karenina_results.records import result_of
 from karenina_results.sinks.files import csv_sink, parquet_sink
 from karenina_results.sinks.postgres import Postgres, read_database
 from karenina_results.sinks.sqlite import Sqlite, read_file
+from karenina_runs.results.exports import export_results, find_format
+from karenina_runs.results.sinks import RunInfo, Sinks
+from karenina_runs.results.stored import stored_results
+from karenina_testing import strategies
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, PluginError
-from karenina_core.model.evaluation_parts import DeepJudgmentPart, TemplatePart
-from karenina_core.model.result import GenerationPart, MetadataPart
-from karenina_core.model.rubric_part import RubricPart
-from karenina_core.run.exports import export_results, find_format
-from karenina_core.run.sinks import RunInfo, Sinks
-from karenina_core.run.stored import stored_results
-from karenina_core.testing import strategies
+from karenina_core.values.result import GenerationPart, MetadataPart
 
 APP = Karenina({"formats": karenina_results.formats})
 ME = ModelIdentity("x", "m")
@@ -222,8 +222,8 @@ from pathlib import Path
 import karenina_results.formats
 from karenina_core import Karenina
 from karenina_core.errors import KareninaError
-from karenina_core.run.exports import export_results, find_format
-from karenina_core.run.stored import stored_results
+from karenina_runs.results.exports import export_results, find_format
+from karenina_runs.results.stored import stored_results
 
 source, target, most, wait = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 app = Karenina({"formats": karenina_results.formats})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import StatisticsError, cluster_mean, cluster_rate, wilson
+from karenina_compare.statistics import StatisticsError, cluster_mean, cluster_rate, wilson
 from scipy.stats import norm, t
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), min_size=1, max_size=40)

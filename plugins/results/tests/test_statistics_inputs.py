@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import (
+from karenina_compare.statistics import (
     StatisticsError,
     bootstrap_mean,
     clopper_pearson,
@@ -119,7 +119,7 @@ def test_the_seed_is_fixed_and_can_be_changed() -> None:
 
 
 def test_importing_the_statistics_imports_neither_numpy_nor_scipy() -> None:
-    code = "import sys, karenina_results.statistics as s; print({'numpy', 'scipy', 'pandas'} & set(sys.modules))"
+    code = "import sys, karenina_compare.statistics as s; print({'numpy', 'scipy', 'pandas'} & set(sys.modules))"
     code += "; s.wilson(1, 2); print({'numpy', 'scipy'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.split() == ["set()", "set()"]

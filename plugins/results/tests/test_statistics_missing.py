@@ -7,7 +7,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import StatisticsError, difference_bounds, rate_bounds, wilson
+from karenina_compare.statistics import StatisticsError, difference_bounds, rate_bounds, wilson
 
 OBSERVED = st.integers(0, 200).flatmap(
     lambda total: st.integers(0, total).flatmap(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import (
+from karenina_compare.statistics import (
     StatisticsError,
     benjamini_hochberg,
     benjamini_yekutieli,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import (
+from karenina_compare.statistics import (
     StatisticsError,
     bootstrap_mean,
     cluster_mean,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import Interval, StatisticsError, clopper_pearson, jeffreys, wilson
+from karenina_compare.statistics import Interval, StatisticsError, clopper_pearson, jeffreys, wilson
 from scipy.stats import binom, binomtest
 from statsmodels.stats.proportion import proportion_confint
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.statistics import (
+from karenina_compare.statistics import (
     StatisticsError,
     cluster_mean,
     mean_interval,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from karenina_results.statistics import (
+from karenina_compare.statistics import (
     Interval,
     PairedVariance,
     benjamini_hochberg,

@@ -10,11 +10,12 @@ import karenina_results.views
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_testing import strategies
+from karenina_vocabulary.rubric_part import COUNTS, RubricPart, typed_scores
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.model.result import MetadataPart
-from karenina_core.model.rubric_part import COUNTS, RubricPart, typed_scores
-from karenina_core.testing import application, strategies
+from karenina_core.testing import application
+from karenina_core.values.result import MetadataPart
 
 LAW = settings(
     max_examples=60,

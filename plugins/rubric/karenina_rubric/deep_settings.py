@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from attrs import fields_dict
+from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import LLMRubricTrait, Rubric, VerificationConfig
+from karenina_core import Rubric, VerificationConfig
 from karenina_core.errors import Problem
-from karenina_core.model.fields import changed
-from karenina_core.model.rubric_config import DeepJudgmentRubricSettings
+from karenina_core.values.fields import changed
 
 __all__ = ["DEEP", "notes"]
 

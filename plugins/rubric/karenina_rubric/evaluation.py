@@ -7,24 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import fields
+from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
+from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
-from karenina_core import (
-    ArtifactKeys,
-    Category,
-    Karenina,
-    Skip,
-    Stage,
-    VerificationConfig,
-    VerificationContext,
-    hookimpl,
-)
+from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import Problem
-from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
-from karenina_core.model.rubric import Rubric, RubricTrait
-from karenina_core.model.trace_text import EvaluationInput, evaluation_input
-from karenina_core.pipeline.presence import ABSENT, Presence, undecided
 from karenina_core.pipeline.stage import with_other_traits
-from karenina_core.pipeline.traits import TraitCase, TraitScore, evaluator_problems
+from karenina_core.values.rubric import Rubric, RubricTrait
 
 from .deep_settings import DEEP, notes
 from .evidence import evidence_fields, evidence_warnings

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.rubric_config import evidence_rules
+from karenina_vocabulary.traits import LLMRubricTrait
+
 from karenina_core import VerificationContext
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.rubric_config import evidence_rules
-from karenina_core.model.traits import LLMRubricTrait
-from karenina_core.pipeline.traits import TraitScore
+from karenina_core.values.rubric import RubricTrait
 
 from .reporting import entries
 

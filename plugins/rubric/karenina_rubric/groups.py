@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
+
 from karenina_core.errors import KareninaError, one_line
 from karenina_core.log import get_logger
-from karenina_core.model.rubric import RubricTrait
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.traits import TraitCase, TraitScore
+from karenina_core.values.rubric import RubricTrait
 
 from .soundness import sound
 

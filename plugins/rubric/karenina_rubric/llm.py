@@ -8,24 +8,18 @@ from functools import partial
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.services.shared import search_tool_of
+from karenina_judging.asking import unable_judges
+from karenina_judging.judgment import TraitStrategy
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import (
-    Karenina,
-    LLMRubricTrait,
-    TraitCase,
-    TraitEvaluator,
-    TraitScore,
-    VerificationConfig,
-    hookimpl,
-)
+from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import KareninaError, Problem
-from karenina_core.model.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.asking import unable_judges
-from karenina_core.pipeline.judgment import TraitStrategy
-from karenina_core.pipeline.kinds import StrategyRegistry
-from karenina_core.plugin.services import search_tool_of
-from karenina_core.prompts import PromptTask
 
 from .llm_calls import TASKS, grouped, judged
 from .llm_records import recorded

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field, frozen
+from karenina_judging.asking import ask_judge, closed_object
+from karenina_judging.scoring import read_score, score_schema
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import LLMRubricTrait, TraitScore
 from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line, shortened
 from karenina_core.log import get_logger
-from karenina_core.pipeline.asking import ask_judge, closed_object
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.scoring import read_score, score_schema
-from karenina_core.pipeline.traits import TraitCase
-from karenina_core.prompts import PromptTask
 
 from .llm_prompts import CLASSES, SCORES, system_text, traits_text
 

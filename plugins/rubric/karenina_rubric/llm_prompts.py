@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from karenina_core import LLMRubricTrait
-from karenina_core.pipeline.asking import presented
-from karenina_core.pipeline.scoring import scale_words
-from karenina_core.pipeline.traits import TraitCase
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
+from karenina_judging.asking import presented
+from karenina_judging.scoring import scale_words
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_vocabulary.evaluators import TraitCase
+from karenina_vocabulary.traits import LLMRubricTrait
 
 __all__ = ["CLASSES", "RECORD", "SCORES", "record_text", "system_text", "traits_text"]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import define
+from karenina_judging.asking import ask_judge
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import LLMRubricTrait, TraitScore
 from karenina_core.errors import FillError, ParseError, shortened
-from karenina_core.model.template_kind import TemplateKind, read_record, record_schema
-from karenina_core.pipeline.asking import ask_judge
-from karenina_core.pipeline.traits import TraitCase
-from karenina_core.prompts import PromptTask
 
 from .llm_calls import LONGEST_REASON
 from .llm_prompts import RECORD, record_text, system_text

@@ -7,22 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
-from karenina_deep_judgment.matching import Source
+from karenina_deep_judgment.quotations.matching import Source
+from karenina_judging.asking import ask_judge, check_reply, presented, unable_judges
+from karenina_judging.judgment import INVENTED_QUOTATIONS
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traits import MetricRubricTrait
 
-from karenina_core import (
-    Karenina,
-    MetricRubricTrait,
-    TraitCase,
-    TraitEvaluator,
-    TraitScore,
-    VerificationConfig,
-    hookimpl,
-)
+from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
-from karenina_core.pipeline.asking import ask_judge, check_reply, presented, unable_judges
-from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS
-from karenina_core.prompts import PromptTask
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 from .metrics_counts import (
     Finding,

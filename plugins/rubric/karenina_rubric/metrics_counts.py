@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
-
-from karenina_core import MetricRubricTrait
-from karenina_core.pipeline.asking import closed_object
+from karenina_judging.asking import closed_object
+from karenina_vocabulary.traits import MetricRubricTrait
 
 __all__ = [
     "Finding",

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen, validators
+from karenina_template.language.searches import SECONDS, Expression, expression
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.traits import RegexRubricTrait
 
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import Problem, one_line
-from karenina_core.model.traits import RegexRubricTrait
-from karenina_core.pipeline.traits import TraitCase, TraitEvaluator, TraitScore
 from karenina_core.ports.threads import in_own_thread
-from karenina_core.templates.searches import SECONDS, Expression, expression
 
 __all__ = ["RegexEvaluator", "RegexTraitSettings", "karenina_register_settings", "karenina_register_traits"]
 

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from karenina_calls.ports.text import sanitize
+
 from karenina_core.errors import shortened
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.ports.text import sanitize
 
 __all__ = ["NOT_KEPT", "plain", "plain_details", "plain_text"]
 

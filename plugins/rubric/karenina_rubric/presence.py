@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from attrs import evolve
+from karenina_judging.dynamic_traits import Presence, undecided
+from karenina_judging.dynamic_traits import presence_of as found_in
+from karenina_vocabulary.evaluators import TraitCase
 
 from karenina_core import VerificationContext
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.pipeline.presence import Presence, undecided
-from karenina_core.pipeline.presence import presence_of as found_in
-from karenina_core.pipeline.traits import TraitCase
+from karenina_core.values.rubric import RubricTrait
 
 from .plain_data import plain_text
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from karenina_core import ArtifactKeys
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.rubric_part import LABEL
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.traits import LLMRubricTrait, ScoredTrait
-from karenina_core.pipeline.scoring import MISSING_LABEL, error_label
-from karenina_core.pipeline.traits import TraitScore
+from karenina_judging.scoring import MISSING_LABEL, error_label
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.rubric_part import LABEL
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import LLMRubricTrait, ScoredTrait
+
+from karenina_core.values.rubric import RubricTrait
 
 from .soundness import scale_of
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from karenina_core.model.sections import Section, word
+from karenina_core.values.sections import Section, word
 
 __all__ = ["RubricSettings"]
 

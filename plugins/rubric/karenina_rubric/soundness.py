@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from attrs import asdict, evolve
+from karenina_vocabulary.evaluators import TraitEvidence, TraitScore, TraitState
+from karenina_vocabulary.trait_scale import misfit, scale_kind
+from karenina_vocabulary.traits import MetricRubricTrait, RegexRubricTrait, ScoredTrait
 
 from karenina_core.errors import ErrorKind, one_line, shortened
-from karenina_core.model.rubric import RubricTrait
-from karenina_core.model.trait_scale import misfit, scale_kind
-from karenina_core.model.traits import MetricRubricTrait, RegexRubricTrait, ScoredTrait
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.pipeline.traits import TraitEvidence, TraitScore, TraitState
+from karenina_core.values.rubric import RubricTrait
 
 from .plain_data import plain, plain_details, plain_text
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_runs.execute.single import arun_single_model_verification
+from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
+from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import (
     ModelConfig,
@@ -21,12 +24,9 @@ from karenina_core import (
     VerificationResult,
     hookimpl,
 )
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
-from karenina_core.model.rubric_part import RubricPart
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 PLUGINS = {
     *("validate-template", "generate-answer", "recursion-limit-auto-fail", "trace-validation-auto-fail"),

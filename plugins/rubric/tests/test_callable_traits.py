@@ -21,9 +21,10 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_rubric.callables import MOST_KEPT, CallableEvaluator, CallableSettings
-from karenina_rubric.callables_code import MOST_CALLS, PROCESS
-from karenina_rubric.callables_places import Places
+from karenina_rubric.callable_traits.code import MOST_CALLS, PROCESS
+from karenina_rubric.callable_traits.evaluator import MOST_KEPT, CallableEvaluator, CallableSettings
+from karenina_rubric.callable_traits.places import Places
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (
     Benchmark,
@@ -36,7 +37,6 @@ from karenina_core import (
     VerificationConfig,
 )
 from karenina_core.errors import ConfigError
-from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.testing import ScriptedLLM, application
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_rubric.presence import presence_of
+from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -26,7 +27,6 @@ from karenina_core import (
 )
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.run.single import arun_single_model_verification
 from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 
 Make = Callable[..., Any]

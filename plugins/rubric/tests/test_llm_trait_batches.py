@@ -13,17 +13,17 @@ import pytest
 from attrs import define, field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_rubric.llm import LLMEvaluator
 from karenina_rubric.llm_calls import _Scores, grouped, judged, score_of
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import LLMRubricTrait, ModelConfig, Question, TraitCase, VerificationConfig, VerificationContext
 from karenina_core.errors import ErrorKind, PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.traits import TraitScore
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.testing import ScriptedCall, ScriptedLLM
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 LAW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 NAMED = re.compile(r"^The trait '(.*)'$")

@@ -10,7 +10,10 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_rubric.llm import LLMEvaluator
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traces import EvaluationInput
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from karenina_core import (
@@ -25,9 +28,6 @@ from karenina_core import (
     VerificationContext,
 )
 from karenina_core.errors import PortError
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import ScriptedLLM, application
 
 LAW = settings(deadline=None, max_examples=80)

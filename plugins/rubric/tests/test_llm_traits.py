@@ -12,7 +12,11 @@ import pytest
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.models.models import open_models
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_rubric.llm import LLMEvaluator
+from karenina_vocabulary.rubric_config import TraitEvidenceRules
+from karenina_vocabulary.traces import EvaluationInput
 from pydantic import BaseModel
 
 from karenina_core import (
@@ -30,10 +34,6 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import PortError, Problem
-from karenina_core.model.rubric_config import TraitEvidenceRules
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.ports.client import Model, ModelClient
-from karenina_core.run.models import open_models
 from karenina_core.testing import Reply, ScriptedCall, ScriptedLLM, ScriptedServer, ServedRequest, application
 
 GOLD = "gold-7f41c"

@@ -9,16 +9,16 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.ports.client import Model, ModelClient
 from karenina_rubric.metrics import MetricEvaluator
+from karenina_vocabulary.traces import EvaluationInput
+from karenina_vocabulary.traits import METRICS
 
 from karenina_core import MetricRubricTrait, ModelConfig, Question, TraitCase, TraitScore, VerificationConfig
 from karenina_core.errors import PortError
-from karenina_core.model.config import AttemptPolicy, RetryPolicy
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.model.traits import METRICS
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
+from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))

@@ -16,13 +16,13 @@ import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_rubric.patterns import THREAD, RegexEvaluator, RegexTraitSettings
+from karenina_testing.strategies import regex_traits
+from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import Question, RegexRubricTrait, Rubric, TraitCase, TraitScore, VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.model.trace_text import EvaluationInput
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.testing import application
-from karenina_core.testing.strategies import regex_traits
 
 Make = Callable[..., Any]
 LAW = settings(

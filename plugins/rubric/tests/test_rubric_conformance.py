@@ -5,22 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from karenina_rubric.callables import CallableEvaluator, CallableSettings
+from karenina_judging.asking import closed_object
+from karenina_rubric.callable_traits.evaluator import CallableEvaluator, CallableSettings
 from karenina_rubric.llm import LLMEvaluator
 from karenina_rubric.metrics import MetricEvaluator
 from karenina_rubric.patterns import RegexEvaluator, RegexTraitSettings
+from karenina_testing.checks import Check
+from karenina_vocabulary.template_kind import TemplateKind
 
-from karenina_core import (
-    CallableRubricTrait,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    VerificationConfig,
-)
-from karenina_core.model.template_kind import TemplateKind
-from karenina_core.pipeline.asking import closed_object
+from karenina_core import CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, VerificationConfig
 from karenina_core.testing import trait_checks
-from karenina_core.testing.checks import Check
 
 LLM = [
     LLMRubricTrait(name="Concise", description="Says it in few words.", kind="boolean", higher_is_better=True),

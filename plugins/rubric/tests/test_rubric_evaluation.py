@@ -14,6 +14,9 @@ from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_rubric.evaluation import RubricEvaluation
+from karenina_testing.strategies import rubrics
+from karenina_vocabulary.evaluators import TraitEvidence
+from karenina_vocabulary.template_kind import TemplateKind
 
 from karenina_core import (
     AgenticRubricTrait,
@@ -39,15 +42,12 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ConfigError, PortError
-from karenina_core.model.convert import structure, unstructure
-from karenina_core.model.result import VerificationResult
-from karenina_core.model.rubric import TRAIT_LISTS
-from karenina_core.model.template_kind import TemplateKind
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.traits import TraitEvidence
 from karenina_core.testing import ScriptedLLM, application, plugin_checks, run_checks
-from karenina_core.testing.strategies import rubrics
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.result import VerificationResult
+from karenina_core.values.rubric import TRAIT_LISTS
 
 Make = Callable[..., Any]
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=60)

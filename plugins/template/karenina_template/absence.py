@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.templates.answer import BaseAnswer
-from karenina_core.templates.extraction import fill, keys_of
-from karenina_core.templates.plain import plain
 
+from .language.answer import BaseAnswer
+from .language.extraction import fill, keys_of
+from .language.to_json import plain
 from .rehearsal import judge_form
 from .rules import placeholder
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.pipeline.kinds import TemplateRuntimeRegistry
+    from karenina_vocabulary.kinds import TemplateRuntimeRegistry
 
 
 @hookimpl

@@ -9,29 +9,21 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from attrs import evolve, field, frozen
+from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import in_own_thread
-from karenina_core.templates.answer import BaseAnswer, give_evidence, written_by_author
-from karenina_core.templates.author_code import author_code
-from karenina_core.templates.extraction import copied, extraction_class, fill, keys_of
-from karenina_core.templates.handle import FieldVerdict, RegexVerdict, TemplateField
-from karenina_core.templates.judge_schema import judge_schema
-from karenina_core.templates.lint import lint_schema
-from karenina_core.templates.lint_accepted import accepted_by
-from karenina_core.templates.plain import plain
-from karenina_core.templates.strategies import fields_of, strategy_name
-from karenina_core.templates.verification import (
-    Comparison,
-    Evidence,
-    Finding,
-    check_evidence,
-    check_values,
-    conclude,
-    remarks_on,
-)
 
 from .absence import null_warnings
+from .language.answer import BaseAnswer, give_evidence, written_by_author
+from .language.author_code import author_code
+from .language.extraction import copied, extraction_class, fill, keys_of
+from .language.judge_schema import judge_schema
+from .language.strategies import fields_of, strategy_name
+from .language.to_json import plain
+from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
+from .lint.accepted import accepted_by
+from .lint.lint import lint_schema
 from .rules import check_class
 
 __all__ = ["THREAD", "ModelFilled", "ModelHandle", "open_class"]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, feature, hookimpl
+from karenina_judging.judgment import INVENTED_QUOTATIONS, Judgment
+from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+
+from karenina_core import Category, Skip, Stage, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, ParseError, PortError
-from karenina_core.model.trace_text import EvaluationInput, evaluation_input
-from karenina_core.pipeline.filling import NOT_PERFORMED, READS, code_alone, fillable
-from karenina_core.pipeline.judgment import INVENTED_QUOTATIONS, Judgment
-from karenina_core.pipeline.kinds import StrategyRegistry
 from karenina_core.pipeline.stage import in_mode
-from karenina_core.templates.grounding import ungrounded
-from karenina_core.templates.handle import TemplateHandle
+
+from .language.grounding import ungrounded
 
 UNGROUNDED = "ungrounded_values"
 """The caveat of a result with extracted values that do not occur in the text."""

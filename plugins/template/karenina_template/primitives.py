@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_core.templates import names
+
+from . import names
 
 if TYPE_CHECKING:
-    from karenina_core.pipeline.kinds import PrimitiveRegistry
+    from karenina_vocabulary.kinds import PrimitiveRegistry
 
 BASES = frozenset({"TracePrimitive", "VerificationPrimitive"})
 NAMES = {
     name: module
     for name, module in names.NAMES["karenina_core.templates"].items()
-    if module.startswith("karenina_core.templates.primitives.") and name not in BASES
+    if module.startswith("karenina_template.language.primitives.") and name not in BASES
 }
 
 

@@ -20,13 +20,13 @@ from pydantic import Field
 
 from karenina_core.errors import TemplateError, one_line
 from karenina_core.ports.threads import in_own_thread
-from karenina_core.templates.answer import BaseAnswer, VerifiedField
-from karenina_core.templates.author_code import author_code
-from karenina_core.templates.normalize import SynonymMap
-from karenina_core.templates.primitives.base import VerificationPrimitive
-from karenina_core.templates.primitives.trace import TracePrimitive
-from karenina_core.templates.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 
+from .language.answer import BaseAnswer, VerifiedField
+from .language.author_code import author_code
+from .language.normalize import SynonymMap
+from .language.primitives.base import VerificationPrimitive
+from .language.primitives.trace import TracePrimitive
+from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 from .model_handle import THREAD, ModelHandle, open_class
 from .reference_imports import template_import
 

@@ -14,16 +14,17 @@ from typing import Any
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationError, WrapValidator
 
 from karenina_core.errors import one_line
-from karenina_core.templates import primitives
-from karenina_core.templates.answer import BaseAnswer
-from karenina_core.templates.extraction import extraction_class
-from karenina_core.templates.plain import plain
-from karenina_core.templates.primitives.base import VerificationPrimitive
-from karenina_core.templates.primitives.dates import DateMatch, DateTolerance
-from karenina_core.templates.primitives.graded import NumericGraded, NumericThresholdGraded
-from karenina_core.templates.primitives.moments import read_moment
-from karenina_core.templates.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
-from karenina_core.templates.verification import Verification
+
+from .language import primitives
+from .language.answer import BaseAnswer
+from .language.extraction import extraction_class
+from .language.primitives.base import VerificationPrimitive
+from .language.primitives.dates import DateMatch, DateTolerance
+from .language.primitives.graded import NumericGraded, NumericThresholdGraded
+from .language.primitives.moments import read_moment
+from .language.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
+from .language.to_json import plain
+from .language.verification import Verification
 
 __all__ = ["judge_form", "rehearsal_problems"]
 

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from karenina_core.errors import TemplateError
-from karenina_core.templates.answer import BaseAnswer, verification_of, written_by_author
-from karenina_core.templates.author_code import author_code
-from karenina_core.templates.extraction import keys_of
-from karenina_core.templates.patterns import pattern_problems
-from karenina_core.templates.plain import plain
 
+from .language.answer import BaseAnswer, verification_of, written_by_author
+from .language.author_code import author_code
+from .language.extraction import keys_of
+from .language.patterns import pattern_problems
+from .language.to_json import plain
 from .rehearsal import rehearsal_problems
 
 __all__ = ["check_class", "placeholder"]

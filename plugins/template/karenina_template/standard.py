@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from karenina_judging.asking import ask_judge
+from karenina_judging.judgment import Judgment
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_vocabulary.handle import TemplateField, TemplateHandle
+from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput
+
 from karenina_core import VerificationContext, hookimpl
 from karenina_core.errors import FillError, ParseError, one_line
-from karenina_core.model.trace_text import EvaluationInput
-from karenina_core.pipeline.asking import ask_judge
-from karenina_core.pipeline.judgment import Judgment
-from karenina_core.prompts import PromptTask, untrusted
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
-from karenina_core.templates.handle import TemplateField, TemplateHandle
 
 SYSTEM = f"""\
 You extract facts from a response that another model gave to a question. You do not judge whether they are correct.

@@ -21,17 +21,17 @@ from attrs import field, frozen
 from pydantic import ValidationError
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
-from karenina_core.model.convert import structure
 from karenina_core.ports.threads import in_own_thread
-from karenina_core.templates.answer import BaseAnswer, VerifiedField, is_taken
-from karenina_core.templates.extraction import any_field_names
-from karenina_core.templates.primitives.base import VerificationPrimitive
-from karenina_core.templates.primitives.semantic import SemanticMatch
-from karenina_core.templates.primitives.trace import TracePrimitive
-from karenina_core.templates.readings import careful_reader
-from karenina_core.templates.specs import primitive_from_spec
-from karenina_core.templates.strategies import Condition, condition_from_spec, condition_problems
+from karenina_core.values.convert import structure
 
+from .language.answer import BaseAnswer, VerifiedField, is_taken
+from .language.coercions import careful_reader
+from .language.extraction import any_field_names
+from .language.primitives.base import VerificationPrimitive
+from .language.primitives.semantic import SemanticMatch
+from .language.primitives.trace import TracePrimitive
+from .language.specs import primitive_from_spec
+from .language.strategies import Condition, condition_from_spec, condition_problems
 from .model_handle import THREAD, ModelHandle, open_class
 
 __all__ = ["DeclarativeRuntime"]

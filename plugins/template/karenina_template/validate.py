@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Stage, VerificationContext, hookimpl
+from karenina_calls.services.similarity import embedder_problem
+from karenina_judging.services import LOAD_TEMPLATE
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+
+from karenina_core import Category, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
-from karenina_core.pipeline.services import LOAD_TEMPLATE
-from karenina_core.pipeline.similarity import embedder_problem
 from karenina_core.pipeline.stage import in_mode
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core import ArtifactKeys, Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_judging.services import SIMILARITIES
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.traces import model_text
+
+from karenina_core import Category, Skip, Stage, VerificationContext, hookimpl
 from karenina_core.errors import TemplateError
-from karenina_core.model.trace_text import model_text
-from karenina_core.pipeline.services import SIMILARITIES
 from karenina_core.pipeline.stage import in_mode
 
 UNSTABLE = "unstable_template"

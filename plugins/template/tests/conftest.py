@@ -9,6 +9,9 @@ from typing import Any
 
 import karenina_template.standard
 import pytest
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.services.similarity import similarities
+from karenina_judging.services import LOAD_TEMPLATE, SIMILARITIES
 from karenina_template.parse import ParseTemplate
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
@@ -18,13 +21,10 @@ from karenina_template.verify import VerifyTemplate
 
 from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationContext, VerificationResult
 from karenina_core import templates as primitives
-from karenina_core.model.question import TemplateSource
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
-from karenina_core.pipeline.services import LOAD_TEMPLATE, SIMILARITIES
-from karenina_core.pipeline.similarity import similarities
-from karenina_core.ports.client import Model, ModelClient
 from karenina_core.testing import ScriptedLLM, application
+from karenina_core.values.question import TemplateSource
 
 FIELD = {
     "name": "target",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import frozen
+from karenina_template.language.extraction import extraction_class
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
@@ -18,7 +19,6 @@ from karenina_template.structured import DeclarativeRuntime
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
 from karenina_core.templates import VerificationPrimitive, template_spec
-from karenina_core.templates.extraction import extraction_class
 from karenina_core.testing import BrokenPromise, ScriptedLLM, runtime_checks
 
 HEADER = """

@@ -11,6 +11,7 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.language.class_specs import template_spec
 from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime
@@ -43,7 +44,6 @@ from karenina_core.templates import (
     VerificationPrimitive,
     VerifiedField,
 )
-from karenina_core.templates.class_specs import template_spec
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 WORD = st.sampled_from(["a", "A ", "b", "aspirin", ""])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from karenina_runs.plan.templates import AT_ONCE, TemplateLoader
 from karenina_template.model_handle import THREAD
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
@@ -21,9 +22,8 @@ from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import hookimpl
 from karenina_core import templates as primitives
-from karenina_core.model.question import TemplateSource
-from karenina_core.run.templates import AT_ONCE, TemplateLoader
 from karenina_core.testing import application
+from karenina_core.values.question import TemplateSource
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 Fields = Callable[[int], dict[str, Any]]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_judging.judgment import Judgment
+from karenina_judging.parse_support import REGEX_ONLY, TRACE_ONLY
 from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
 
 from karenina_core import ArtifactKeys, Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import PortError
-from karenina_core.pipeline.filling import REGEX_ONLY, TRACE_ONLY
-from karenina_core.pipeline.judgment import Judgment
 from karenina_core.testing import ScriptedLLM
 
 Make = Callable[..., Any]

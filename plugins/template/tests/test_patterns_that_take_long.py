@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_judging.services import LOAD_TEMPLATE
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
-from karenina_core.pipeline.services import LOAD_TEMPLATE
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 from karenina_template.primitives import NAMES
+from karenina_vocabulary.kinds import PrimitiveRegistry
 
 from karenina_core import Karenina, templates
-from karenina_core.pipeline.kinds import PrimitiveRegistry
 from karenina_core.templates import VerificationPrimitive
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.language.to_json import plain
 from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
@@ -19,7 +20,6 @@ from pydantic import create_model
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
 from karenina_core.templates import BaseAnswer, VerifiedField
-from karenina_core.templates.plain import plain
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 HEADER = """

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template import declarative, in_process
 from karenina_template import primitives as primitives_plugin
+from karenina_template.language.primitives.base import VerificationPrimitive
+from karenina_template.language.strategies import condition_problems, condition_spec
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.structured import DeclarativeRuntime
+from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.pipeline.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 from karenina_core.templates import AllOf, AnyOf, AtLeastN, FieldCheck, TemplateRuntime
-from karenina_core.templates.primitives.base import VerificationPrimitive
-from karenina_core.templates.strategies import condition_problems, condition_spec
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
 WORD = st.sampled_from(["a", "A ", "b", "yes", "No", "7", ""])

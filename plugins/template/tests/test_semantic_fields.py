@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from karenina_calls.services.embedding import Embeddings
 from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core import templates as primitives
 from karenina_core.errors import TemplateError
-from karenina_core.ports.embedding import Embeddings
 from karenina_core.templates import BaseAnswer, SemanticMatch, VerifiedField
 from karenina_core.testing import ScriptedLLM
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from karenina_judging.services import LOAD_TEMPLATE
 from karenina_template.verify import VerifyTemplate
 
 from karenina_core import ArtifactKeys
 from karenina_core.errors import TemplateError
-from karenina_core.model.question import TemplateSource
-from karenina_core.pipeline.services import LOAD_TEMPLATE
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.question import TemplateSource
 
 Make = Callable[..., Any]
 RAISING = """

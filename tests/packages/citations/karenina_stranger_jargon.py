@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 from attrs import frozen
+from karenina_judging.asking import ask_judge, closed_object, presented
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 
 from karenina_core import RubricTrait, TraitCase, TraitEvaluator, TraitScore, hookimpl
 from karenina_core.errors import FillError
-from karenina_core.pipeline.asking import ask_judge, closed_object, presented
-from karenina_core.prompts.untrusted_text import UNTRUSTED_NOTE
 
 TASK = "List the words of a response that a patient would not understand, as they are written there. Reply with JSON."
 SYSTEM = f"{TASK} {UNTRUSTED_NOTE}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from karenina_core.model.result_parts import ResultPart
+from karenina_core.values.result_parts import ResultPart
 
 
 @frozen(kw_only=True)

@@ -4,7 +4,7 @@ from attrs import frozen
 
 from karenina_core import ArtifactKeys, Key, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import Problem
-from karenina_core.model.sections import Section, flag, switch, whole
+from karenina_core.values.sections import Section, flag, switch, whole
 
 SHORT = Key("wordlimit.short", bool)
 

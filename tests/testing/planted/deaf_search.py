@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from karenina_core.ports.search import SearchResult
+from karenina_calls.tools.search import SearchResult
 
 
 class Planted:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from karenina_core.ports.embedding import Embeddings
+from karenina_calls.services.embedding import Embeddings
 
 
 def letters(text: str) -> tuple[float, ...]:

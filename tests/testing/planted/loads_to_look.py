@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from karenina_core.ports.embedding import Embeddings
+from karenina_calls.services.embedding import Embeddings
 
 
 def letters(text: str) -> tuple[float, ...]:

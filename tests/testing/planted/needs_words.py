@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from karenina_core.ports.search import SearchResult
+from karenina_calls.tools.search import SearchResult
 
 
 class Planted:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from karenina_core.ports.embedding import Embeddings
+from karenina_calls.services.embedding import Embeddings
 
 
 class Planted:

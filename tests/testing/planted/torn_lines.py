@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from karenina_core.model.convert import unstructure
+from karenina_core.values.convert import unstructure
 
 
 class Planted:

@@ -11,4 +11,4 @@ def karenina_register_sinks(registry: Any) -> None:  # the fault
 
 @hookimpl
 def karenina_register_executors(registry: Any) -> None:
-    registry.add("karenina_core.run.local:LocalExecutor", name="planted")
+    registry.add("karenina_runs.execute.local:LocalExecutor", name="planted")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from karenina_core.run.records import plain
+from karenina_runs.results.records import plain
 
 __all__ = ["CellType", "as_json", "cell", "written"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import field, frozen
+from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
-from karenina_core.model.rubric_part import TraitOutcome, read_traits
 
 from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
 from .table import Column, Row, Table, at

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
+from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
+from karenina_vocabulary.trait_scale import scale_classes
 
 from karenina_core import VerificationResult
-from karenina_core.model.fields import is_number
-from karenina_core.model.rubric_part import TraitOutcome, read_traits
-from karenina_core.model.trait_scale import scale_classes
+from karenina_core.values.fields import is_number
 
 from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
 from .table import Column, Found, Row, Table, at

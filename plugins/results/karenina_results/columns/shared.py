@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
+from karenina_runs.summaries.summary import RUBRIC_STAGES
+from karenina_vocabulary.explanations import caveats_of, failure_kind, why
+
 from karenina_core import VerificationResult
 from karenina_core.errors import shortened
-from karenina_core.run.reasons import caveats_of, failure_kind, why
-from karenina_core.run.summary import RUBRIC_STAGES
 
 from .table import Column, Found, Row, at
 

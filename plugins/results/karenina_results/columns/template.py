@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import frozen
+from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core import VerificationResult
-from karenina_core.prompts import PromptTask
 
 from .shared import (
     ADDED,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import asdict
+from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
-from karenina_core.model.rubric_part import TraitOutcome, read_traits
 
 from .shared import (
     ADDED,

@@ -12,7 +12,7 @@ from attrs import define
 
 from karenina_core import VerificationResult
 
-from ..columns import Column, Row
+from ..columns.table import Column, Row
 
 __all__ = ["about_run", "export_columns"]
 

@@ -12,7 +12,9 @@ from typing import IO, Any
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
-from ..columns import RESULT, CellType, Column
+from ..columns.cells import CellType
+from ..columns.table import Column
+from ..columns.whole import RESULT
 from .about import export_columns
 
 __all__ = ["CsvFile", "merge_rows", "read_columns", "read_rows", "write_rows"]

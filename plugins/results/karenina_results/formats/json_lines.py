@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from karenina_runs.results.stored import stored_results
+
 from karenina_core import VerificationResult
-from karenina_core.run.stored import stored_results
 
 from ..records import portable_record
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from attrs import NOTHING, Attribute, fields_dict, resolve_types
+from karenina_vocabulary.evaluation_parts import ChecksPart
 
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_core.model.convert import converter, structure
-from karenina_core.model.evaluation_parts import ChecksPart
-from karenina_core.model.identity import TaskIdentity
-from karenina_core.model.outcome import OutcomeName
-from karenina_core.model.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
+from karenina_core.values.convert import converter, structure
+from karenina_core.values.identity import TaskIdentity
+from karenina_core.values.outcome import OutcomeName
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, all_parts
 
 from ..columns.shared import ERRORS, GUARDS
 

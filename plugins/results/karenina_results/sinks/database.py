@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from karenina_runs.results.sinks import RunInfo
+
 from karenina_core import VerificationResult
 from karenina_core.log import get_logger
-from karenina_core.run.sinks import RunInfo
 
 from .store import Store
 

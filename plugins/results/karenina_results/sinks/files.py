@@ -12,13 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from karenina_runs.results.exports import export_results
+from karenina_runs.results.sinks import RunInfo
+from karenina_runs.results.stored import stored_results
+
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.run.exports import export_results
-from karenina_core.run.sinks import RunInfo
-from karenina_core.run.stored import stored_results
 
-from ..columns import RESULT, Row
+from ..columns.table import Row
+from ..columns.whole import RESULT
 from ..formats.csv_file import CsvFile, merge_rows, read_rows, write_rows
 from ..formats.parquet_file import ParquetFile
 from ..jsonl import JsonLines

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from attrs import frozen
+from karenina_calls.secrets.redaction import redactor
+from karenina_runs.results.sinks import RunInfo, without_password
 
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError, one_line
 from karenina_core.plugin.registry import is_installed
-from karenina_core.ports.redaction import redactor
-from karenina_core.run.sinks import RunInfo, without_password
 
 from .database import DatabaseSink
 from .schema import POSTGRES

@@ -14,19 +14,12 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 
-from ..columns import (
-    JUDGMENT,
-    REGEX,
-    RESULT,
-    RUBRIC,
-    RUBRIC_JUDGMENT,
-    TEMPLATE,
-    USAGE,
-    CellType,
-    Column,
-    Row,
-    Table,
-)
+from ..columns.cells import CellType
+from ..columns.judgment import JUDGMENT, RUBRIC_JUDGMENT
+from ..columns.rubric import RUBRIC
+from ..columns.table import Column, Row, Table
+from ..columns.template import REGEX, TEMPLATE, USAGE
+from ..columns.whole import RESULT
 
 __all__ = ["DERIVED", "POSTGRES", "SCHEMA_VERSION", "SQLITE", "VIEWS", "Derived", "Dialect", "rows_of"]
 

@@ -8,9 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from karenina_runs.results.sinks import RunInfo
+
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError, PluginError
-from karenina_core.run.sinks import RunInfo
 
 from .database import DatabaseSink
 from .schema import SQLITE

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from karenina_calls.secrets.redaction import redactor
+
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
-from karenina_core.ports.redaction import redactor
 
 from ..records import check_same, portable_record, result_of
 from .schema import (

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from karenina_core import VerificationResult
 from karenina_core.errors import did_you_mean
 
-from ..columns import Column, Row, Table
+from ..columns.table import Column, Row, Table
 
 __all__ = ["Aggregated", "Aggregator", "By", "Grouping", "Scores", "grouped", "grouping", "in_order"]
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from karenina_core import VerificationResult
-from karenina_core.model.evaluation_parts import DeepJudgmentPart
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
 
-from ..columns import JUDGMENT
-from ..columns.judgment import attributes, excerpts_of, quoted
+from karenina_core import VerificationResult
+
+from ..columns.judgment import JUDGMENT, attributes, excerpts_of, quoted
 from .grouping import Aggregated, By, Scores
 from .view import View
 

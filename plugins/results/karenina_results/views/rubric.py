@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from attrs import define, evolve, field
+from karenina_runs.summaries.summary import has_no_scores
+from karenina_runs.summaries.trait_summary import trait_lines
+from karenina_vocabulary.rubric_part import COUNTS, FAILED, TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
 from karenina_core.errors import did_you_mean
-from karenina_core.model.rubric_part import COUNTS, FAILED, TraitOutcome, read_traits
-from karenina_core.run.summary import has_no_scores
-from karenina_core.run.trait_summary import trait_lines
 
-from ..columns import RUBRIC, RUBRIC_WITH_EVIDENCE, Row, Table
-from ..columns.rubric import TraitRow, trait_rows, trait_type
+from ..columns.rubric import RUBRIC, RUBRIC_WITH_EVIDENCE, TraitRow, trait_rows, trait_type
+from ..columns.table import Row, Table
 from ..frames import frame
 from .grouping import Aggregated, Aggregator, By, Scores, grouping, in_order
 from .view import View

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-from karenina_core import VerificationResult
-from karenina_core.model.evaluation_parts import DeepJudgmentRubricPart
+from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 
-from ..columns import RUBRIC_JUDGMENT
-from ..columns.judgment import excerpts_of, judged_traits, quoted
+from karenina_core import VerificationResult
+
+from ..columns.judgment import RUBRIC_JUDGMENT, excerpts_of, judged_traits, quoted
 from .grouping import Aggregated, By, Scores
 from .view import View
 

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Self
 
-from karenina_core import VerificationResult
-from karenina_core.run.rates import DECIDED, is_due, rates_of
+from karenina_runs.summaries.rates import DECIDED, is_due, rates_of
 
-from ..columns import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
+from karenina_core import VerificationResult
+
+from ..columns.template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
 from .grouping import ALIASES, Aggregated, By
 from .view import View
@@ -112,7 +113,8 @@ class TemplateResults(View):
 
     def aggregate_pass_rate(self, by: By = "question_id") -> dict[Hashable, dict[str, Any]]:
         """`{group: {"items", "pass_rate", "partial_credit", "answered_accuracy", "coverage", "outcomes", ...}}`, with
-        the intervals of the first two (`_low`, `_high`); see `karenina_core.run.rates.RateTally.rates`. Errors are in
+        the intervals of the first two (`_low`, `_high`); see `karenina_runs.summaries.rates.RateTally.rates`. Errors
+        are in
         no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords.
 
         Planned items that have no result are in the coverage of groups by question, models and replicate. Of other

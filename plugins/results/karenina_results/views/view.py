@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
-from karenina_core import Karenina, VerificationResult, VerificationResultSet
+from karenina_runs.results.results import VerificationResultSet
+
+from karenina_core import Karenina, VerificationResult
 from karenina_core.plugin.application import current
 
-from ..columns import Table
+from ..columns.table import Table
 from ..frames import frame
 from ..kinds import AggregatorRegistry
 from .grouping import Aggregated, Aggregator, By, Scores, grouped

@@ -1,0 +1,272 @@
+"""Tools with which an agent works in one folder: look around, read, search and write.
+
+Nothing outside the folder is read or written, see `confined`. What cannot be done is an answer that says what to do
+instead, never an exception. The work is done in threads; each call is bounded in what it reads, gives and takes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from attrs import define, field
+
+from karenina_core.ports.values import Tool
+
+from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file, open_parent, replace_file, walk
+from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
+from .workspace_arguments import Given, checked_tool
+from .workspace_text import MOST_LINES, MOST_TEXT, Sought, is_binary, kind_of, matches_glob, read_lines, search_lines
+
+__all__ = ["workspace_tools"]
+
+MOST_LISTED = 500
+MOST_WALKED = 20_000
+"""Entries of folders that one call looks at."""
+MOST_FOUND = 100
+MOST_SECONDS = 10.0
+MOST_AT_ONCE = 1_000_000
+"""Bytes that one call may write."""
+MOST_WRITTEN = 50_000_000
+"""Bytes that all calls of a toolset may write together."""
+MOST_MADE = 10_000
+"""Files and folders that all calls of a toolset may make together."""
+
+PATH = {"type": "string", "description": "Relative to the workspace, with '/' between names, such as 'data/notes.txt'."}
+FOLDER = {"type": "string", "description": "A folder, relative to the workspace; '.' is all of it.", "default": "."}
+
+
+def workspace_tools(
+    root: Path,
+    *,
+    writable: bool = True,
+    visible_hidden: frozenset[str] = frozenset(),
+    most_written: int = MOST_WRITTEN,
+    most_made: int = MOST_MADE,
+) -> tuple[Tool, ...]:
+    """`list_files`, `read_file`, `search_files` and, where `writable`, `write_file`, all within the folder `root`.
+
+    Paths are relative to it. `..`, absolute paths, symbolic and hard links, pipes, sockets and devices are refused.
+    Folders called `.karenina` are not shown, but for the paths in `visible_hidden`, which can be read and not written.
+    All that is written with these tools together is at most `most_written` bytes and `most_made` new files and folders.
+    Raises ConfigError where `root` is no folder, and on systems where the tools cannot be kept within it.
+    """
+    place = confined(root, visible_hidden)
+    reading = (_list_tool(place), _read_tool(place), _search_tool(place))
+    return (*reading, _write_tool(place, _Quota(most_written, most_made))) if writable else reading
+
+
+def _list_tool(place: Confined) -> Tool:
+    properties = {
+        "path": FOLDER,
+        "recursive": {"type": "boolean", "description": "Also what is in the folders beneath.", "default": False},
+    }
+
+    def work(given: Given) -> str:
+        names = names_of(given.text("path"))
+        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=given.stopped)
+        lines: list[str] = []
+        size = 0
+        with closing(walk(place, names, bounds, deep=given.flag("recursive"))) as walked:
+            for _, entry in walked:
+                if len(lines) == MOST_LISTED or size > MOST_TEXT:
+                    bounds.reached = f"there are more than the {len(lines)} above"
+                    break
+                lines.append(_line(entry))
+                size += len(lines[-1])
+        return "\n".join([*(lines or [f"{quoted(names)} is empty"]), *_notes(bounds)])
+
+    description = (
+        f"List the files of a folder of the workspace with their sizes, at most {MOST_LISTED}. Folders end with '/'. "
+        "Links, pipes and the like are named, but cannot be used."
+    )
+    return checked_tool("list_files", description, properties, work)
+
+
+def _line(entry: Entry) -> str:
+    path = plain(entry.names)
+    if entry.kind == "folder":
+        return f"{path}/"
+    if entry.kind != "file":
+        return f"{path} ({'symbolic link' if entry.kind == 'link' else entry.kind}, cannot be used)"
+    return f"{path} ({entry.size} bytes{', hard link, cannot be used' if entry.links > 1 else ''})"
+
+
+def _notes(bounds: Bounds) -> list[str]:
+    notes = []
+    if bounds.reached:
+        notes.append(f"[not all was looked at, because {bounds.reached}: give a narrower path]")
+    if bounds.unread:
+        notes.append(f"[{bounds.unread} folders could not be looked into]")
+    return notes
+
+
+def _read_tool(place: Confined) -> Tool:
+    properties = {
+        "path": PATH,
+        "start_line": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "The first line to read; lines are counted from 1.",
+            "default": 1,
+        },
+        "lines": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "How many lines to read at most.",
+            "default": MOST_LINES,
+        },
+    }
+
+    def work(given: Given) -> str:
+        names = names_of(_file_path(given))
+        start, lines = given.number("start_line"), given.number("lines")
+        with open_parent(place, names) as folder, open_file(folder, names) as file:
+            if is_binary(file):
+                size = os.fstat(file).st_size
+                return f"[a binary file of {size} bytes: {kind_of(file)}; it cannot be read as text]"
+            return read_lines(file, start, lines, Bounds(0, MOST_SECONDS, stopped=given.stopped))
+
+    description = (
+        f"Read a text file of the workspace, or some of its lines; at most {MOST_TEXT} bytes at once. A note in "
+        "brackets at the end says whether it goes on. Binary files are described, not shown."
+    )
+    return checked_tool("read_file", description, properties, work)
+
+
+def _file_path(given: Given) -> str:
+    path = given.text("path")
+    if path.endswith("/"):
+        raise Refused(f"{quoted(path)} ends with '/', so it is a folder: give the path of a file")
+    return path
+
+
+def _search_tool(place: Confined) -> Tool:
+    properties = {
+        "text": {"type": "string", "description": "What a line has to contain, literally: no pattern, no line break."},
+        "path": {"type": "string", "description": "A file, or a folder with all beneath it.", "default": "."},
+        "glob": {
+            "type": "string",
+            "description": "Only files whose name fits, such as '*.csv', or whose path does, such as 'src/**/*.py'.",
+            "default": "**",
+        },
+        "ignore_case": {"type": "boolean", "description": "Take capitals and small letters alike.", "default": False},
+    }
+
+    def work(given: Given) -> str:
+        text, glob = given.text("text"), given.text("glob")
+        if not text or "\n" in text or len(text) > 1000:
+            raise Refused("text has to be part of one line, 1 to 1000 characters: search for a shorter piece")
+        if not glob or len(glob) > 300:
+            raise Refused("glob has to have 1 to 300 characters, such as '*.csv': give another or leave it out")
+        sought = Sought(text, given.flag("ignore_case"), MOST_FOUND)
+        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=given.stopped)
+        _search(place, given.text("path"), glob, sought, bounds)
+        if sought.more:
+            bounds.reached = f"there are more than the {len(sought.lines)} lines above"
+        none = [f"no line with this text in the {sought.files} text files that were searched"]
+        return "\n".join([*(sought.lines or none), *sought.notes(), *_notes(bounds)])
+
+    description = (
+        "Search the text files of the workspace for a plain text (regular expressions are not understood). Gives "
+        f"'path:line number: line' for the first {MOST_FOUND} lines that have it."
+    )
+    return checked_tool("search_files", description, properties, work)
+
+
+def _search(place: Confined, path: str, glob: str, sought: Sought, bounds: Bounds) -> None:
+    names = names_of(path)
+    if names:
+        with open_parent(place, names) as folder:
+            if look(folder, names).kind != "folder":
+                with open_file(folder, names) as file:
+                    if matches_glob(names, glob):
+                        search_lines(file, names, sought, bounds)
+                return
+    with closing(walk(place, names, bounds, deep=True)) as walked:
+        for folder, entry in walked:
+            if entry.kind == "file" and matches_glob(entry.names, glob):
+                try:
+                    with open_file(folder, entry.names) as file:
+                        search_lines(file, entry.names, sought, bounds)
+                except (Refused, OSError):
+                    sought.unread += 1
+            if sought.more or not bounds.in_time():
+                return
+
+
+@define
+class _Quota:
+    """What may still be written: bytes, and new files and folders."""
+
+    left: int
+    entries: int
+    _lock: threading.Lock = field(factory=threading.Lock, repr=False)
+
+    def take(self, count: int, entries: int) -> None:
+        with self._lock:
+            if count > self.left:
+                raise Refused(f"only {self.left} bytes may still be written, this has {count}: write less, or finish")
+            if entries > self.entries:
+                told = f"only {self.entries} new files and folders may still be made, this takes {entries}"
+                raise Refused(f"{told}: write into files that are there, or finish")
+            self.left -= count
+            self.entries -= entries
+
+    def give_back(self, count: int, entries: int) -> None:
+        with self._lock:
+            self.left += count
+            self.entries += entries
+
+
+def _missing(place: Confined, names: Names) -> int:
+    """How many folders and files have to be made for this path. Raises Refused or OSError."""
+    for depth in range(1, len(names) + 1):
+        try:
+            with open_parent(place, names[:depth]) as folder:
+                look(folder, names[:depth])
+        except FileNotFoundError:
+            return len(names) - depth + 1
+    return 0
+
+
+def _write_tool(place: Confined, quota: _Quota) -> Tool:
+    properties = {"path": PATH, "content": {"type": "string", "description": "The whole text of the file."}}
+
+    def work(given: Given) -> str:
+        path = _file_path(given)
+        names = names_of(path)
+        if not path.isprintable():
+            raise Refused(f"{quoted(path)} has characters that are not printed: give the file another name")
+        if any(map(is_hidden, names)):
+            raise Refused(f"{quoted(path)} is not yours to write: give the file another name")
+        data = _encoded(given.text("content"))
+        missing = _missing(place, names)
+        quota.take(len(data), missing)
+        try:
+            with open_parent(place, names, make=True) as folder:
+                existed = replace_file(folder, names, data)
+        except BaseException:
+            quota.give_back(len(data), missing)
+            raise
+        return f"{'replaced' if existed else 'made'} {quoted(names)} ({len(data)} bytes)"
+
+    description = (
+        f"Write a text file of the workspace, at most {MOST_AT_ONCE} bytes; folders that are missing are made. What "
+        "was in the file before is replaced."
+    )
+    return checked_tool("write_file", description, properties, work)
+
+
+def _encoded(content: str) -> bytes:
+    if "\0" in content:
+        raise Refused("content has a NUL character in it, which no text file has: leave it out")
+    try:
+        data = content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused("content has half of a surrogate pair in it: write the whole character") from None
+    if len(data) > MOST_AT_ONCE:
+        raise Refused(f"content has {len(data)} bytes, more than {MOST_AT_ONCE}: write several smaller files")
+    return data

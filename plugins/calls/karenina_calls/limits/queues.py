@@ -1,0 +1,318 @@
+"""The way to one model: its queue, its limits, and what its calls took so far."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from datetime import datetime, timedelta
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from karenina_core.errors import ConfigError, ErrorKind, PortError
+from karenina_core.values.config import ModelConfig, Secret
+from karenina_core.values.identity import ModelIdentity
+
+from ..ports.metered import CallFacts
+from ..ports.retry import Attempts
+from ..tools.tool_servers import shown_address
+from .adaptive_limit import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
+from .budget import Estimate, Experience
+from .outages import FAILURES, Storm
+from .timeouts import Timeouts
+
+__all__ = ["Closed", "History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
+
+OVERLOADED = (503, 529)
+"""HTTP statuses of servers that would serve the same call later."""
+OFTEN = 10
+"""Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
+MOST_MOMENTS = 200
+LONG_PAUSE = (
+    "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Go on "
+    "with the run after that time, or give calls longer"
+)
+LONG_PAUSE_OF_BATCHES = (
+    "{} asks to be left alone for {:.0f} s{}, and a batch is waited for no longer than {:g} s: it is asked nothing "
+    "more. Go on with the run after that time"
+)
+NOTHING_TAKEN = (
+    "{} has refused every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Check "
+    "the limits and the credit of your account, and go on with the run later"
+)
+NOTHING_ANSWERED = (
+    "{} has failed for {:.0f} s whatever it was asked, and retry_max_elapsed_seconds = {:g} s: it is asked nothing "
+    "more. See whether it runs, and go on with the run later"
+)
+
+
+@frozen
+class LaneKey:
+    """What calls have in common that the provider counts together."""
+
+    interface: str
+    provider: str | None
+    address: str | None
+    key: Secret | None
+    model_name: str
+
+    @classmethod
+    def of(cls, model: ModelConfig) -> LaneKey:
+        try:
+            key = model.api_key()
+        except ConfigError:  # the call itself says so, if it needs the key
+            key = None
+        secret = None if key is None else Secret(key)
+        return cls(model.interface, model.model_provider, model.endpoint_base_url, secret, model.name)
+
+    def is_near(self, other: LaneKey) -> bool:
+        """Whether it is the same but for the model."""
+        return evolve(self, model_name=other.model_name) == other
+
+    def __str__(self) -> str:
+        """For people: without the key."""
+        where = f" at {shown_address(self.address)}" if self.address else ""
+        return f"{ModelIdentity(self.interface, self.model_name, self.provider)}{where}"
+
+
+@frozen
+class Moment:
+    """A time at which a limit was something else than before."""
+
+    at: float
+    limit: float
+    why: str
+    """`start`, `grown`, `rate_limited`, `overloaded`, `failing` or `timed_out`."""
+
+
+@define(eq=False)
+class History:
+    """How a limit went, in fewer than `MOST_MOMENTS` points: before there are more, every second one is left out."""
+
+    moments: list[Moment] = field(factory=list)
+
+    def add(self, at: float, limit: float, why: str) -> None:
+        self.moments.append(Moment(at, limit, why))
+        if len(self.moments) >= MOST_MOMENTS:
+            del self.moments[1:-1:2]
+
+
+@define(eq=False)
+class Waiter:
+    """A call that waits for its turn."""
+
+    task: str
+    model: ModelConfig
+    size: int
+    """Tokens that it sends, as they are estimated."""
+    inside: bool
+    """Whether it is made by work that has a place already. It takes none itself: it would wait for its own work."""
+    number: int
+    """Its place in the order of arrival."""
+    since: float
+    call: Attempts = field(factory=lambda: Attempts(count=1))
+    """The attempts at it, with this one."""
+    turn: asyncio.Future[Any] = field(init=False)
+    """A place, or a PortError; of a call that does have to wait."""
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Who comes first: work under way that cannot go on without the call, then by arrival."""
+        return not self.inside, self.number
+
+
+@frozen
+class Taken:
+    """What a call under way has taken."""
+
+    task: str
+    model: ModelConfig
+    estimate: Estimate
+    begun: float
+    inside: bool
+    call: Attempts = field(factory=lambda: Attempts(count=1), eq=False, repr=False)
+
+
+@frozen
+class Closed:
+    """Nothing is asked of a model any more, until the run is gone on with."""
+
+    why: str
+    kind: ErrorKind
+
+
+@define(eq=False)
+class LaneState:
+    """What all configurations that reach the same model in the same way share, whoever asks."""
+
+    name: str
+    adaptive: Adaptive = field(factory=Adaptive)
+    requests: Bucket | None = None
+    tokens: Bucket | None = None
+    waiting: deque[Waiter] = field(factory=deque)
+    under_way: int = 0
+    experience: Experience = field(factory=Experience)
+    history: History = field(factory=History)
+    storm: Storm = field(factory=Storm)
+    closed: Closed | None = None
+    key: LaneKey | None = None
+    timeouts: Timeouts = field(factory=Timeouts)
+    _alone_until: float = -math.inf
+    """When it may be asked again, as it said itself."""
+    _answered_at: float = -math.inf
+    """When the last reply came."""
+    _refused_at: float = -math.inf
+    """When the last refusal did. Time in which nobody asked afterwards says nothing about the provider."""
+
+    def restrict(self, model: ModelConfig, cap: int | None) -> None:
+        """Another configuration of this model: of two limits the lower one counts."""
+        if cap is not None:
+            self.adaptive.tighten(cap)
+        if model.requests_per_minute is not None:
+            bucket = Bucket.per_minute(model.requests_per_minute)
+            self.requests = self.requests.tighten(bucket) if self.requests else bucket
+        if model.tokens_per_minute is not None:
+            bucket = Bucket.per_minute(model.tokens_per_minute)
+            self.tokens = self.tokens.tighten(bucket) if self.tokens else bucket
+
+    def join(self, waiter: Waiter) -> None:
+        """Take the place in the queue that the call has by its rank."""
+        behind = len(self.waiting)
+        while behind and waiter.rank < self.waiting[behind - 1].rank:
+            behind -= 1
+        self.waiting.insert(behind, waiter)
+
+    def is_long(self, patience: float, now: float) -> bool:
+        """Whether the provider wants to be left alone for longer than that."""
+        return self.alone_for(now) > patience
+
+    def alone_for(self, now: float) -> float:
+        """Seconds for which the provider still wants to be left alone."""
+        return max(self._alone_until - now, 0.0)
+
+    def answers_others(self, refused: Taken) -> bool:
+        """Whether the provider has answered other calls since it refused this one for the first time."""
+        call = refused.call
+        call.refused_at = refused.begun if call.refused_at is None else call.refused_at
+        return self._answered_at > call.refused_at
+
+    def close_to_batches(self, pause: float, patience: float) -> None:
+        """Close the lane for this pause, which the provider has asked for when it was asked about a batch."""
+        if self.closed is None:
+            why = LONG_PAUSE_OF_BATCHES.format(self.name, pause, _until(pause), patience)
+            self.closed = Closed(why, "rate_limited")
+
+    def close_if_due(self, waiter: Waiter, patience: float, now: float) -> Closed | None:
+        """Close the lane where waiting for it makes no sense: for longer than a call has (`patience`, in seconds) the
+        provider asks to be left alone, or has taken nothing, and that was not for want of calls."""
+        if self.closed is None:
+            refused = self._refused_at - max(self.adaptive.refusing_since, self._answered_at)
+            asked = now - waiter.since > patience or self.adaptive.fruitless >= OFTEN
+            if self.is_long(patience, now):
+                pause = self.alone_for(now)
+                self.closed = Closed(LONG_PAUSE.format(self.name, pause, _until(pause), patience), "rate_limited")
+            elif refused > patience and asked and not self.under_way:
+                why = NOTHING_ANSWERED if self.storm.kind else NOTHING_TAKEN
+                self.closed = Closed(why.format(self.name, refused, patience), self.storm.kind or "rate_limited")
+        return self.closed
+
+    def wait(self, estimate: Estimate, now: float, *, inside: bool) -> float:
+        """Seconds until a call may begin, infinite: not before another has ended."""
+        wait = max(self.adaptive.paused_until - now, 0.0) if inside else self.adaptive.wait(self.under_way, now)
+        if not inside and self.under_way >= self.timeouts.most:
+            return math.inf
+        if self.requests is not None:
+            wait = max(wait, self.requests.wait(1.0, now))
+        if self.tokens is not None:
+            wait = max(wait, self.tokens.wait(estimate.tokens, now))
+        return wait
+
+    def begin(self, taken: Taken) -> None:
+        now = taken.begun
+        if not taken.inside:
+            self.under_way += 1
+            self.adaptive.begun(now)
+        if self.requests is not None:
+            self.requests.take(1.0, now)
+        if self.tokens is not None:
+            self.tokens.take(taken.estimate.tokens, now)
+        if not self.history.moments:
+            self.history.add(now, self.adaptive.limit, "start")
+
+    def not_begun(self, taken: Taken, now: float) -> None:
+        """The place was given, and nobody was there any more to take it."""
+        if not taken.inside:
+            self.under_way -= 1
+            self.adaptive.not_begun()
+        if self.requests is not None:
+            self.requests.give_back(1.0, now)
+        if self.tokens is not None:
+            self.tokens.give_back(taken.estimate.tokens, now)
+
+    def ended(self, taken: Taken, facts: CallFacts | None, error: BaseException | None, now: float) -> None:
+        under_way = self.under_way
+        if not taken.inside:
+            self.under_way -= 1
+            self.adaptive.spacing.over(taken.begun)
+        wait = _retry_after(error)
+        self._alone_until = max(self._alone_until, now + (wait or 0.0))
+        if facts is not None:
+            self._answered(taken, facts, under_way, now)
+        elif isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
+            if self.timeouts.timed_out(taken.begun, under_way):
+                self.history.add(now, self.timeouts.most, "timed_out")
+            error.not_counted = self.timeouts.crowded
+        elif why := self._refusal(taken, error, now):
+            self._refused_at = now
+            if self.tokens is not None:
+                self.tokens.give_back(taken.estimate.tokens, now)
+            before = self.adaptive.limit
+            pause = PAUSE if self.storm.kind is None else PAUSE_OF_FAILING
+            if self.adaptive.refused(now, taken.begun, under_way, wait, pause):
+                self._tell(now, before, why)
+            elif self.storm.kind:
+                self.adaptive.pause(now + PAUSE_OF_FAILING[0])
+        elif wait:  # of a server that is in maintenance, for example
+            self.adaptive.pause(now + wait)
+
+    def _answered(self, taken: Taken, facts: CallFacts, under_way: int, now: float) -> None:
+        if self.tokens is not None and not facts.usage_unavailable:
+            used = facts.usage.input_tokens + facts.usage.output_tokens
+            self.tokens.give_back(taken.estimate.tokens - used, now)
+        self.experience.learn(taken.task, facts)
+        if not taken.inside:
+            self.adaptive.answered(now, taken.begun, under_way)
+            self.timeouts.answered(now)
+        self._answered_at = now
+        self.storm.answered(taken.begun, inside=taken.inside)
+
+    def _refusal(self, taken: Taken, error: BaseException | None, now: float) -> str:
+        """What the history says where the provider had no room for the call, or fails whatever is asked."""
+        if not isinstance(error, PortError):
+            return ""
+        if error.kind == "rate_limited":
+            return "rate_limited"
+        if error.kind not in FAILURES:
+            return ""
+        self.storm.failed(error, taken.call, now)
+        if error.status in OVERLOADED:
+            return "overloaded"
+        return "failing" if self.storm.kind else ""
+
+    def _tell(self, now: float, before: float, why: str) -> None:
+        if before > self.history.moments[-1].limit:
+            self.history.add(now, before, "grown")
+        self.history.add(now, self.adaptive.limit, why)
+
+
+def _until(seconds: float) -> str:
+    """The time after so many seconds, on the clock of the wall."""
+    try:
+        return f" (until {datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S})"
+    except OverflowError:
+        return ""
+
+
+def _retry_after(error: BaseException | None) -> float | None:
+    return error.retry_after if isinstance(error, PortError) else None

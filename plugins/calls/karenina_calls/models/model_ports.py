@@ -1,0 +1,130 @@
+"""What is called, as a run uses it: made by its plugin, inside its middleware, and not yet opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from karenina_vocabulary.tasks import PromptTask
+
+from karenina_core.errors import KareninaError, PluginError, one_line
+from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec, Factory
+from karenina_core.plugin.registry import import_string
+from karenina_core.ports.middleware import CallKind, CallTarget
+from karenina_core.values.config import ModelConfig
+
+from ..ports.batch import BatchedLLM
+from ..ports.call_port import CallPort, Layer, vectors_checked
+from ..ports.metered import MeteredByRun
+from ..tools.search import SearchTool, as_search_tool
+
+if TYPE_CHECKING:
+    from karenina_core.plugin.application import Karenina
+
+__all__ = [
+    "able_to_use_tools",
+    "can_use_tools",
+    "embedder_port",
+    "make_port",
+    "middleware",
+    "model_ports",
+    "search_port",
+    "why_no_investigator",
+]
+
+
+def middleware(app: Karenina, target: CallTarget) -> tuple[Layer, ...]:
+    """What plugins put in front of what is called, the outermost first. Raises KareninaError."""
+    found = []
+    for plugin, wrap in app.implementations("karenina_wrap_call"):
+        try:
+            around = wrap(target=target)
+        except KareninaError:
+            raise
+        except Exception as error:  # a plugin's own code
+            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} failed: {one_line(error)}") from error
+        if around is None:
+            continue
+        if not callable(around):
+            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} must return a coroutine function or None")
+        found.append(Layer(around, plugin))
+    return tuple(found)
+
+
+def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, CallPort]:
+    """`{"llm" | "parser" | "agent": port}`. To make one costs nothing. Raises KareninaError."""
+
+    def port(kind: CallKind, made: Any) -> CallPort:
+        target = CallTarget.of_model(kind, model)
+        return CallPort(target, made, middleware(app, target))
+
+    if model.batch and spec.batch_factory is not None:
+        return {"llm": port("llm", BatchedLLM(make_port(app.adapters, spec.batch_factory, model, spec)))}
+    kinds: Mapping[CallKind, Any] = {
+        "llm": spec.llm_factory,
+        "parser": spec.parser_factory,
+        "agent": spec.agent_factory,
+    }
+    return {
+        kind: port(kind, make_port(app.adapters, factory, model, spec))
+        for kind, factory in kinds.items()
+        if factory is not None
+    }
+
+
+def embedder_port(target: CallTarget, embedder: Any, layers: Sequence[Layer] = ()) -> CallPort:
+    """An embedder whose calls from within a run go through the run, unless it computes on this machine."""
+    port = CallPort(target, embedder, (Layer(vectors_checked), *layers))
+    return port.behind(MeteredByRun(port.plugins))
+
+
+def search_port(target: CallTarget, tool: SearchTool, layers: Sequence[Layer], *, kept: bool) -> SearchTool:
+    """A search tool; `kept`: what it finds within a run is kept by the run."""
+    port = CallPort(target, tool, tuple(layers))
+    if layers:
+        port = CallPort(target, as_search_tool(port))  # middleware is anybody's code, too
+    return port.behind(MeteredByRun(tuple(layer.plugin for layer in layers))) if kept else port
+
+
+def able_to_use_tools(ports: Mapping[str, Any]) -> bool:
+    """Whether the model behind these ports can be given tools."""
+    return "agent" in ports or ("llm" in ports and ports["llm"].capabilities.supports_tools)
+
+
+def can_use_tools(app: Karenina, model: ModelConfig) -> bool:
+    """Whether a model, behind its middleware, can be given tools. Nothing is opened. Raises KareninaError."""
+    return able_to_use_tools(model_ports(app, app.adapters.resolve_interface(model.interface).spec, model))
+
+
+def why_no_investigator(
+    app: Karenina, model: ModelConfig, task: str = PromptTask.RUBRIC_AGENTIC_TRAIT_INVESTIGATION
+) -> str:
+    """Why a model, behind its middleware, cannot investigate; empty where it can. Nothing is opened or asked."""
+    try:
+        tasks = app.adapters.resolve_interface(model.interface).spec.judge_tasks
+        if tasks is not None and task not in tasks:
+            return f"the interface {model.interface!r} cannot investigate"
+        if can_use_tools(app, model):
+            return ""
+    except KareninaError as error:
+        return str(error)
+    if model.batch:
+        return (
+            "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
+        )
+    return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
+
+
+def make_port(adapters: AdapterRegistry, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:
+    """Make a port. Raises PluginError where the provider is not installed, or broken."""
+    made = (
+        import_string(factory, f"interface {spec.interface!r}", spec.install_hint)
+        if isinstance(factory, str)
+        else factory
+    )
+    try:
+        return adapters.call(made, spec, config)
+    except KareninaError:
+        raise
+    except Exception as error:
+        raise PluginError(f"the port of interface {spec.interface!r} cannot be made: {one_line(error)}") from error

@@ -1,0 +1,23 @@
+"""The public names of models, tools and prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["NAMES"]
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "karenina_core": {
+        "open_client": "karenina_calls.models.models",
+    },
+    "karenina_core.ports": {
+        "ParsesModels": "karenina_calls.models.models_of_data",
+        "ToolServer": "karenina_calls.tools.tool_servers",
+        "tool_digest": "karenina_calls.tools.tool_servers",
+    },
+    "karenina_core.prompts": {
+        "AdapterInstruction": "karenina_calls.ports.prompt_assembler",
+        "AdapterInstructionRegistry": "karenina_calls.services.shared",
+        "PromptAssembler": "karenina_calls.ports.prompt_assembler",
+    },
+}

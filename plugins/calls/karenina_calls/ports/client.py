@@ -1,0 +1,382 @@
+"""A model as stages see it: prompts in, replies out; retried, timed and accounted for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from attrs import define, evolve, field, frozen
+from karenina_vocabulary.prompt_config import PromptConfig
+
+from karenina_core.errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
+from karenina_core.ports.middleware import CallTarget
+from karenina_core.ports.model_client import CallRecord, Validate
+from karenina_core.ports.protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
+from karenina_core.ports.values import (
+    AgentConfig,
+    AgentResult,
+    CallContext,
+    LLMResponse,
+    OutputFormat,
+    ParsePortResult,
+    PortCapabilities,
+    Tool,
+)
+from karenina_core.values.config import ModelConfig, RetryPolicy
+from karenina_core.values.identity import ModelIdentity
+from karenina_core.values.message import Message, UsageMetadata
+
+from ..records.call_records import record_of
+from ..secrets.cleaning import Cleaner
+from ..secrets.redaction import Secrets
+from ..tools.adapter_agent import in_time, is_proper
+from ..tools.agent_loop import run_agent_loop
+from ..tools.tool_servers import OfferedTools
+from .call_port import Layer, through
+from .item_calls import ItemCalls
+from .port_calls import AgentCall
+from .prompt_assembler import Additions, PromptAssembler
+from .retry import Attempts, this_call, with_retries
+from .structured import StructuredParser, parse_with_repair
+
+__all__ = ["Model", "ModelClient"]
+
+
+@define(eq=False, kw_only=True)
+class Model:
+    """One configured model for a whole run: its ports, and how its calls are made."""
+
+    config: ModelConfig
+    llm: LLMPort | None = None
+    parser: ParserPort | None = None
+    agent: AgentPort | None = None
+    tools: tuple[Tool, ...] = ()
+    """What the model may call: the tools of its servers, connected to for the whole run."""
+    servers: tuple[str, ...] = ()
+    """The names of those servers."""
+    offered: tuple[OfferedTools, ...] = ()
+    """The same tools by server, for the record of the run."""
+    remarks: list[str] = field(factory=list)
+    """What was odd about those servers so far: every `ToolOutcome.warning` once."""
+    prompts: PromptConfig = field(factory=PromptConfig)
+    additions: Additions = lambda task, interface, context: ()
+    """What adapters add to prompts."""
+    max_elapsed: float = 120.0
+    classify: Callable[[BaseException], ErrorKind | None] = lambda error: None
+    around_work: Sequence[Layer] = ()
+    """Middleware in front of work with tools, the outermost first."""
+    secrets: Secrets = field(factory=Secrets)
+    """Of the run: no tool's answer holds them, and no error."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.parser is None and self.llm is not None:
+            self.parser = StructuredParser(self.llm, self.config.token_limit)
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return self.config.identity
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        port = self.llm or self.parser or self.agent
+        return port.capabilities if port else PortCapabilities()
+
+    async def aclose(self) -> None:
+        for port in {id(p): p for p in (self.llm, self.parser, self.agent) if p is not None}.values():
+            await port.aclose()
+
+
+@define(eq=False)
+class ModelClient:
+    """A model for the stages of one item: see `model_client.ModelClient`."""
+
+    model: Model
+    calls: list[CallRecord]
+    question_id: str = ""
+    question_text: str = ""
+    replicate: int = 1
+    item: ItemCalls = field(factory=ItemCalls)
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.model.config
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        return self.model.capabilities
+
+    @property
+    def can_use_tools(self) -> bool:
+        """Whether `run_agent` works for this model."""
+        return self.model.agent is not None or self.capabilities.supports_tools
+
+    @property
+    def agent_capabilities(self) -> PortCapabilities | None:
+        return self.model.agent.capabilities if self.model.agent is not None else None
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self.model.tools
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return self.model.servers
+
+    def agent_config(self, **facts: Any) -> AgentConfig:
+        settings = self.config
+        own = AgentConfig(
+            max_turns=settings.agent_max_turns,
+            max_tool_calls=settings.agent_max_tool_calls,
+            max_total_tokens=settings.agent_max_total_tokens,
+            max_cost_usd=settings.agent_max_cost_usd,
+            max_repeated_calls=settings.agent_max_repeated_calls,
+            timeout=settings.agent_timeout,
+        )
+        return evolve(own, **facts)
+
+    def prompt(
+        self, task: str, system_text: str, user_text: str, context: Mapping[str, Any] | None = None
+    ) -> list[Message]:
+        assembler = PromptAssembler(
+            task, self.config.interface, self.capabilities.supports_system_prompt, self.model.additions
+        )
+        return assembler.assemble(system_text, user_text, self.model.prompts.get_for_task(task), context)
+
+    async def invoke(
+        self,
+        task: str,
+        messages: Sequence[Message],
+        *,
+        temperature: float | None = None,
+        output: OutputFormat | None = None,
+    ) -> LLMResponse:
+        llm = self.model.llm
+        if llm is None:
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")
+        call = self._call(task, temperature)
+        temperature = call.temperature
+        attempts, started = Attempts(), time.monotonic()
+        try:
+            response: LLMResponse = await self._tried(
+                lambda: llm.ainvoke(messages, output=output, temperature=temperature, call=call), attempts
+            )
+        except BaseException as error:
+            self._record(task, attempts, started, error)
+            raise
+        self._record(task, attempts, started, usage=response.usage, usage_unavailable=response.usage_unavailable)
+        return response
+
+    async def run_agent(
+        self,
+        task: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        mcp_servers: Mapping[str, Any] | None = None,
+        config: AgentConfig | None = None,
+    ) -> AgentResult:
+        """Let the model work with tools. Raises PortError; a limit that is reached is data.
+
+        A model with an agent of its own runs as that agent, in one attempt, which is ended `GRACE` seconds after its
+        time is up; any other that can call tools is asked turn by turn, each turn with the model's retries, and the
+        whole is one record in `calls`.
+        """
+        config = config or AgentConfig()
+        call = self._call(task, None)
+        attempts, started = Attempts(), time.monotonic()
+
+        work = AgentCall(CallTarget.of_model("work", self.config), messages, tools, mcp_servers, config, call)
+        try:
+            result = await through(self.model.around_work, _Worker(self, attempts))(work)
+        except BaseException as error:
+            done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+            part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
+            unknown = part.usage_unavailable
+            self._record(task, attempts, started, error, usage=part.usage, usage_unavailable=unknown)
+            raise
+        self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
+        return result
+
+    async def _agent(
+        self,
+        attempts: Attempts,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        mcp_servers: Mapping[str, Any] | None,
+        config: AgentConfig,
+        *,
+        call: CallContext,
+    ) -> AgentResult:
+        agent, llm = self.model.agent, cast("ToolCallingLLMPort | None", self.model.llm)
+        if agent is not None:
+            attempts.begin()
+            this_call.set(attempts)
+
+            async def work() -> Any:
+                return await in_time(lambda: agent.arun(messages, tools, mcp_servers, config, call=call), config)
+
+            try:
+                result: AgentResult = await self._classified(work, is_proper)
+            except TimeoutError as error:
+                text = f"the agent of the adapter {self.config.interface!r} gave up: {one_line(error)}"
+                raise PortError(text, kind="timeout") from error
+            return result
+        if llm is None or not llm.capabilities.supports_tools:
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot work with tools")
+        if mcp_servers:
+            raise AdapterUnavailableError("tools of servers have to be given as tools to a model without an agent")
+
+        async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
+            response: LLMResponse = await self._tried(
+                lambda: llm.ainvoke(messages, temperature=call.temperature, tools=tools, call=call), attempts
+            )
+            return response
+
+        cleaner = Cleaner(self.model.secrets, self.item.removed)
+        return cleaner.reply(await run_agent_loop(ask, messages, cleaner.tools(tools), config))
+
+    async def parse(
+        self,
+        task: str,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        *,
+        validate: Validate | None = None,
+        temperature: float | None = None,
+        max_repairs: int | None = None,
+        answered: tuple[str, str] = ("", ""),
+    ) -> ParsePortResult:
+        """Ask the model for data of a JSON Schema, repaired where it does not fit. Raises ParseError and PortError.
+
+        `temperature` takes the place of the configured one, except for a model that is sent none at all; `max_repairs`
+        that of the model's `max_retries`. `answered` is the answer that is judged and the model that gave it, for
+        parser ports that do not go by the prompt.
+        """
+        if self.model.parser is None:
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
+        attempts, started = Attempts(), time.monotonic()
+        tried = _Retried(self.model.parser, self, attempts)
+        try:
+            result = await parse_with_repair(
+                tried,
+                messages,
+                schema,
+                validate=validate,
+                max_repairs=self.config.max_retries if max_repairs is None else max_repairs,
+                call=self._call(task, temperature, *answered),
+            )
+        except BaseException as error:  # also the template's own: the replies were paid for
+            repairs = error.repairs if isinstance(error, PortError) else 0
+            known: dict[str, Any] = {
+                "usage": tried.spent,
+                "usage_unavailable": tried.usage_unavailable,
+                "channel": tried.channel,
+            }
+            self._record(task, attempts, started, error, repairs=repairs, **known)
+            raise
+        unknown, about = result.usage_unavailable, {"channel": result.channel, "repairs": result.repairs}
+        self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=unknown, **about)
+        return result
+
+    def _call(self, task: str, temperature: float | None, *answered: str) -> CallContext:
+        """A call begins; `_record` ends it."""
+        self.item.begun += 1
+        if self.config.temperature is None:
+            temperature = None  # the model refuses one
+        return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature, *answered)
+
+    async def _tried(self, attempt: Callable[[], Any], attempts: Attempts) -> Any:
+        async def classified() -> Any:
+            return await self._classified(attempt, _is_proper_reply)
+
+        policy = self.config.retry_policy or RetryPolicy()
+        return await with_retries(classified, policy, max_elapsed=self.model.max_elapsed, attempts=attempts)
+
+    async def _classified(self, attempt: Callable[[], Any], proper: Callable[[Any], bool]) -> Any:
+        """One attempt. What no adapter may give back is refused before it gets into a result.
+
+        Raises KareninaError, TimeoutError, and PortError for whatever else it raises.
+        """
+        try:
+            reply = await attempt()
+            if not proper(reply):
+                what = f"gave back no proper reply ({type(reply).__name__})"
+                raise PortError(f"the adapter {self.config.interface!r} {what}", kind="plugin")
+            return reply
+        except (KareninaError, TimeoutError):
+            raise
+        except Exception as error:
+            kind = self.model.classify(error) or ("connection" if isinstance(error, OSError) else "plugin")
+            problem = self.model.secrets.text(one_line(error), self.item.removed)
+            raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
+
+    def _record(
+        self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
+    ) -> None:
+        self.item.ended += 1
+        if attempts.kept_out and not attempts.count:
+            return  # no model was asked
+        self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))
+
+
+@frozen(eq=False)
+class _Worker:
+    """A model at work with tools, behind its middleware."""
+
+    client: ModelClient
+    attempts: Attempts
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        model = self.client.model
+        return model.capabilities if model.agent is None else model.agent.capabilities
+
+    async def arun(self, *asked: Any, call: CallContext) -> AgentResult:
+        return await self.client._agent(self.attempts, *asked, call=call)
+
+
+@define(eq=False)
+class _Retried:
+    """A parser whose every call is tried again by the model's policy; a reply that cannot be read is not a failed
+    call."""
+
+    inner: ParserPort
+    client: ModelClient
+    attempts: Attempts
+    channel: str | None = None
+    spent: UsageMetadata | None = None
+    usage_unavailable: bool = False
+    """Whether the tokens of some reply are unknown."""
+
+    @property
+    def capabilities(self) -> PortCapabilities:
+        return self.inner.capabilities
+
+    async def aparse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, call: CallContext | None = None
+    ) -> ParsePortResult:
+        try:
+            result: ParsePortResult = await self.client._tried(
+                lambda: self.inner.aparse(messages, schema, call=call), self.attempts
+            )
+        except ParseError as error:
+            self.channel = error.channel or self.channel
+            self._spend(error)
+            raise
+        self.channel = result.channel
+        self._spend(result)
+        return result
+
+    def _spend(self, reply: ParsePortResult | ParseError) -> None:
+        self.usage_unavailable = self.usage_unavailable or reply.usage_unavailable
+        if isinstance(usage := reply.usage, UsageMetadata):
+            self.spent = usage if self.spent is None else self.spent + usage
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+def _is_proper_reply(reply: Any) -> bool:
+    sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
+    return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)

@@ -1,0 +1,43 @@
+"""`karenina benchmark`: commands for authors of benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..options.options import json_option
+
+__all__ = ["command"]
+
+
+@click.group(short_help="Check a benchmark and its templates.")
+def command() -> None:
+    """Check a benchmark and its templates."""
+
+
+@command.command(short_help="Load every template and look for answers that it gives away.")
+@click.argument("benchmark", type=click.Path(path_type=Path))
+@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to check them too.")
+@click.option(
+    "--questions",
+    metavar="0-5,7|ID,...",
+    help="Only these: positions counted from 0, ranges with both ends, or ids.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 4 where a template gives its answer away or was not checked.")
+@json_option
+@click.pass_context
+def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
+    """Load every template of BENCHMARK and look for expected answers that the judge could read in it.
+
+    Also listed: questions without a template, questions that are not finished, and what the loader could not use. No
+    model is called, and without --trust no code of the benchmark is run in this process.
+
+    Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away or was
+    not checked.
+    """
+    from ..root import ARGUMENTS
+    from ..validation import validate as run
+
+    ctx.exit(run(benchmark, options, ctx.meta.get(ARGUMENTS, ("benchmark", "validate", str(benchmark)))))

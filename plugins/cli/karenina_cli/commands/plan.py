@@ -1,0 +1,28 @@
+"""`karenina plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..options.options import json_option, run_options
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Show which stages would run, and why the others would not.")
+@click.argument("benchmark", type=click.Path(path_type=Path), required=False)
+@run_options
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> None:
+    """Show which stages would run, in which order, and why the others would not. No model is called.
+
+    With a BENCHMARK, also which of its questions would run, and one plan for every combination of rubric traits.
+    Exit code 1: the plan could not run. Whether models, keys and files are there is seen by `verify` alone.
+    """
+    from ..planning import plan
+
+    ctx.exit(plan(benchmark, options))

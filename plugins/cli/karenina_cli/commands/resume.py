@@ -1,0 +1,47 @@
+"""`karenina resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..options.options import benchmark_option, options_of_a_later_run
+from ..plugin_options import LaterCommand
+from ..root import ARGUMENTS
+
+__all__ = ["command"]
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command(cls=LaterCommand, short_help="Continue a run that was interrupted.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--fork",
+    type=FILE,
+    metavar="NEWDIR",
+    help="Begin a new run there, with whatever has changed. It asks only what this one has not asked.",
+)
+@click.option("--retry-failed", is_flag=True, help="Also try items again whose errors would come again.")
+@benchmark_option
+@options_of_a_later_run(
+    before="the beginning",
+    spent="the whole run may spend, what it has spent already included",
+    sinks="Write results there, in place of the sinks of the beginning.",
+)
+@click.pass_context
+def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
+    """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in an error that
+    may be gone (rate limits, timeouts, connections, a used-up budget) are tried again.
+
+    The benchmark and the configuration are those of the beginning. Where something changed that affects the numbers,
+    the run is not resumed: --fork begins another one that takes over what still holds.
+
+    \b
+    Exit codes: those of `karenina verify`.
+    """
+    from ..resuming import resume
+
+    ctx.exit(resume(directory, options, ctx.meta[ARGUMENTS]))

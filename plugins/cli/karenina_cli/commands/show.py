@@ -1,0 +1,40 @@
+"""`karenina show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..options.options import json_option
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Explain the results of a run.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("question_id", required=False)
+@click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
+@click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")
+@click.option("--calls", is_flag=True, help="With every request that was sent for the question, and every reply.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    directory: Path,
+    question_id: str | None,
+    model: str | None,
+    replicate: int | None,
+    calls: bool,
+    as_json: bool,
+) -> None:
+    """List the results in DIR, a run directory or a results.jsonl, or explain those of one question.
+
+    QUESTION_ID may be the beginning of an id, as long as it is the beginning of one only.
+    """
+    from ..show.explanation import ShowRequest, show
+
+    if calls and question_id is None:
+        raise click.UsageError("--calls needs a QUESTION_ID.")
+    show(directory, ShowRequest(question_id, model, replicate, calls), as_json=as_json)
+    ctx.exit(0)

@@ -1,0 +1,26 @@
+"""`karenina status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..options.options import json_option
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Show how far a run is.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+@click.pass_context
+def command(ctx: click.Context, directory: Path, as_json: bool) -> None:
+    """Show how far the run in DIR is, what it took so far, whether a process works on it, and what to type next.
+
+    Nothing is written, and a run that is under way is not disturbed.
+    """
+    from ..standing import show_status
+
+    show_status(directory, as_json=as_json)
+    ctx.exit(0)

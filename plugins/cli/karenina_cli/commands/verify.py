@@ -1,0 +1,101 @@
+"""`karenina verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..options.options import json_option, model_options, run_options
+from ..plugin_options import VerifyCommand
+from ..root import ARGUMENTS
+
+__all__ = ["command"]
+
+COUNT = click.IntRange(min=1)
+
+
+@click.command(cls=VerifyCommand, short_help="Run a benchmark.")
+@click.argument("benchmark", type=click.Path(path_type=Path))
+@model_options("answering")
+@model_options("parsing")
+@run_options
+@click.option(
+    "--questions",
+    metavar="0-5,7|ID,...",
+    help="Which questions: positions in the file, counted from 0, ranges with both ends, or ids. An id wins over a "
+    "position that looks the same.",
+)
+@click.option("--replicates", type=COUNT, metavar="N", help="Independent answers per question and model.")
+@click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight.")
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="US dollars that the run may spend. When they are spent, nothing new is asked.",
+)
+@click.option("--budget-tokens", type=COUNT, metavar="N", help="Tokens that the run may spend, in and out.")
+@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, unprotected.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The run directory; it must be empty. Default: karenina-runs/FILE-TIME.",
+)
+@click.option(
+    "--workspace-root",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
+)
+@click.option(
+    "--reuse",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    multiple=True,
+    metavar="DIR",
+    help="The directory of another run: what was asked there is not asked again. Repeatable.",
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR|FILE",
+    help="Take the answers of another run, of its directory or a file of its results, and only have them judged. "
+    "Answers that are not there are listed before anything is asked.",
+)
+@click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
+@click.option(
+    "--only-answered", is_flag=True, help="Leave out questions for which --answers does not have every answer."
+)
+@click.option(
+    "--parsed",
+    is_flag=True,
+    help="Take what the judges have extracted from these answers too: they are not asked for that again.",
+)
+@click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
+@click.option(
+    "--export",
+    "exports",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
+    ".parquet, ...). One that is there is replaced. Repeatable.",
+)
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
+    """Ask models the questions of a BENCHMARK, judge their answers, and keep the results in a run directory.
+
+    A flag wins over the environment (KARENINA_CONCURRENCY and the like), the environment over the file of --config,
+    and that over the defaults. The interface and address options apply to the models named by --answering-model or
+    --parsing-model, else to those of the configuration file.
+
+    \b
+    Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
+    1 could not run, 2 wrong usage, 74 the run directory cannot be written, 130 interrupted.
+    """
+    from ..verification import verify
+
+    ctx.exit(verify(benchmark, options, ctx.meta[ARGUMENTS]))

@@ -1,0 +1,215 @@
+"""What `karenina doctor` does: looks at everything that a run needs and calls no model."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict
+from karenina_runs.files.run_files import Place, place_of
+from karenina_runs.folder.directory import default_directory
+
+from karenina_core import __version__
+from karenina_core.errors import KareninaError, one_line
+from karenina_core.names import problems
+from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.command_line import Section
+
+from ..entries import owner_of, usable
+from ..exits import COULD_NOT_RUN, OK
+from ..output import Part, Table, inline, note, own_stdout, print_json, print_parts
+
+__all__ = ["examine", "examine_run", "findings"]
+
+DEEP_SECONDS = 120.0
+CORE = "karenina-core"
+
+
+def examine(*, deep: bool = False, as_json: bool = False) -> int:
+    """Print what was found. Returns the exit code."""
+    with own_stdout() as out:
+        app = Karenina.installed()
+        sections = _sections("karenina.doctor", lambda section: section(app))
+        found = findings(app, sections, deep=deep)
+        if as_json:
+            print_json(found, out)
+        else:
+            print_parts(_parts(found, sections), out)
+        for problem in found["problems"]:
+            note(f"Problem: {problem}")
+    return OK if found["usable"] else COULD_NOT_RUN
+
+
+def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
+    """Print what packages say about a run directory. Returns the exit code. Raises what their sections raise."""
+    with own_stdout() as out:
+        sections = _sections("karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,))
+        if as_json:
+            print_json(_merged({}, sections), out)
+        else:
+            print_parts([part for section in sections for part in _section(section)], out)
+        for section in sections:
+            for line in (*(f"Problem: {problem}" for problem in section.problems), *section.notes):
+                note(line)
+        if failures := [section.failure for section in sections if section.failure is not None]:
+            raise failures[0]
+    return OK if all(section.usable for section in sections) else COULD_NOT_RUN
+
+
+def _sections(group: str, call: Callable[[Any], Section], raised: tuple[type[Exception], ...] = ()) -> list[Section]:
+    """What packages say, by the names of their sections; one that fails is a problem of its own. Raises `raised`."""
+    found = []
+    for point, section in usable(group, "section"):
+        try:
+            found.append(call(section))
+        except raised:
+            raise
+        except Exception as error:  # a stranger's code
+            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
+            found.append(Section({}, problems=[what], usable=False))
+    return found
+
+
+def _merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, Any]:
+    """With the documents of sections, as far as their names are free."""
+    document = dict(found)
+    for section in sections:
+        document = {**section.document, **document}
+    return document
+
+
+def _section(section: Section) -> list[Part]:
+    table = [Table(section.columns, section.rows, section.title)] if section.rows else []
+    return [*section.before, *table, *section.after]
+
+
+def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = False) -> dict[str, Any]:
+    """Everything as plain data. `usable` is False where a plugin or a section failed or no adapter can be used."""
+    plugins = [asdict(plugin) for plugin in app.plugins]
+    adapters = [_adapter(app, name, deep=deep) for name in app.adapters.get_interfaces()]
+    listed = (*app.plugins, *app.kinds, *app.result_parts)
+    failed = [f"plugin {p.name} failed: {p.reason}" for p in listed if p.state == "failed"]
+    failed += [f"settings {s.name} of {s.distribution} failed: {s.reason}" for s in app.sections if s.state == "failed"]
+    noted = [f"plugin {p.name}: {p.reason}" for p in app.plugins if p.state == "active" and p.reason]
+    reachable = any(adapter["state"] == "available" for adapter in adapters)
+    none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
+    folder = _run_directory()
+    place = place_of(Path(folder["path"]))
+    brought = [problem for section in sections for problem in section.problems]
+    found = {
+        "usable": not failed and reachable and all(section.usable for section in sections),
+        "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *_of_place(folder, place)],
+        "python": platform.python_version(),
+        "karenina_core": __version__,
+        "plugins": plugins,
+        "run_settings": [asdict(section) for section in app.sections],
+        "adapters": adapters,
+        "run_directory": folder,
+        "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
+        "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
+        "packages": _packages(app),
+    }
+    return _merged(found, sections)
+
+
+def _adapter(app: Karenina, interface: str, *, deep: bool) -> dict[str, Any]:
+    row = {"interface": interface, "plugin": app.adapters[interface].plugin, "state": "available", "reason": ""}
+    try:
+        resolution = app.adapters.resolve_interface(interface)
+    except Exception as error:  # a plugin's checker may do anything
+        found = _availability(app, interface)
+        return {**row, "state": found or "broken", "reason": str(error) or one_line(error)}
+    row["reason"] = resolution.note
+    if deep and (failure := _import_failure(resolution.spec)):
+        return {**row, "state": "broken", "reason": failure}
+    return row
+
+
+def _availability(app: Karenina, interface: str) -> str | None:
+    try:
+        return app.adapters.check_availability(interface).state
+    except Exception:  # as above; the first error is reported
+        return None
+
+
+def _import_failure(spec: AdapterSpec) -> str | None:
+    """Import what the adapter needs, in a process of its own: nothing that happens there can hurt this one."""
+    factories = (spec.llm_factory, spec.parser_factory, spec.agent_factory)
+    modules = [*spec.requires_modules, *(f.partition(":")[0] for f in factories if isinstance(f, str))]
+    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    command = [sys.executable, "-P", "-c", code, *dict.fromkeys(modules)]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=DEEP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"importing {', '.join(modules)} takes longer than {DEEP_SECONDS:g} s"
+    if ran.returncode == 0:
+        return None
+    lines = ran.stderr.strip().splitlines()
+    return inline(lines[-1] if lines else f"importing {', '.join(modules)} ended with code {ran.returncode}")
+
+
+def _run_directory() -> dict[str, Any]:
+    """Whether a run without --out could keep its results here."""
+    folder = default_directory("run").parent
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            reason = ""
+    except OSError as error:
+        reason = f"{there} cannot be written ({error.strerror}); run with --out DIR"
+    return {"path": str(folder), "writable": not reason, "reason": reason}
+
+
+def _of_place(folder: Mapping[str, Any], place: Place) -> list[str]:
+    found = [folder["reason"]] if folder["reason"] else []
+    if not place.suitable:
+        found.append(f"{folder['path']} is on a network file system ({place.kind}); run with --out and a local folder")
+    return found
+
+
+def _packages(app: Karenina) -> dict[str, str]:
+    """Versions of the core's dependencies and of every distribution that brings something."""
+    try:
+        needed = [line for line in requires(CORE) or () if "extra ==" not in line]
+    except PackageNotFoundError:
+        needed = []
+    names = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in needed}
+    every = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
+    names |= {info.distribution for info in every if info.version}
+    return {name: found for name in sorted(names | {CORE}) if (found := _version(name))}
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def _parts(found: Mapping[str, Any], sections: Iterable[Section]) -> list[Part]:
+    states: dict[str, list[str]] = {}
+    for plugin in found["plugins"]:
+        states.setdefault(plugin["state"], []).append(plugin["name"])
+    folder = found["run_directory"]
+    return [
+        f"karenina-core {found['karenina_core']}, Python {found['python']}",
+        *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
+        "",
+        *_section(Section.of("adapters", "Adapters", ("interface", "plugin", "state", "reason"), found["adapters"])),
+        *(part for section in sections for part in _section(section)),
+        f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
+        f" ({found['file_system']['type'] or 'unknown file system'})",
+        f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
+        f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
+        "",
+        "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
+    ]

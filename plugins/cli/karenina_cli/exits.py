@@ -1,0 +1,64 @@
+"""How commands end: one function for every error that leaves one.
+
+0: every item has an outcome other than error. 3: it ended, but some items ended in an error or have no result yet,
+every score of some type of trait failed, results of a repair are still to be made again, or a sink failed. 1: it could
+not be run. 2: wrong usage. 4: it could be run, but what was asked for does not hold: a check with `--strict`, or a gate
+of `karenina compare`. 74: the run directory cannot be written. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+from karenina_core.errors import ConfigError, ContractError, KareninaError, RunDirectoryError
+
+from .output import note
+
+__all__ = [
+    "COULD_NOT_RUN",
+    "GATE_FAILED",
+    "INTERRUPTED",
+    "NO_RUN_DIRECTORY",
+    "OK",
+    "SOME_FAILED",
+    "Interrupted",
+    "ended_by",
+]
+
+OK = 0
+COULD_NOT_RUN = 1
+SOME_FAILED = 3
+GATE_FAILED = 4
+NO_RUN_DIRECTORY = 74
+INTERRUPTED = 130
+
+
+class Interrupted(Exception):
+    """The user interrupted the command; the message says what is done and where it is."""
+
+
+def ended_by(error: BaseException) -> int:
+    """Say on stderr what happened, and return the exit code for it."""
+    error = _single(error)
+    if isinstance(error, KeyboardInterrupt | Interrupted):
+        note(str(error) or "interrupted")
+        return INTERRUPTED
+    if isinstance(error, KareninaError) and not isinstance(error, ContractError):
+        note(_said(error))
+        return NO_RUN_DIRECTORY if isinstance(error, RunDirectoryError) else COULD_NOT_RUN
+    import traceback
+
+    note("".join(traceback.format_exception(error)).rstrip())
+    note("\nError: this should not have happened. Please report it, with the lines above and what you typed.")
+    return COULD_NOT_RUN
+
+
+def _single(error: BaseException) -> BaseException:
+    """What is inside a group of one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _said(error: KareninaError) -> str:
+    if isinstance(error, ConfigError) and len(error.problems) > 1:
+        return "\n".join([f"Error: {len(error.problems)} problems", *(f"  {problem}" for problem in error.problems)])
+    return f"Error: {str(error) or type(error).__name__}"

@@ -1,0 +1,130 @@
+"""From what click parsed to a configuration."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from attrs import evolve
+from karenina_calls.secrets.model_secrets import OF_HEADERS, secrets_among, secrets_in_endpoint
+from karenina_calls.tools.tool_servers import secrets_in_address
+from karenina_runs.config.config_file import Flags, RunConfig, load_config
+from karenina_runs.config.config_layers import parse_setting
+from karenina_runs.config.config_models import ModelFlags
+from karenina_runs.config.saved_config import rebuilt
+from karenina_runs.results.sinks import without_password
+
+from karenina_core.errors import ConfigError
+from karenina_core.secrets import MASK, is_secret_name
+
+from ..output import note
+from ..plugin_options import check_given, model_fields, plugin_settings
+
+__all__ = ["configured", "later_config", "model_flags", "trust_line"]
+
+NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
+"""A name in a table of TOML or JSON."""
+NAME = re.compile(r"[\w.-]+")
+RUN_FIELDS = {
+    "mode": "evaluation_mode",
+    "replicates": "replicate_count",
+    "concurrency": "concurrency",
+    "budget_usd": "budget_usd",
+    "budget_tokens": "budget_tokens",
+}
+
+
+def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool = True) -> RunConfig:
+    """The configuration of a command that has the shared options. Raises ConfigError.
+
+    `trust_line` is what to type to run Python templates in this process.
+    """
+    flags = Flags(
+        run={field: options[name] for name, field in RUN_FIELDS.items() if options.get(name) is not None},
+        answering=model_flags("answering", options),
+        parsing=model_flags("parsing", options),
+        features_on=options["features_on"],
+        features_off=options["features_off"],
+        supplied=model_fields(options),
+        trust=options.get("trust", False),
+        **({"trust_line": trust_line} if trust_line else {}),
+    )
+    loaded = load_config(options["config"], (*options["sets"], *plugin_settings(options)), flags, models=models)
+    return checked_plugins(loaded, options)
+
+
+def later_config(
+    manifest: Mapping[str, Any], options: Mapping[str, Any], flags: Flags, rebuild: Any = rebuilt
+) -> RunConfig:
+    """The configuration of a run that is there, with what the options and the flags say instead. Raises ConfigError."""
+    sets = (*options["sets"], *plugin_settings(options))
+    return checked_plugins(
+        rebuild(manifest, options["config"], sets, evolve(flags, supplied=model_fields(options))), options
+    )
+
+
+def checked_plugins(loaded: RunConfig, options: Mapping[str, Any]) -> RunConfig:
+    """The same, after warnings. Raises ConfigError where an option's plugin does not run."""
+    for warning in loaded.app.warnings:
+        note(f"Warning: {warning}")
+    check_given(options, loaded.app)
+    return loaded
+
+
+def trust_line(arguments: Sequence[str]) -> str:
+    """What the user typed, with `--trust` added, ready to be pasted into a shell; what is secret is left out."""
+    command, *rest = arguments
+    shown = [_shown(word, before) for before, word in pairwise(["", *rest])]
+    line = shlex.join(["karenina", command, "--trust", *shown])
+    return line if shown == rest else f"{line}  # type again what is {MASK} here"
+
+
+def _shown(word: str, option: str) -> str:
+    """An argument after another one, as it may be shown."""
+    if word.startswith("--"):
+        option, mark, value = word.partition("=")
+        return f"{option}={_shown(value, option)}" if mark else word
+    if option == "--set":
+        path, mark, value = word.partition("=")
+        return f"{path}={MASK}" if mark and _is_secret(word) else word
+    name, mark, address = word.partition("=")  # of a tool server, or of a model
+    if option != "--sink" and any(_has_secret(text) for text in (word, address)):
+        return f"{name}={MASK}" if mark and NAME.fullmatch(name) else MASK
+    return without_password(word)
+
+
+def _is_secret(setting: str) -> bool:
+    """Whether the value of a setting is secret, or has a part that is."""
+    path, _, value = setting.partition("=")
+    names = [path, *(found[1] for found in NAMED.finditer(value))]
+    headers = "header" in setting.lower()
+    if any(is_secret_name(name) or (headers and OF_HEADERS.search(name)) for name in names):
+        return True
+    try:
+        keys, found = parse_setting(setting)
+    except ConfigError:  # a mistake in it, which whoever reads the settings complains about
+        return True
+    if any(_has_secret(text) or without_password(text) != text for text in _texts(found)):
+        return True
+    return any(secrets_among(found, keys[-1], header=headers))
+
+
+def _has_secret(address: str) -> bool:
+    return any(secrets_in_address(address)) or any(secrets_in_endpoint(address))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
+
+
+def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
+    """What the options of one role say."""
+    given = {name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")}
+    return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)

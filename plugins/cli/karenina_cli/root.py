@@ -1,0 +1,113 @@
+"""The command `karenina` itself: it knows its commands from the metadata of installed packages and imports only the
+one that is run."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import click
+
+from karenina_core import __version__
+from karenina_core.errors import PluginError, did_you_mean
+
+from .entries import imported, owner_of
+from .exits import ended_by
+from .output import note
+from .source_help import source_help
+
+__all__ = ["ARGUMENTS", "Commands", "karenina"]
+
+LONGEST = 80
+"""Characters of a line of help."""
+GROUP = "karenina.commands"
+OWN = "karenina-cli"
+ARGUMENTS = f"{GROUP}.arguments"
+"""Where a context's `meta` keeps what the user typed after `karenina`."""
+
+
+class Commands(click.Group):
+    """Commands by the entry points of the group `karenina.commands`. Errors become exit codes here."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        typed = tuple(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[ARGUMENTS] = typed
+        return context
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_points(ctx))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command. Raises PluginError that names its distribution."""
+        points = _points(ctx).get(name)
+        return _loaded(points[0]) if points else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, points = args[0], _points(ctx)
+        if name not in points and not name.startswith("-"):
+            raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}.", ctx)
+        if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
+            note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _summary(points[0])) for name, points in sorted(_points(ctx).items())]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of our output has gone; click ends quietly
+            ctx.exit(ended_by(error))
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="karenina", message="%(prog)s %(version)s")
+@click.pass_context
+def karenina(ctx: click.Context) -> None:
+    """Executable evaluations of language models."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
+    """Entry points by name. Where several packages provide one name, karenina-cli's comes first, then by package."""
+    known: dict[str, Sequence[EntryPoint]] | None = ctx.meta.get(GROUP)
+    if known is None:
+        found: dict[str, dict[str, EntryPoint]] = {}
+        for point in entry_points(group=GROUP):
+            found.setdefault(point.name, {}).setdefault(owner_of(point), point)
+        known = {
+            name: [owners[owner] for owner in sorted(owners, key=lambda owner: (owner != OWN, owner))]
+            for name, owners in found.items()
+        }
+        ctx.meta[GROUP] = known
+    return known
+
+
+def _loaded(point: EntryPoint) -> click.Command:
+    command = imported(point, "command")
+    if not isinstance(command, click.Command):
+        raise PluginError(
+            f"the command {point.name!r} of {owner_of(point)} is no click command: {point.value} is {command!r}"
+        )
+    return command
+
+
+def _summary(point: EntryPoint) -> str:
+    """One line of help, from the command's source: no command is imported for it."""
+    origin = "" if owner_of(point) == OWN else f" (from {owner_of(point)})"
+    return f"{source_help(point, LONGEST)}{origin}".strip()

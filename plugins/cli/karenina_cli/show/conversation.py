@@ -1,0 +1,123 @@
+"""What the answering model was sent and what it replied, for people: the answer, and the trace that led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from karenina_runs.summaries.messages import said
+from karenina_vocabulary.quotations import Quotation, pieces
+from karenina_vocabulary.traces import final_message, render_trace
+
+from karenina_core.errors import plural
+from karenina_core.values.message import trace_messages
+from karenina_core.values.result import VerificationResult
+
+from ..output import Part, Passage, inline
+
+__all__ = ["answer_parts", "answer_text", "indented", "rendered", "sent_parts", "shortened_lines", "trace_parts"]
+
+MOST_LINES = 40
+"""Lines of a conversation that are printed, half of them from its beginning."""
+WIDEST = 500
+"""Characters of such a line."""
+ALL = "--json prints all of it"
+
+
+def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ()) -> list[Part]:
+    """The answer as the judge read it, with the quotations that are in it; where there is none, what was done."""
+    metadata, generation = result.metadata, result.generation
+    text = answer_text(result)
+    title = f"Answer of {metadata.answering_model}, replicate {metadata.replicate}"
+    if text:
+        other = result.evaluation_input is not None and not _same(text, generation.raw_llm_response)
+        runs = groupby(pieces(text, quoted), lambda piece: bool(piece.names))
+        passage = Passage([("".join(piece.text for piece in run), mark) for mark, run in runs])
+        return [f"{title}{', as the judge read it' if other else ''}", passage, *_legend(passage, quoted), ""]
+    if not generation.trace_messages:
+        return [title, indented("(none)"), ""]
+    done = shortened_lines(rendered(generation.trace_messages))
+    return [title, indented("(none; what was done until then:)"), "", indented(*done), ""]
+
+
+def trace_parts(result: VerificationResult) -> list[Part]:
+    """What the model wrote and did beside the answer; nothing where the answer is all of it."""
+    rows, whole, text = result.generation.trace_messages, result.generation.raw_llm_response, answer_text(result)
+    if not text or _same(text, _as_text(rows)):
+        return []  # it is shown in the place of the answer
+    if any(not _only_says(row, text) for row in rows):
+        return [f"Trace ({plural(len(rows), 'message')})", indented(*shortened_lines(rendered(rows))), ""]
+    return [] if _same(whole, text) else ["The whole reply", indented(*shortened_lines(whole)), ""]
+
+
+def sent_parts(result: VerificationResult) -> list[Part]:
+    """What the model was sent, where that is more than its question and its system prompt."""
+    metadata, rows = result.metadata, result.generation.conversation_context
+    known = (metadata.question_text, metadata.answering_system_prompt or "")
+    if all(any(_only_says(row, text) for text in known) for row in rows):
+        return []
+    lines = shortened_lines(rendered(rows))
+    return [f"Sent to the model ({plural(len(rows), 'message')})", indented(*lines), ""]
+
+
+def indented(*lines: str) -> Passage:
+    """Lines of text, printed with two blanks before each of them."""
+    return Passage([("\n".join(lines), False)])
+
+
+def shortened_lines(text: str) -> list[str]:
+    """The beginning and the end of a text, with what is left out between them."""
+    lines = text.split("\n")
+    cut = [
+        line if len(line) <= WIDEST else f"{line[:WIDEST]}… ({len(line) - WIDEST} more characters)" for line in lines
+    ]
+    half = MOST_LINES // 2
+    if len(cut) <= MOST_LINES:
+        return cut if cut == lines else [*cut, f"({ALL})"]
+    return [*cut[:half], f"… {plural(len(cut) - 2 * half, 'line')} left out; {ALL} …", *cut[-half:]]
+
+
+def answer_text(result: VerificationResult) -> str:
+    """What the judge read; where no text was chosen for it, the last message of the trace, or all of the reply."""
+    if result.evaluation_input is not None:
+        return result.evaluation_input
+    raw = result.generation.raw_llm_response
+    return final_message(result.generation.trace_messages, raw)[0] or raw
+
+
+def _as_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A trace as patterns and judges see it; nothing where rows of another tool cannot be read so."""
+    try:
+        return render_trace(trace_messages(rows))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ""
+
+
+def _legend(passage: Passage, quoted: Collection[Quotation]) -> list[Part]:
+    """For what the marked passages are evidence."""
+    if not passage.marked:
+        return []
+    names = dict.fromkeys(f"{quotation.kind} {inline(quotation.name, 60)}" for quotation in quoted if quotation.span)
+    return [f"  (marked: quotations that were found in it, for {', '.join(names)})"]
+
+
+def rendered(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Who speaks at the edge, and the text two blanks from it, so that no text can pass for another message."""
+    lines: list[str] = []
+    for message in said(rows):
+        lines.append(inline(message.role, 40))
+        for label, text in message.blocks:
+            shown = f"{inline(label, 100)}: {text}" if label else text
+            lines += [f"  {line}" if line else "" for line in shown.split("\n")]
+    return "\n".join(lines)
+
+
+def _only_says(row: Mapping[str, Any], text: str) -> bool:
+    """Whether a message is this text and nothing else."""
+    (message,) = said([row])
+    return all(not label for label, _ in message.blocks) and _same("\n".join(b.text for b in message.blocks), text)
+
+
+def _same(a: str, b: str) -> bool:
+    return a.strip() == b.strip()

@@ -1,0 +1,188 @@
+"""Rubric traits for people: those of one item, and what they come to over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from karenina_runs.results.item_rows import as_json, is_records, metric_text, record_columns, trait_reason
+from karenina_vocabulary.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
+
+from karenina_core.errors import plural
+from karenina_core.values.fields import is_number
+
+from ..output import Part, Table, inline
+
+__all__ = ["MOST_LINES", "trait_name", "trait_parts", "trait_totals"]
+
+MOST_LINES = 12
+"""Traits of a run that are listed for one model."""
+WIDEST = 60
+"""Characters of a name, or of a text that is counted."""
+ONE_KIND = ("regex", "metric")
+"""Types whose traits are all of one kind, which need not be shown."""
+INSTRUCTIONS = "instructions"
+"""The detail of a metric trait that says what was found for each of them."""
+
+
+def trait_parts(rubric: RubricPart) -> list[Part]:
+    """Everything about the traits of one item, but for the evidence of deep judgment."""
+    traits = read_traits(rubric)
+    if not traits:
+        return []
+    placed = any(trait.provenance not in (None, "global") for trait in traits)
+    columns = ("trait", "type", "score", "state", *(["from"] if placed else []), "reason")
+    rows = [
+        (
+            trait_name(trait.name),
+            _type(trait.type, trait.kind),
+            _score(trait),
+            trait.state,
+            *([trait.provenance or ""] if placed else []),
+            inline(trait_reason(trait)),
+        )
+        for trait in traits
+    ]
+    return [Table(columns, rows, "Rubric"), *_counted(traits), *_details(traits)]
+
+
+def trait_totals(
+    lines: Sequence[Mapping[str, Any]], without: int = 0, *, most: int | None = MOST_LINES, title: str = "Traits"
+) -> list[Part]:
+    """The `traits` of a model in the summary of a run: at most `most`, then what is not in the table.
+
+    `without` is the number of items in which scores were due and no trait has one.
+    """
+    rows = [
+        (
+            trait_name(line["trait"]),
+            _type(line["type"], line["kind"]),
+            _total(line),
+            f"{line['ok']} of {line['n']}" + (f", {line['skipped']} skipped" if line["skipped"] else ""),
+            str(line["errors"] or ""),
+        )
+        for line in lines[:most]
+    ]
+    more = len(lines) - len(rows)
+    notes = [
+        *([f"  and {more} more (karenina show DIRECTORY prints all of them)"] if more else []),
+        *([f"  {plural(without, 'item')} without a score of any trait"] if without else []),
+    ]
+    return [
+        *([Table(("trait", "type", "value", "scored", "errors"), rows, title)] if rows else []),
+        *([*notes, ""] if notes else []),
+    ]
+
+
+def trait_name(name: str) -> str:
+    """The name of a trait as tables show it."""
+    return inline(name, WIDEST)
+
+
+def _type(type_name: str | None, kind: str | None) -> str:
+    return " ".join(word for word in (type_name, None if type_name in ONE_KIND else kind) if word)
+
+
+def _score(trait: TraitOutcome) -> str:
+    if trait.value is None:
+        return ""
+    if trait.kind == "metric":
+        return metric_text(trait, {name: _number(value) for name, value in trait.metrics.items()})
+    if trait.kind == "template" and isinstance(trait.value, Mapping):
+        return ", ".join(f"{name} {as_json(value) or 'null'}" for name, value in trait.value.items())
+    value = as_json(trait.value) + (_span(trait.scale) if trait.kind == "score" else "")
+    return value if trait.label is None else f"{inline(trait.label)} ({value})"
+
+
+def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
+    """What metric traits counted: by instruction where the result says it, else by count."""
+    listed = [(trait, _instructions(trait)) for trait in traits]
+    rows = [row for trait, found in listed for entry in found for row in _instruction_rows(trait.name, entry)]
+    plain = [
+        (trait_name(trait.name), bucket, inline(text))
+        for trait, found in listed
+        for bucket in (COUNTS if not found else ())
+        for text in trait.confusion.get(bucket) or ()
+    ]
+    title = "What metric traits counted"
+    tables = [
+        Table(("trait", "instruction", "counted as", "passages"), rows, title),
+        Table(("trait", "counted as", "text"), plain, title),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _instructions(trait: TraitOutcome) -> list[Mapping[str, Any]]:
+    found = trait.details.get(INSTRUCTIONS) if trait.kind == "metric" else None
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
+
+
+def _instruction_rows(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    name, instruction = trait_name(name), inline(entry.get("instruction", ""))
+    yield name, instruction, str(entry.get("bucket", "")), _passages(entry.get("excerpts"))
+    if entry.get("wrong_attempts"):
+        yield name, instruction, "fp", _passages(entry["wrong_attempts"])
+
+
+def _passages(quotations: Any) -> str:
+    """Quotations, marked where the answer does not hold them."""
+    quotations = [quoted for quoted in quotations or () if isinstance(quoted, Mapping)]
+    texts = [
+        f"{as_json(quoted.get('text')) or 'null'}{'' if quoted.get('found', True) else ' (not in the answer)'}"
+        for quoted in quotations
+    ]
+    return inline("; ".join(texts))
+
+
+def _details(traits: Iterable[TraitOutcome]) -> list[Part]:
+    """Lists of records as tables of their own, everything else in one."""
+    plain: list[tuple[str, str, str]] = []
+    tables: list[Part] = []
+    for trait in traits:
+        for name, value in trait.details.items():
+            if (name == INSTRUCTIONS and _instructions(trait)) or (name == LABEL and value == trait.label):
+                continue  # it is in another table
+            if is_records(value):
+                columns = record_columns(value)
+                rows = [[_cell(entry.get(column)) for column in columns] for entry in value]
+                tables.append(Table(columns, rows, f"{trait_name(trait.name)}: {trait_name(name)}"))
+            else:
+                plain.append((trait_name(trait.name), trait_name(name), _cell(value)))
+    return [*([Table(("trait", "detail", "value"), plain, "Details")] if plain else []), *tables]
+
+
+def _total(line: Mapping[str, Any]) -> str:
+    if not line["ok"]:
+        return ""
+    if "classes" in line:
+        counts = sorted(line["classes"].items(), key=lambda pair: -pair[1])
+        return ", ".join(f"{name} {count}" for name, count in counts if count)
+    if "texts" in line:
+        counted = [f"{inline(text, WIDEST)} {count}" for text, count in line["texts"].items()]
+        return ", ".join([*counted, *([f"and {line['other_texts']} more"] if line["other_texts"] else [])])
+    if "metrics" in line:
+        return ", ".join(f"{name} {_number(value)}" for name, value in line["metrics"].items())
+    if line.get("rate") is not None:
+        worse = " (lower is better)" if line["higher_is_better"] is False else ""
+        return f"true {100 * line['rate']:.1f} %{worse}"
+    if line.get("mean") is not None:
+        worse = ", lower is better" if line["higher_is_better"] is False else ""
+        return f"mean {_number(line['mean'])}{_span(line)}{worse}"
+    return ""
+
+
+def _span(scale: Mapping[str, Any]) -> str:
+    """` of 1-5`; nothing where the ends of the scale are not known."""
+    low: Any = scale.get("min")
+    high: Any = scale.get("max")
+    if not is_number(low) or not is_number(high):
+        return ""
+    return f" of {low} to {high}" if low < 0 else f" of {low}-{high}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.2f}" if is_number(value) else "n/a"
+
+
+def _cell(value: Any) -> str:
+    return inline(value if isinstance(value, str) else as_json(value))

@@ -1,0 +1,121 @@
+"""`karenina compare`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+from karenina_cli.options.options import json_option
+
+__all__ = ["command"]
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1; what is no number is not in any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found is not None and math.isnan(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
+
+
+SHARE = Share(0, 1)
+
+
+@click.command(short_help="Compare two runs, question by question.")
+@click.argument("dir_a", metavar="DIR_A", type=click.Path(path_type=Path))
+@click.argument("dir_b", metavar="[DIR_B]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="pass_rate|trait:NAME",
+    help="What is compared: pass_rate, answered_accuracy, trait:NAME, or trait:* for all traits. Repeatable. Default: "
+    "pass_rate, and all traits where no verdicts are due.",
+)
+@click.option(
+    "--models",
+    multiple=True,
+    metavar="A=B",
+    help="Answering models to compare, a part of each name being enough; A alone means the same model on both "
+    "sides. Repeatable. Default: every model with itself.",
+)
+@click.option("--judges", multiple=True, metavar="A=B", help="The same for parsing models.")
+@click.option(
+    "--cluster-by",
+    metavar="keyword|FILE",
+    help="Questions that belong together and are not independent: those with the same first keyword, keyword:PREFIX "
+    "for the first keyword that begins so, or a JSON or CSV file of question ids and groups.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(("holm", "benjamini-hochberg", "benjamini-yekutieli")),
+    default="holm",
+    help="How p-values are adjusted for all models and metrics together. holm (the default) bounds the chance of any "
+    "false alarm, the others the share of false ones among all.",
+)
+@click.option("--alpha", type=Share(0, 1, min_open=True, max_open=True), default=0.05, help="Default: 0.05.")
+@click.option(
+    "--fail-on-regression",
+    is_flag=True,
+    help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this "
+    "cannot be decided.",
+)
+@click.option(
+    "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share of the questions is compared."
+)
+@click.option("--min-pass-rate", type=SHARE, metavar="X", help="Exit with 4 where a model of B passes less.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "markdown", "junit", "github")),
+    help="Default: table. markdown: for a pull request; junit: JUnit XML; github: annotations of GitHub Actions.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the format there; stdout then has the table.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    dir_a: Path,
+    dir_b: Path | None,
+    form: str | None,
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Compare the run in DIR_B with the one in DIR_A that was there before; the models of DIR_A with each other where
+    it is read alone. Each is a run directory or a results.jsonl.
+
+    Questions are paired by id and parsing model. Errors are never failures: questions that ended in one are not
+    compared, and counted. --fail-on-regression, --min-coverage and --min-pass-rate are gates; one that cannot be
+    decided fails.
+
+    \b
+    Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read, 2 wrong usage.
+    """
+    if as_json and form is not None and output is None:
+        raise click.UsageError("--json and --format both print on stdout; write the format to a file (-o FILE)", ctx)
+    if dir_b is None and options["judges"]:
+        raise click.UsageError("--judges says which parsing models of two runs belong together; give DIR_B", ctx)
+    if dir_b is None and options["fail_on_regression"]:
+        raise click.UsageError("a regression is one from one run to another; give DIR_B", ctx)
+    from .comparison.gates import Limits
+    from .comparison.run import Output, compare_runs
+
+    limits = Limits(
+        no_regression=options.pop("fail_on_regression"),
+        coverage=options.pop("min_coverage"),
+        pass_rate=options.pop("min_pass_rate"),
+    )
+    shown = Output(form=form or "table", file=output, as_json=as_json)
+    ctx.exit(compare_runs(dir_a, dir_b, options, limits, shown))

@@ -1,0 +1,226 @@
+"""Comparisons of two runs, and of the models of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from attrs import evolve, frozen
+
+from karenina_core.values.result import VerificationResult
+
+from ..measures import Item, Measure, Measures
+from ..numbers import Planned, doubles, headline_of, planned_of
+from ..question_groups import Cluster, Groups, group_notes, groups_of
+from .flipped import flipped
+from .rows import Facing, judged, row
+from .sides import Models, Side, matched, paired, sides_of
+from .ties import ties
+from .values import Comparison, Correction, Flip, Pair
+
+__all__ = ["compare", "compare_models"]
+
+Results = Iterable[VerificationResult]
+
+
+def compare(
+    a: Results,
+    b: Results,
+    *,
+    metrics: Iterable[str] = (),
+    models: Iterable[str] = (),
+    judges: Iterable[str] = (),
+    cluster: Cluster | None = None,
+    correction: Correction = "holm",
+    alpha: float = 0.05,
+    level: float = 0.95,
+    planned: tuple[Planned | None, Planned | None] = (None, None),
+    names: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """Compare the results B with the results A that were there before, paired by question and parsing model.
+
+    Each answering model is compared with the same one of the other side, or with those that `models` says: texts such
+    as `gpt=gpt-next`, a part of each name being enough; `judges` says the same of parsing models. Replicates are
+    averaged by question. `metrics`: `pass_rate`, `answered_accuracy`, `trait:NAME`, `trait:*`; by default the pass
+    rate, and all traits where no verdicts are due. All rows together are one family for the correction. `cluster` and
+    `planned` are as in `headline_numbers`, `planned` one for each side.
+
+    Raises ConfigError for metrics and models that are not there.
+    """
+    planned = planned_of(a, planned[0]), planned_of(b, planned[1])
+    items_a, items_b = ([Item.of(result) for result in results] for results in (a, b))
+    first, second = ([item.result for item in items] for items in (items_a, items_b))
+    measures = Measures.of([*items_a, *items_b])
+    chosen = measures.chosen(metrics)
+    limited = measures.limited(chosen)
+    sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
+    mapping = _mapping(sides_a, sides_b, models, judges)
+    pairs = paired(sides_a, sides_b, *mapping)
+    changed, groups = _changed(first, second), groups_of([*first, *second], cluster)
+    faced = (_facing(pair, measure, sides_a, sides_b, groups, level) for pair in pairs for measure in chosen)
+    facing = [evolve(one, changed=changed.text) for one in faced]
+    taken_a, taken_b = {(p.answering, p.parsing) for p in pairs}, {(p.answering_b, p.parsing_b) for p in pairs}
+    wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
+    wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
+    ids_a, ids_b = ({result.metadata.question_id for result in results} for results in (first, second))
+    made = [row(one) for one in facing if _is_due(one)]
+    return Comparison(
+        name_a=names[0],
+        name_b=names[1],
+        rows=judged(made, correction, alpha),
+        flipped=_ordered(flip for one in facing for flip in flipped(one)),
+        unpaired_a=_unpaired(wanted_a - taken_a),
+        unpaired_b=_unpaired(wanted_b - taken_b),
+        only_a=tuple(sorted(ids_a - ids_b)),
+        only_b=tuple(sorted(ids_b - ids_a)),
+        changed_text=changed.text,
+        changed_template=changed.template,
+        numbers_a=headline_of(_of(items_a, wanted_a), cluster=cluster, planned=planned[0], level=level),
+        numbers_b=headline_of(_of(items_b, wanted_b), cluster=cluster, planned=planned[1], level=level),
+        correction=correction,
+        alpha=alpha,
+        level=level,
+        notes=(*_notes(measures, a, b), *group_notes([*first, *second], cluster), *_doubles(first, second)),
+        nothing="" if made else _nothing(chosen, pairs, APART),
+    )
+
+
+def compare_models(
+    results: Results,
+    *,
+    metrics: Iterable[str] = (),
+    models: Sequence[str] = (),
+    cluster: Cluster | None = None,
+    correction: Correction = "holm",
+    alpha: float = 0.05,
+    level: float = 0.95,
+    planned: Planned | None = None,
+    name: str = "",
+) -> Comparison:
+    """Compare the answering models of one set with each other, for each parsing model; else like `compare`.
+
+    `models` are those to compare, a part of each name being enough; by default all.
+    """
+    planned, listed = planned_of(results, planned), list(results)
+    items = [Item.of(result) for result in listed]
+    measures = Measures.of(items)
+    chosen = measures.chosen(metrics)
+    sides = sides_of(items, measures.limited(chosen), planned)
+    names = sorted({answering for answering, _ in sides})
+    named = matched(models, names, names)
+    wanted = {*named, *named.values()} or set(names)
+    sides = {pair: side for pair, side in sides.items() if pair[0] in wanted}
+    groups = groups_of(listed, cluster)
+    facing = [
+        _facing(Pair(one, judge, other, judge), measure, sides, sides, groups, level)
+        for judge in sorted({parsing for _, parsing in sides})
+        for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
+        for measure in chosen
+    ]
+    rows = judged([row(one) for one in facing if _is_due(one)], correction, alpha)
+    numbers = headline_of(_of(items, set(sides)), cluster=cluster, planned=planned, level=level)
+    return Comparison(
+        name_a=name,
+        name_b=name,
+        rows=rows,
+        flipped=_ordered(flip for one in facing for flip in flipped(one)),
+        within=True,
+        ties=ties(sides, rows, chosen, alpha),
+        numbers_a=numbers,
+        numbers_b=numbers,
+        correction=correction,
+        alpha=alpha,
+        level=level,
+        notes=(*_notes(measures, results), *group_notes(listed, cluster), *doubles(listed)),
+        nothing="" if rows else _nothing(chosen, facing, ALONE),
+    )
+
+
+ALONE = "no two models have the same parsing model; give a second run"
+APART = (
+    "no model of A is also in B with the same parsing model; name those that belong together (--models A=B, "
+    "--judges A=B)"
+)
+UNMEASURED = "nothing is measured that could be compared; name another metric (--metric)"
+
+
+def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) -> str:
+    return UNMEASURED if not chosen or pairs else unpaired
+
+
+def _doubles(a: Results, b: Results) -> list[str]:
+    return [f"{name}: {text}" for name, results in (("A", a), ("B", b)) for text in doubles(results)]
+
+
+Sides = Mapping[Models, Side]
+
+
+def _mapping(a: Sides, b: Sides, models: Iterable[str], judges: Iterable[str]) -> list[dict[str, str]]:
+    """Which answering, and which parsing, models belong together, as the user says."""
+    return [
+        matched(pairs_asked, sorted({pair[at] for pair in a}), sorted({pair[at] for pair in b}))
+        for at, pairs_asked in enumerate((models, judges))
+    ]
+
+
+def _facing(pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float) -> Facing:
+    of_a, of_b = a[pair.answering, pair.parsing], b[pair.answering_b, pair.parsing_b]
+    return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level)
+
+
+def _is_due(facing: Facing) -> bool:
+    """Whether either side has items that the measure is due in."""
+    return bool(facing.seen(facing.a))
+
+
+def _of(items: Iterable[Item], taken: set[Models]) -> list[Item]:
+    abouts = ((item, item.result.metadata) for item in items)
+    return [item for item, about in abouts if (about.answering_model, about.parsing_model) in taken]
+
+
+def _ordered(flips: Iterable[Flip]) -> tuple[Flip, ...]:
+    places = {"worse": 0, "different": 1, "better": 2}
+    return tuple(sorted(flips, key=lambda f: (places[f.change], -abs(f.b - f.a), f.metric, f.question_id, f.pair)))
+
+
+def _wanted(sides: Iterable[Models], models: set[str], judges: set[str]) -> set[Models]:
+    """Those that the user named; all where none are named."""
+    return {
+        (answering, parsing)
+        for answering, parsing in sides
+        if (not models or answering in models) and (not judges or parsing in judges)
+    }
+
+
+def _unpaired(models: Iterable[Models]) -> tuple[str, ...]:
+    return tuple(f"{answering}, judged by {parsing}" for answering, parsing in sorted(models))
+
+
+@frozen
+class _Changed:
+    text: tuple[str, ...]
+    template: tuple[str, ...]
+
+
+def _changed(a: Results, b: Results) -> _Changed:
+    """Questions of both sides that have no text, or no template, in common."""
+    texts, templates = ((_by_question(a, name), _by_question(b, name)) for name in ("question_text", "template_id"))
+    text, template = (
+        sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
+        for old, new in (texts, templates)
+    )
+    return _Changed(tuple(text), tuple(question for question in template if question not in text))
+
+
+def _by_question(results: Results, name: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for result in results:
+        found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
+    return found
+
+
+def _notes(measures: Measures, *sets: Results) -> tuple[str, ...]:
+    notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
+    for results in sets:
+        notes += getattr(results, "notes", ())
+    return tuple(dict.fromkeys(notes))

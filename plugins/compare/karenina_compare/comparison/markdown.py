@@ -1,0 +1,103 @@
+"""A comparison as Markdown for a pull request. Names and answers are data: they cannot become markup or mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from attrs import astuple
+from karenina_cli.output import inline, printable
+
+from .gates import Gate
+from .table import MOST
+from .values import Comparison
+from .wording import HEAD, changed, changes, headline, line, notable, notes_on, sides
+
+__all__ = ["literal", "markdown"]
+
+SPECIAL = re.compile(r"[&<>|`*_\[\]~#\\@$]|://|www\.", re.IGNORECASE)
+"""Everything that Markdown, HTML or the pages of code hosts could read as markup, a link, a mention or a formula."""
+
+
+ROWS = 40
+"""Rows, gates and notes that are shown: hosts of code cut comments at 65,536 characters."""
+EXCERPT = 120
+"""Characters of an answer."""
+
+
+def literal(text: object, limit: int = 300) -> str:
+    """The text in one line, shown as it is anywhere, also in a cell of a table."""
+    shown = inline(printable(str(text)), limit)
+    escaped = SPECIAL.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), shown)
+    return f"<code>{escaped}</code>" if escaped else ""
+
+
+def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
+    """One section: what it came to, the rows, gates, ties, changed questions and notes."""
+    blocks = [f"## {_title(gates)}", f"{', '.join(f'{label} {literal(name)}' for label, name in sides(comparison))}."]
+    blocks += [f"{headline(comparison)}."]
+    if comparison.rows:
+        cells = [astuple(line(row)) for row in _first(comparison.rows, notable)]
+        blocks.append(_table(HEAD, [[literal(who), literal(metric), *rest] for who, metric, *rest in cells]))
+        blocks += _more(comparison.rows)
+        explanation = f"Differences are B - A with {100 * comparison.level:g} % intervals; "
+        blocks.append(f"{explanation}p-values are adjusted for the number of rows ({comparison.correction}).")
+    blocks += [*_gates(gates), *_ties(comparison), *_flipped(comparison)]
+    if found := notes_on(comparison):
+        blocks += ["### Notes", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _title(gates: Sequence[Gate]) -> str:
+    failed = sum(not gate.passed for gate in gates)
+    if not gates:
+        return "Comparison"
+    return f"❌ {failed} of {len(gates)} gates failed" if failed else f"✅ {len(gates)} of {len(gates)} gates passed"
+
+
+def _gates(gates: Sequence[Gate]) -> list[str]:
+    shown = _first(gates, lambda all_: sorted(all_, key=lambda gate: gate.passed))
+    rows = [["passed" if g.passed else "**failed**", g.name, literal(g.about), literal(g.message)] for g in shown]
+    return ["### Gates", _table(("", "gate", "about", "why"), rows), *_more(gates)] if rows else []
+
+
+def _ties(comparison: Comparison) -> list[str]:
+    rows = [
+        [literal(name), f"{low}" if low == high else f"{low} to {high}", literal(tie.metric), literal(tie.parsing)]
+        for tie in comparison.ties
+        for name, (low, high) in tie.ranks.items()
+    ]
+    head = ("model", "rank", "metric", "judge")
+    return ["### Ranks that the comparisons leave open", _table(head, rows[:ROWS]), *_more(rows)] if rows else []
+
+
+def _flipped(comparison: Comparison) -> list[str]:
+    head, rows = changed(comparison, MOST)
+    if not rows:
+        return []
+    cells = [[c if name in OURS else literal(c, EXCERPT) for name, c in zip(head, row, strict=True)] for row in rows]
+    more = len(comparison.flipped) - len(rows)
+    shown = [f"<details><summary>Changed questions: {changes(comparison)}</summary>", _table(head, cells)]
+    return [*shown, *([f"And {more} more; `--json` has all."] if more else []), "</details>"]
+
+
+OURS = ("change", "A → B")
+"""Columns that hold nothing but our own words and numbers."""
+
+
+Shown = TypeVar("Shown")
+
+
+def _first(parts: Sequence[Shown], ordered: Callable[[Sequence[Shown]], Sequence[Shown]]) -> Sequence[Shown]:
+    """All of them as they are; of too many, the first in the order of what matters."""
+    return parts if len(parts) <= ROWS else ordered(parts)[:ROWS]
+
+
+def _more(parts: Sequence[object]) -> list[str]:
+    return [f"And {len(parts) - ROWS} more; `--json` has all."] if len(parts) > ROWS else []
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,231 @@
+"""One row of a comparison: one pair of models by one measure, question by question."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from ..measures import Measure
+from ..question_groups import Groups, group_of
+from ..statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
+from ..statistics.permutation import permutation_test
+from .effects import Effect, Paired, effect
+from .sides import CHANGED, NOT_ASKED, NOT_DUE, Seen, Side
+from .values import Correction, Pair, Question, Row, Verdict
+
+__all__ = ["CORRECTIONS", "Facing", "judged", "row"]
+
+CORRECTIONS = {
+    "holm": holm,
+    "benjamini-hochberg": benjamini_hochberg,
+    "benjamini-yekutieli": benjamini_yekutieli,
+}
+
+
+@frozen(kw_only=True)
+class Facing:
+    """Two sides that face each other by one measure."""
+
+    pair: Pair
+    measure: Measure
+    a: Side
+    b: Side
+    groups: Groups
+    level: float
+    changed: Collection[str] = ()
+    """Questions that ask something else on the other side."""
+
+    def seen(self, side: Side) -> dict[str, Seen]:
+        """What a side says of every question that either side is due to speak of."""
+        own = side.seen.get(self.measure.name, {})
+        both = {*self.a.seen.get(self.measure.name, {}), *self.b.seen.get(self.measure.name, {})}
+        return {question: self._one(question, own.get(question), side) for question in sorted(both)}
+
+    def _one(self, question: str, seen: Seen | None, side: Side) -> Seen:
+        if seen is None:
+            return Seen(missing=(NOT_DUE if question in side.items else NOT_ASKED,))
+        if question in self.changed:
+            return Seen(missing=(CHANGED,) * (len(seen.values) + len(seen.missing)))
+        return seen
+
+    def compared(self) -> dict[str, tuple[Seen, Seen]]:
+        """The questions with a value on both sides."""
+        a, b = self.seen(self.a), self.seen(self.b)
+        return {question: (a[question], b[question]) for question in a if a[question].values and b[question].values}
+
+
+def row(facing: Facing) -> tuple[Row, Effect | None]:
+    """The row without what depends on the other rows."""
+    a, b = facing.seen(facing.a), facing.seen(facing.b)
+    compared = facing.compared()
+    values_a = [sum(one.values) / len(one.values) for one, _ in compared.values()]
+    values_b = [sum(other.values) / len(other.values) for _, other in compared.values()]
+    often = [max((len(pair[side].values) for pair in compared.values()), default=1) for side in (0, 1)]
+    clusters = [group_of(question, facing.groups) for question in compared]
+    grouped = len(set(clusters)) < len(clusters)
+    found = effect(
+        Paired(
+            a=values_a,
+            b=values_b,
+            clusters=clusters if grouped else None,
+            measure=facing.measure,
+            single=often == [1, 1],
+            level=facing.level,
+        )
+    )
+    losses = _losses(a, b, facing.groups)
+    worst, best = _bounds(facing.measure, a, b)
+    better, worse = _directions(facing.measure, values_a, values_b)
+    worst_p, worst_known = _worst_case(facing, a, b)
+    made = Row(
+        pair=facing.pair,
+        metric=facing.measure.name,
+        a=_mean(values_a),
+        b=_mean(values_b),
+        difference=found.difference if found else None,
+        interval=found.interval if found else None,
+        p_value=found.p_value if found else None,
+        test=found.test if found else "",
+        tests=found.tests if found else (),
+        compared=len(compared),
+        questions=len(a),
+        missing_a=_reasons(a),
+        missing_b=_reasons(b),
+        coverage=_coverage(a, b),
+        better=better,
+        worse=worse,
+        lost_a=losses.of_a,
+        lost_b=losses.of_b,
+        lost=losses.difference,
+        lost_p=losses.p_value,
+        worst=worst,
+        best=best,
+        worst_p=worst_p,
+        worst_known=worst_known,
+        clusters=found.units if found and grouped else None,
+        replicates=(often[0], often[1]),
+        smallest_p=found.smallest_p if found else 1.0,
+        higher_is_better=facing.measure.higher_is_better,
+        is_rate=facing.measure.is_rate,
+        by_question=tuple(Question(q, a[q].mean, b[q].mean, a[q].missing, b[q].missing) for q in a),
+    )
+    return made, found
+
+
+def judged(rows: Sequence[tuple[Row, Effect | None]], correction: Correction, alpha: float) -> tuple[Row, ...]:
+    """The rows with the p-values and verdicts of a whole family of comparisons.
+
+    Rows of so few questions that they could not be significant even alone never are, and so cost the others nothing:
+    R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46 (1990) 515-522.
+    """
+    correct = CORRECTIONS[correction]
+    family = [made for made, _ in rows if made.p_value is not None and made.smallest_p <= alpha]
+    adjusted = iter(correct([made.p_value or 0.0 for made in family]))
+    smallest = iter(correct([made.smallest_p for made in family]))
+    losses = correct([made.lost_p for made, _ in rows])
+    worst = correct([made.p_value or 1.0 if made.worst_p is None else made.worst_p for made, _ in rows])
+    done = []
+    for (made, found), loss, worst_p in zip(rows, losses, worst, strict=True):
+        p, decidable = made.p_value, False
+        if p is not None and made.smallest_p <= alpha:
+            p, decidable = next(adjusted), next(smallest) <= alpha
+        elif p is not None:
+            p = 1.0
+        detectable = found.detectable(alpha / max(1, len(family))) if found else None
+        made = evolve(made, p_adjusted=p, detectable=detectable, lost_p=loss)
+        made = evolve(made, worst_p=None if made.worst_p is None else worst_p)
+        done.append(evolve(made, verdict=_verdict(made, alpha, decidable)))
+    return tuple(done)
+
+
+def _verdict(made: Row, alpha: float, decidable: bool) -> Verdict:
+    """`decidable`: whether the row could be significant if every row of the family differed as much as it can."""
+    if made.p_adjusted is None or made.difference is None:
+        return "not compared"
+    if made.p_adjusted <= alpha and made.difference:
+        if made.higher_is_better is None:
+            return "different"
+        return "better" if (made.difference > 0) == made.higher_is_better else "worse"
+    return "no difference found" if decidable else "too few pairs"
+
+
+def _coverage(a: Mapping[str, Seen], b: Mapping[str, Seen]) -> float | None:
+    """A question counts as much as its answers have values, on the side where fewer have one."""
+    kept = [min(1 - (a[q].lost or 0), 1 - (b[q].lost or 0)) for q in a if a[q].values and b[q].values]
+    return sum(kept) / len(a) if a else None
+
+
+@frozen
+class _Losses:
+    of_a: int
+    of_b: int
+    difference: float
+    p_value: float
+
+
+def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> _Losses:
+    """Which side loses more of its answers, by question: for single answers it is the exact test of McNemar."""
+    lost_a, lost_b, clusters = list[float](), list[float](), list[Hashable]()
+    for question in a:
+        one, other = a[question].lost, b[question].lost
+        if one is not None and other is not None:
+            lost_a.append(one)
+            lost_b.append(other)
+            clusters.append(group_of(question, groups))
+    found = permutation_test(lost_b, lost_a, clusters if len(set(clusters)) < len(clusters) else None)
+    more = [(y > x) - (x > y) for x, y in zip(lost_a, lost_b, strict=True)]
+    return _Losses(more.count(-1), more.count(1), found.difference or 0.0, found.p_value)
+
+
+def direction(a: float, b: float) -> int:
+    """1 where the mean of a question is higher on side B, -1 where it is lower, 0 where both are the same."""
+    return 0 if math.isclose(a, b, abs_tol=1e-9) else 1 if b > a else -1  # means of equal values differ by roundings
+
+
+def _directions(measure: Measure, a: Sequence[float], b: Sequence[float]) -> tuple[int | None, int | None]:
+    """How many values of B are better, and worse, than those of A."""
+    if measure.higher_is_better is None:
+        return None, None
+    signs = [direction(x, y) for x, y in zip(a, b, strict=True)]
+    better = 1 if measure.higher_is_better else -1
+    return signs.count(better), signs.count(-better)
+
+
+def _worst_case(facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, bool]:
+    """`worst_p` and `worst_known` of a row: every answer that was lost is as good in A, and as bad in B, as it can
+    be."""
+    measure = facing.measure
+    asked = [q for q in a if a[q].lost is not None and b[q].lost is not None]
+    if measure.higher_is_better is None or not any(a[q].lost or b[q].lost for q in asked):
+        return None, True
+    if measure.lowest is None or measure.highest is None:
+        return None, False
+    bad, good = (measure.lowest, measure.highest) if measure.higher_is_better else (measure.highest, measure.lowest)
+    values_a, values_b = [a[q].filled(good) for q in asked], [b[q].filled(bad) for q in asked]
+    clusters = [group_of(question, facing.groups) for question in asked]
+    found = permutation_test(values_b, values_a, clusters if len(set(clusters)) < len(clusters) else None)
+    is_worse = (found.difference or 0.0) * (good - bad) < 0
+    return (found.p_value if is_worse else None), True
+
+
+def _bounds(measure: Measure, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, float | None]:
+    """The mean difference over all questions if every missing item had the value that is worst or best for B - A."""
+    if measure.lowest is None or measure.highest is None or not a:
+        return None, None
+    low, high = measure.lowest, measure.highest
+    if measure.higher_is_better is False:
+        low, high = high, low
+    worst = sum(b[q].filled(low) for q in a) - sum(a[q].filled(high) for q in a)
+    best = sum(b[q].filled(high) for q in a) - sum(a[q].filled(low) for q in a)
+    return worst / len(a), best / len(a)
+
+
+def _reasons(seen: Mapping[str, Seen]) -> dict[str, int]:
+    return dict(sorted(Counter(reason for one in seen.values() for reason in one.missing).items()))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

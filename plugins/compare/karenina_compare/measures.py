@@ -1,0 +1,274 @@
+"""What can be measured of an item: verdicts and trait scores as numbers, and why there is none where one is due.
+
+Three things are kept apart: a value, a value that is due and missing (with the reason), and nothing that is due.
+Nothing is ever read as a failure that is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+from karenina_runs.summaries.rates import DECIDED, credit, is_due
+from karenina_runs.summaries.summary import has_no_scores
+from karenina_vocabulary.rubric_part import FAILED, TraitOutcome, read_traits
+from karenina_vocabulary.trait_scale import scale_classes
+
+from karenina_core.errors import ConfigError, did_you_mean
+from karenina_core.values.fields import is_number
+from karenina_core.values.result import VerificationResult
+
+from .statistics.inputs import LARGEST
+
+__all__ = [
+    "ABSENT",
+    "ANSWERED",
+    "PARTIAL_CREDIT",
+    "PASS_RATE",
+    "TRAIT",
+    "TRAITS",
+    "VERDICTS",
+    "Item",
+    "Measure",
+    "Measures",
+    "Reading",
+]
+
+TRAIT = "trait:"
+TRAITS = "trait:*"
+ABSENT = "absent"
+"""Why a planned item has no value that is not among the results."""
+SEVERAL = "its scores have several scales or directions, and are not put together"
+TWICE = "an item has two traits of this name"
+SHARES = frozenset({"precision", "recall", "specificity", "accuracy", "f1"})
+"""Metrics that lie between 0 and 1."""
+
+
+@frozen(kw_only=True)
+class Measure:
+    """One thing that is measured."""
+
+    name: str
+    """`pass_rate`, `partial_credit`, `answered_accuracy` or `trait:NAME`; of metric traits and template kinds
+    `trait:NAME.PART`, of one class of a literal trait `trait:NAME=CLASS`."""
+    is_rate: bool
+    """Whether every value is 0 or 1."""
+    lowest: float | None = None
+    """The smallest value that there can be; None where it is unknown."""
+    highest: float | None = None
+    higher_is_better: bool | None = True
+    owner: str | None = None
+    """The trait; None for verdicts."""
+    silent: bool = False
+    """Whether no item has a score that would show what it is."""
+
+
+@frozen
+class Reading:
+    """What one item says of one measure."""
+
+    value: float | None
+    reason: str = ""
+    """Why there is no value: `error(timeout)`, `skipped`, `trait missing`, `absent`, ..."""
+
+
+@frozen
+class Item:
+    """A result and its traits, which are read once for all that is asked of them."""
+
+    result: VerificationResult
+    traits: Sequence[TraitOutcome]
+
+    @classmethod
+    def of(cls, result: VerificationResult) -> Item:
+        return cls(result, read_traits(result.rubric) if result.rubric else ())
+
+
+PASSED = Reading(1.0)
+NOT_PASSED = Reading(0.0)
+PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
+ANSWERED = Measure(name="answered_accuracy", is_rate=True, lowest=0, highest=1)
+PARTIAL_CREDIT = Measure(name="partial_credit", is_rate=False, lowest=0, highest=1)
+VERDICTS = (PASS_RATE, PARTIAL_CREDIT, ANSWERED)
+
+
+def _without_silent(measures: set[Measure]) -> set[Measure]:
+    """Measures of items without a score count only where no item has one."""
+    return {measure for measure in measures if not measure.silent} or measures
+
+
+def _loud(known: Mapping[str, Measure]) -> dict[str, Measure]:
+    """Without measures of traits of which parts are known."""
+    parted = {measure.owner for measure in known.values() if not measure.silent}
+    return {name: measure for name, measure in known.items() if not (measure.silent and measure.owner in parted)}
+
+
+@frozen
+class Measures:
+    """Every measure of some results, by name, and how to read an item."""
+
+    known: Mapping[str, Measure]
+    conflicts: Mapping[str, str] = field(factory=dict)
+    """Traits that are no one thing, and why: their scores are not put together."""
+    owners: Mapping[str, frozenset[str]] = field(factory=dict, repr=False)
+    """The traits that some item of a question speaks of, by question."""
+    by_owner: Mapping[str, tuple[Measure, ...]] = field(factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> Measures:
+        """All that is measured in these items. Give those of both runs that are compared."""
+        found: dict[str, set[Measure]] = {}
+        verdicts: set[str] = set()
+        twice: set[str] = set()
+        owners: dict[str, set[str]] = {}
+        for item in items:
+            result, traits = item.result, item.traits
+            verdicts.update(measure.name for measure in VERDICTS if _verdict(result, measure) is not None)
+            owners.setdefault(result.metadata.question_id, set()).update(trait.name for trait in traits)
+            twice.update(name for name, often in Counter(trait.name for trait in traits).items() if often > 1)
+            for trait in traits:
+                for measure in _measures(trait):
+                    found.setdefault(measure.name, set()).add(measure)
+        found = {name: _without_silent(of_name) for name, of_name in sorted(found.items())}
+        conflicts = {
+            name: TWICE if any(measure.owner in twice for measure in of_name) else SEVERAL
+            for name, of_name in found.items()
+            if len(of_name) > 1 or any(measure.owner in twice for measure in of_name)
+        }
+        known = {measure.name: measure for measure in VERDICTS if measure.name in verdicts}
+        known |= _loud({name: next(iter(of_name)) for name, of_name in found.items() if name not in conflicts})
+        due = {question: frozenset(names) for question, names in owners.items()}
+        return cls(known, conflicts, due, _by_owner(known.values()))
+
+    def limited(self, chosen: Sequence[Measure]) -> Measures:
+        """The same, of which only these measures are read."""
+        return evolve(self, known={measure.name: measure for measure in chosen}, by_owner=_by_owner(chosen))
+
+    def read(self, item: Item) -> dict[str, Reading]:
+        """What an item says of every measure that is due in it."""
+        result = item.result
+        verdicts = {measure.name: _verdict(result, measure) for measure in VERDICTS if measure.name in self.known}
+        readings = {name: reading for name, reading in verdicts.items() if reading is not None}
+        traits = {trait.name: trait for trait in item.traits}
+        for name, trait in traits.items():
+            for measure in self.by_owner.get(name, ()):
+                if (reading := _score(trait, measure)) is not None:
+                    readings[measure.name] = reading
+        if not traits and has_no_scores(result):
+            for name in self._were_due(result) - set(traits):
+                readings |= {m.name: Reading(None, str(result.outcome)) for m in self.by_owner.get(name, ())}
+        return readings
+
+    def _were_due(self, result: VerificationResult) -> frozenset[str]:
+        """Traits of the question as its other items know them; where none does, all: a gap too many is no claim."""
+        return self.owners.get(result.metadata.question_id) or frozenset(self.by_owner)
+
+    def chosen(self, names: Iterable[str]) -> list[Measure]:
+        """The measures of these names, `trait:*` being all traits. None given: pass rates, or traits without verdicts.
+
+        Raises ConfigError that says what there is.
+        """
+        traits = [measure for measure in self.known.values() if measure.owner is not None]
+        asked = list(dict.fromkeys(names))
+        if not asked:
+            return [PASS_RATE] if "pass_rate" in self.known else traits
+        chosen: dict[str, Measure] = {}
+        for name in asked:
+            for measure in traits if name == TRAITS else [self._named(name)]:
+                chosen[measure.name] = measure
+        return list(chosen.values())
+
+    def _named(self, name: str) -> Measure:
+        if name in self.known:
+            return self.known[name]
+        if name in self.conflicts:
+            raise ConfigError(f"{name} cannot be compared: {self.conflicts[name]}; rename the traits that differ")
+        raise ConfigError(
+            f"nothing here is measured as {name!r}{did_you_mean(name, self.known)}; "
+            f"there is {', '.join(self.known) or 'nothing'}"
+        )
+
+
+def _by_owner(measures: Iterable[Measure]) -> dict[str, tuple[Measure, ...]]:
+    found: dict[str, tuple[Measure, ...]] = {}
+    for measure in measures:
+        if measure.owner is not None:
+            found[measure.owner] = (*found.get(measure.owner, ()), measure)
+    return found
+
+
+def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:
+    """None where no verdict is due."""
+    outcome = result.metadata.outcome
+    if not is_due(result.metadata):
+        return None
+    if measure is PARTIAL_CREDIT and (earned := credit(result)) is not None:
+        return Reading(earned)
+    if outcome in (("passed", "failed") if measure is ANSWERED else DECIDED):
+        return PASSED if outcome == "passed" else NOT_PASSED
+    return Reading(None, str(result.outcome))
+
+
+def _measures(trait: TraitOutcome) -> Iterator[Measure]:
+    """What a trait measures, as far as this item shows."""
+    better = trait.higher_is_better
+    if trait.state == "skipped":
+        return
+    if trait.kind == "literal" and (classes := scale_classes(trait.scale)):
+        for name in classes:
+            yield Measure(**_named(trait, f"={name}"), is_rate=True, lowest=0, highest=1, higher_is_better=None)
+        if better is not None:
+            yield Measure(**_named(trait), is_rate=False, lowest=0, highest=len(classes) - 1, higher_is_better=better)
+    elif trait.kind in ("metric", "template"):
+        for name, value in _parts(trait).items():
+            if (is_rate := _numeric(value)) is not None:
+                share = isinstance(value, bool) or (trait.kind == "metric" and name in SHARES)
+                bounds: dict[str, Any] = {"lowest": 0, "highest": 1} if share else {}
+                yield Measure(**_named(trait, f".{name}"), is_rate=is_rate, **bounds, higher_is_better=better)
+    elif trait.kind == "score":
+        low, high = trait.scale.get("min"), trait.scale.get("max")
+        known: dict[str, Any] = {"lowest": low, "highest": high} if is_number(low) and is_number(high) else {}
+        yield Measure(**_named(trait), is_rate=False, **known, higher_is_better=better)
+    elif trait.kind == "boolean" or isinstance(trait.value, bool):
+        yield Measure(**_named(trait), is_rate=True, lowest=0, highest=1, higher_is_better=better)
+    elif _numeric(trait.value) is False:
+        yield Measure(**_named(trait), is_rate=False, higher_is_better=better)
+    if trait.state != "ok" and trait.kind not in ("boolean", "score", "literal"):
+        yield Measure(**_named(trait), is_rate=False, higher_is_better=better, silent=True)
+
+
+def _named(trait: TraitOutcome, part: str = "") -> dict[str, Any]:
+    return {"name": f"{TRAIT}{trait.name}{part}", "owner": trait.name}
+
+
+def _parts(trait: TraitOutcome) -> Mapping[str, Any]:
+    if trait.kind == "metric":
+        return trait.metrics
+    return trait.value if isinstance(trait.value, Mapping) else {}
+
+
+def _numeric(value: Any) -> bool | None:
+    """True for booleans, False for other numbers that can be computed with, None for what is neither."""
+    if isinstance(value, bool):
+        return True
+    return False if is_number(value) and abs(value) <= LARGEST else None
+
+
+def _score(trait: TraitOutcome, measure: Measure) -> Reading | None:
+    """None where the trait was not due."""
+    if trait.state == "skipped":
+        return None
+    if trait.state in FAILED or trait.state != "ok":
+        return Reading(None, f"trait {trait.state}")
+    part = measure.name.removeprefix(f"{TRAIT}{trait.name}")
+    value = trait.value
+    if part.startswith("="):
+        classes = scale_classes(trait.scale)
+        value = bool(classes) and classes[trait.value] == part[1:]
+    elif part:
+        value = _parts(trait).get(part[1:])
+    if _numeric(value) is None:
+        return Reading(None, "trait without a number")
+    return Reading(float(value))

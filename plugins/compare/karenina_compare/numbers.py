@@ -1,0 +1,352 @@
+"""The headline numbers of a set of results, each with what it rests on: counts, an interval, and what is missing.
+
+Items of one question are never taken as independent: where a question was asked several times, or of several models,
+it counts as one cluster. `groups` of questions make larger ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+from karenina_runs.folder.directory import MANIFEST
+from karenina_runs.summaries.estimates import Clusters, Estimate, rate_of
+from karenina_runs.summaries.rates import CREDIT_UNIT, credit_of, is_due
+from karenina_vocabulary.explanations import failure_kind
+
+from karenina_core.values.result import VerificationResult
+
+from .headline import Bounds, Headline, Number, Numbers, Repeated
+from .measures import ABSENT, ANSWERED, PARTIAL_CREDIT, PASS_RATE, Item, Measure, Measures, Reading
+from .question_groups import Cluster, Groups, group_notes, group_of, groups_of
+from .statistics.means import cluster_mean, mean_interval
+from .statistics.replicates import pass_at_k, pass_hat_k
+
+__all__ = [
+    "Bounds",
+    "Headline",
+    "Number",
+    "Numbers",
+    "Repeated",
+    "doubles",
+    "estimate",
+    "headline_numbers",
+    "headline_of",
+    "unfinished",
+]
+
+Planned: TypeAlias = Mapping[str, int]
+"""How often every pair of models was to answer each question, by its id."""
+
+COVERAGE = Measure(name="coverage", is_rate=True)
+MACRO = Measure(name="macro_average", is_rate=False, lowest=0, highest=1)
+MIXED = "what several models or several judges say is no repeated answer of one of them; see each pair of models"
+TWICE = "some items of the same models, question and replicate are there more than once; give each of them once"
+
+
+def headline_numbers(
+    results: Iterable[VerificationResult],
+    *,
+    cluster: Cluster | None = None,
+    planned: Planned | None = None,
+    k: Collection[int] | None = None,
+    level: float = 0.95,
+) -> Headline:
+    """The numbers of each pair of models and of all results together.
+
+    `cluster` says which questions belong together; `planned` how often each pair was to answer each question, so that
+    items that are not there count as missing: by default what a set of a whole run knows. `k` are those of pass@k and
+    pass^k, as far as there are so many answers; by default the powers of 2 and the divisors of the largest number of
+    answers to a question.
+    """
+    own = getattr(results, "planned", None)
+    pairs = own.pairs if own is not None and planned is None else ()
+    planned = planned_of(results, planned)
+    return headline_of(map(Item.of, results), cluster=cluster, planned=planned, pairs=pairs, k=k, level=level)
+
+
+def planned_of(results: Iterable[VerificationResult], planned: Planned | None = None) -> Planned | None:
+    """What was planned: as given, or as a set of results of a whole run says."""
+    own = getattr(results, "planned", None)
+    if planned is not None or own is None:
+        return planned
+    return dict.fromkeys(own.questions, len(own.replicates))
+
+
+def headline_of(
+    items: Iterable[Item],
+    *,
+    cluster: Cluster | None = None,
+    planned: Planned | None = None,
+    pairs: Iterable[tuple[str, str]] = (),
+    k: Collection[int] | None = None,
+    level: float = 0.95,
+) -> Headline:
+    """`headline_numbers` of items whose traits have been read. The items of `pairs` of models without any result are
+    missing in all results together."""
+    ordered = sorted(items, key=_order)
+    listed = [item.result for item in ordered]
+    measures = Measures.of(ordered)
+    groups = groups_of(listed, cluster)
+    read = [(item.result, measures.read(item)) for item in ordered]
+    found: dict[tuple[str, str], list[tuple[VerificationResult, Mapping[str, Reading]]]] = {}
+    for result, readings in read:
+        models = (result.metadata.answering_model, result.metadata.parsing_model)
+        found.setdefault(models, []).append((result, readings))
+    absent = {pair: _absent(found.get(pair, ()), planned) for pair in (*found, *pairs)}
+    made = _Maker(measures, groups, level, k, _keywords(listed))
+    return Headline(
+        pairs=tuple(
+            evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in found.items()
+        ),
+        overall=made.numbers(read, [question for missing in absent.values() for question in missing]),
+        level=level,
+        notes=(
+            *(f"{name}: {why}" for name, why in measures.conflicts.items()),
+            *group_notes(listed, cluster),
+            *doubles(listed),
+        ),
+    )
+
+
+def doubles(results: Iterable[VerificationResult]) -> tuple[str, ...]:
+    """A note on items that are there more than once, if any are."""
+    abouts = (result.metadata for result in results)
+    seen = Counter((about.answering_model, about.parsing_model, about.question_id, about.replicate) for about in abouts)
+    more = sum(seen.values()) - len(seen)
+    if not more:
+        return ()
+    return (f"{more} more items of the same models, question and replicate; they are in the rates, and not in pass@k",)
+
+
+def planned_items(run_dir: Path) -> int:
+    """How many items a run planned, of all models together; 0 where its manifest does not say."""
+    try:
+        return int(json.loads((run_dir / MANIFEST).read_text("utf-8"))["items"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def unfinished(run_dir: Path, items: int) -> tuple[str, ...]:
+    """A note where a run planned more than these items, be it that a model was never asked."""
+    planned = planned_items(run_dir)
+    return (f"{items} of {planned} planned items have a result",) if items < planned else ()
+
+
+def estimate(
+    values: Sequence[float], questions: Sequence[str], groups: Groups, measure: Measure, level: float = 0.95
+) -> Estimate:
+    """The mean of values with its interval, `questions` being whose each value is. Limits stay on the scale."""
+    clusters = [group_of(question, groups) for question in questions]
+    if measure.is_rate:
+        return rate_of(_sums(values, clusters), level=level)
+    if measure is PARTIAL_CREDIT:
+        whole = all(value in (0, 1) for value in values)
+        return credit_of(_sums(values, clusters, CREDIT_UNIT), whole=whole, level=level)
+    alone = len(set(clusters)) == len(values)
+    return _on_scale(mean_interval(values, level) if alone else cluster_mean(values, clusters, level), measure)
+
+
+def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) -> Clusters:
+    """Sums in whole numbers of 1/`unit`."""
+    sums: dict[Hashable, tuple[int, int]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        total, number = sums.get(cluster, (0, 0))
+        sums[cluster] = (total + int(value * unit), number + 1)
+    return Clusters.of(sums.values())
+
+
+def _on_scale(found: Estimate, measure: Measure) -> Estimate:
+    if found.interval is None:
+        return found
+    low, high = found.interval.low, found.interval.high
+    low = low if measure.lowest is None else max(low, measure.lowest)
+    high = high if measure.highest is None else min(high, measure.highest)
+    return evolve(found, interval=evolve(found.interval, low=low, high=high))
+
+
+Items: TypeAlias = Sequence[tuple[VerificationResult, Mapping[str, Reading]]]
+"""Items and what each says of every measure."""
+Rows: TypeAlias = list[tuple[str, Reading]]
+"""(question, what an item of it says)."""
+
+
+@frozen
+class _Maker:
+    measures: Measures
+    groups: Groups
+    level: float
+    k: Collection[int] | None
+    keywords: Mapping[str, frozenset[str]]
+    """By question."""
+
+    def numbers(self, items: Items, absent: Sequence[str]) -> Numbers:
+        """`absent` are the questions of items that are not there."""
+        rows: dict[str, Rows] = {name: [] for name in self.measures.known}
+        results = [result for result, _ in items]
+        for result, readings in items:
+            for name, reading in readings.items():
+                rows[name].append((result.metadata.question_id, reading))
+        verdicts = bool(rows.get(PASS_RATE.name))
+        lost = [(question, Reading(None, ABSENT)) for question in absent] if verdicts else []
+        passed = [*rows.get(PASS_RATE.name, ()), *lost]
+        credits = [*rows.get(PARTIAL_CREDIT.name, ()), *lost]
+        answered = [(q, r) for q, r in rows.get(ANSWERED.name, ()) if r.value is not None or _no_verdict(r)]
+        traits = [measure for name, measure in self.measures.known.items() if measure.owner and rows[name]]
+        details = Counter((r.metadata.outcome, r.metadata.outcome_detail or "unknown") for r in results)
+        return Numbers(
+            items=len(results),
+            absent=len(absent),
+            outcomes=dict(sorted(Counter(result.metadata.outcome for result in results).items())),
+            errors={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "error"},
+            guards={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "auto_failed"},
+            failures=dict(sorted(Counter(how for r in results if (how := failure_kind(r))).items())),
+            pass_rate=self._number(PASS_RATE, passed),
+            partial_credit=self._number(PARTIAL_CREDIT, credits),
+            answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
+            coverage=self._number(COVERAGE, _covered(results, absent) if verdicts else []),
+            by_keyword=(by_keyword := self._by_keyword(passed)),
+            macro_questions=self._over_questions(passed),
+            macro_keywords=_mean([number.value for number in by_keyword if number.value is not None]),
+            repeated=() if (mixed := _mixed(results)) else self._repeated(passed),
+            unrepeated=mixed,
+            traits=tuple(self._number(measure, rows[measure.name]) for measure in traits),
+        )
+
+    def _number(self, measure: Measure, rows: Rows) -> Number:
+        kept = [(question, reading.value) for question, reading in rows if reading.value is not None]
+        found = self._estimate(measure, kept)
+        missing = Counter(reading.reason for _, reading in rows if reading.value is None)
+        return Number(
+            name=measure.name,
+            value=found.value,
+            interval=found.interval,
+            standard_error=found.standard_error,
+            method=found.method,
+            items=len(kept),
+            questions=len({question for question, _ in kept}),
+            clusters=found.clusters,
+            missing=dict(sorted(missing.items())),
+            bounds=self._bounds(measure, rows) if missing else None,
+            higher_is_better=measure.higher_is_better,
+            note=found.note,
+        )
+
+    def _over_questions(self, rows: Rows) -> Number:
+        """The mean of the questions' pass rates: the pass rate itself where every question has equally many items."""
+        means = _means(rows)
+        found = self._number(MACRO, means)
+        sizes = Counter(question for question, reading in rows if reading.value is not None)
+        if len(set(sizes.values())) != 1:
+            return found
+        often = max(sizes.values())
+        even = [(question, reading) for question, reading in rows if reading.value is not None]
+        even += [row for row in means if row[1].value is None for _ in range(often)]
+        rate = self._number(PASS_RATE, even)
+        return evolve(rate, name=found.name, items=found.items, missing=found.missing)
+
+    def _estimate(self, measure: Measure, rows: Sequence[tuple[str, float]]) -> Estimate:
+        values, questions = [value for _, value in rows], [question for question, _ in rows]
+        return estimate(values, questions, self.groups, measure, self.level)
+
+    def _bounds(self, measure: Measure, rows: Rows) -> Bounds | None:
+        if measure.lowest is None or measure.highest is None:
+            return None
+        ends: list[Estimate] = []
+        for instead in (measure.lowest, measure.highest):
+            filled = [(question, instead if r.value is None else r.value) for question, r in rows]
+            ends.append(self._estimate(measure, filled))
+        worst, best = ends
+        low = worst.interval.low if worst.interval else None
+        high = best.interval.high if best.interval else None
+        return Bounds(worst.value or 0.0, best.value or 0.0, low, high)
+
+    def _by_keyword(self, rows: Rows) -> tuple[Number, ...]:
+        """The pass rate of the questions of each keyword; a question with several is in each of them."""
+        found: dict[str, Rows] = {}
+        for question, reading in rows:
+            for word in self.keywords.get(question, ()):
+                found.setdefault(word, []).append((question, reading))
+        return tuple(evolve(self._number(PASS_RATE, found[word]), name=word) for word in sorted(found))
+
+    def _repeated(self, rows: Rows) -> tuple[Repeated, ...]:
+        asked, answers = Counter(question for question, _ in rows), Counter[str]()
+        passed = Counter[str]()
+        for question, reading in rows:
+            answers[question] += reading.value is not None
+            passed[question] += int(reading.value or 0)
+        most = max(asked.values(), default=0)
+        usual = [k for k in range(2, most + 1) if most % k == 0 or k & (k - 1) == 0]
+        sizes = usual if self.k is None else sorted({k for k in self.k if 1 <= k <= most})
+        return tuple(self._k_answers(k, passed, answers) for k in sizes)
+
+    def _k_answers(self, k: int, passed: Counter[str], answers: Counter[str]) -> Repeated:
+        enough = [question for question in sorted(answers) if answers[question] >= k]
+        hits, asked = [passed[question] for question in enough], [answers[question] for question in enough]
+        clusters: list[Hashable] | None = [group_of(q, self.groups) for q in enough] if self.groups else None
+        both = [of(hits, asked, k, self.level, clusters) for of in (pass_at_k, pass_hat_k)]
+        return Repeated(
+            k=k,
+            at_least_one=both[0],
+            all_of_them=both[1],
+            questions=len(enough),
+            left_out=len(answers) - len(enough),
+        )
+
+
+def _mixed(results: Iterable[VerificationResult]) -> str:
+    """Why several items of a question are not several answers of one model to it, judged once each."""
+    abouts = [result.metadata for result in results]
+    if len({(about.answering_model, about.parsing_model) for about in abouts}) > 1:
+        return MIXED
+    return TWICE if len({(about.question_id, about.replicate) for about in abouts}) < len(abouts) else ""
+
+
+def _means(rows: Rows) -> Rows:
+    """The mean of each question that has values, and of the others why not."""
+    questions: dict[str, list[Reading]] = {}
+    for question, reading in rows:
+        questions.setdefault(question, []).append(reading)
+    found: Rows = []
+    for question, own in questions.items():
+        mean = _mean([reading.value for reading in own if reading.value is not None])
+        found.append((question, Reading(mean, own[0].reason if mean is None else "")))
+    return found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _keywords(results: Iterable[VerificationResult]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for result in results:
+        about = result.metadata
+        found[about.question_id] = found.get(about.question_id, frozenset()).union(about.keywords)
+    return found
+
+
+def _no_verdict(reading: Reading) -> bool:
+    """Whether nothing is known, unlike of an answer that is neither right nor wrong, such as an abstention."""
+    return reading.reason.partition("(")[0] in ("error", "skipped", ABSENT)
+
+
+def _covered(results: Iterable[VerificationResult], absent: Iterable[str]) -> Rows:
+    due = (result.metadata for result in results if is_due(result.metadata))
+    seen = [(about.question_id, Reading(float(about.outcome in ("passed", "failed")))) for about in due]
+    return [*seen, *((question, Reading(0.0)) for question in absent)]
+
+
+def _absent(items: Items, planned: Planned | None) -> list[str]:
+    """The questions of the items that are not there, each as often as one is missing."""
+    there = Counter(result.metadata.question_id for result, _ in items)
+    return sorted((Counter(planned or {}) - there).elements())
+
+
+def _order(item: Item) -> tuple[str, str, str, int, str]:
+    about = item.result.metadata
+    return (about.answering_model, about.parsing_model, about.question_id, about.replicate, about.result_id)

@@ -1,0 +1,114 @@
+"""Which questions belong together, so that they are not taken as independent: by function, by table, or by keyword."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from karenina_core.errors import ConfigError
+from karenina_core.values.result import VerificationResult
+
+__all__ = ["Cluster", "Groups", "by_keyword", "group_notes", "group_of", "grouping", "groups_of"]
+
+Cluster: TypeAlias = Callable[[VerificationResult], Hashable | None] | Mapping[str, Hashable]
+"""The group of an item's question, or a table `{question id: group}`. Without a group, a question is independent."""
+
+Groups: TypeAlias = Mapping[str, Hashable]
+"""The group of each question that has one, by question id."""
+
+KEYWORD = "keyword"
+
+
+def groups_of(results: Iterable[VerificationResult], cluster: Cluster | None) -> Groups:
+    """`{question id: group}`. Where the items of a question say different things, the first group by name is taken."""
+    return {question: min(groups, key=repr) for question, groups in _groups_named(results, cluster).items() if groups}
+
+
+def group_notes(results: Iterable[VerificationResult], cluster: Cluster | None) -> tuple[str, ...]:
+    """What a reader must know of missing or ambiguous groups: independence that is assumed."""
+    named = _groups_named(results, cluster)
+    alone = sorted(question for question, groups in named.items() if not groups)
+    several = sorted(question for question, groups in named.items() if len(groups) > 1)
+    notes = []
+    if alone:
+        notes.append(f"{len(alone)} of {len(named)} questions have no group and count as independent: {_some(alone)}")
+    if several:
+        notes.append(f"questions in several groups, of which the first by name is taken: {_some(several)}")
+    return tuple(notes)
+
+
+def _some(questions: list[str]) -> str:
+    more = f" and {len(questions) - 5} more" if len(questions) > 5 else ""
+    return ", ".join(questions[:5]) + more
+
+
+def _groups_named(results: Iterable[VerificationResult], cluster: Cluster | None) -> dict[str, set[Hashable]]:
+    """Every group that the items of a question name."""
+    found: dict[str, set[Hashable]] = {}
+    if cluster is None:
+        return found
+    for result in results:
+        question = result.metadata.question_id
+        group = cluster.get(question) if isinstance(cluster, Mapping) else cluster(result)
+        found.setdefault(question, set()).update(() if group is None else (group,))
+    return found
+
+
+def group_of(question: str, groups: Groups) -> Hashable:
+    """The group, or the question itself: no question without a group shares one with another."""
+    return ("group", groups[question]) if question in groups else ("question", question)
+
+
+def by_keyword(prefix: str = "") -> Callable[[VerificationResult], str | None]:
+    """The first keyword of the question that begins with `prefix`."""
+
+    def group(result: VerificationResult) -> str | None:
+        return next((word for word in result.metadata.keywords if word.startswith(prefix)), None)
+
+    return group
+
+
+def grouping(name: str) -> Cluster:
+    """What `--cluster-by` means: `keyword`, `keyword:PREFIX`, or a file.
+
+    A JSON file holds one object `{question id: group}`; any other is read as CSV, two columns without a header.
+    Raises ConfigError where there is no such file, or where it holds something else.
+    """
+    name, _, prefix = name.partition(":")
+    if name == KEYWORD:
+        return by_keyword(prefix)
+    path = Path(name)
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the groups of questions {name!r} cannot be read: {error}; "
+            "give keyword, keyword:PREFIX, or a JSON or CSV file"
+        ) from error
+    return _from_json(name, text) if path.suffix.lower() == ".json" else _from_csv(name, text)
+
+
+def _from_json(name: str, text: str) -> Groups:
+    try:
+        table = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{name}: no JSON ({error}); give one object of question ids and groups") from error
+    wrong = not isinstance(table, dict) or any(not isinstance(group, str | int) for group in table.values())
+    if wrong:
+        raise ConfigError(f"{name}: give one JSON object of question ids and groups, each group a text or a number")
+    return dict(table)
+
+
+def _from_csv(name: str, text: str) -> Groups:
+    table: dict[str, Hashable] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), 1):
+        if not row:
+            continue
+        if len(row) != 2 or not row[1]:
+            raise ConfigError(f"{name}, line {number}: give two columns, a question id and its group")
+        if table.setdefault(row[0], row[1]) != row[1]:
+            raise ConfigError(f"{name}, line {number}: {row[0]!r} has two groups; give it one")
+    return table

@@ -1,0 +1,62 @@
+"""FinalizeResult: what the stages left behind becomes one result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+
+from karenina_core import Category, Stage, VerificationContext, VerificationResult, hookimpl
+from karenina_core.pipeline.assemble import USAGE, ledger, metadata
+from karenina_core.pipeline.declaration import result_fields
+from karenina_core.values.result import GenerationPart
+from karenina_core.values.result_parts import result_parts
+
+
+class FinalizeResult(Stage):
+    """Always runs, always last. A part exists where its evaluation was asked for or performed."""
+
+    category = Category.FINALIZATION
+    produces = (ArtifactKeys.FINAL_RESULT,)
+    final = True
+
+    def should_run(self, context: VerificationContext) -> bool:
+        return True
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact(ArtifactKeys.FINAL_RESULT, finished(context))
+
+
+def finished(context: VerificationContext) -> VerificationResult:
+    """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
+    fields, extensions = _by_part(context)
+    generation = fields["generation"]
+    generation["usage_metadata"] = context.service(USAGE, dict)(generation.get("usage_metadata", {}))
+    return VerificationResult(
+        metadata=metadata(context),
+        generation=GenerationPart(**generation),
+        parts={name: cls.of(context, fields.get(name, {})) for name, cls in result_parts().items()},
+        ledger=ledger(context),
+        extensions=extensions,
+        **fields[""],
+    )
+
+
+def _by_part(context: VerificationContext) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The result fields that were set: by part, those of the root under `""`, and by plugin."""
+    homes = result_fields()
+    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
+    extensions: dict[str, dict[str, Any]] = {}
+    for name, value in context.result_fields.items():
+        if name in homes:
+            fields[homes[name]][name] = value
+        else:
+            plugin, dot, key = name.partition(".")
+            if dot:
+                extensions.setdefault(plugin, {})[key] = value
+    return fields, extensions
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(FinalizeResult)

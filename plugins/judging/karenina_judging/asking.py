@@ -1,0 +1,129 @@
+"""One question to the judge with a typed reply: how every stage that asks one does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+
+from karenina_core.errors import FillError, Problem
+from karenina_core.pipeline.context import VerificationContext
+from karenina_core.plugin.application import Karenina
+from karenina_core.ports.model_client import Validate
+from karenina_core.ports.values import ParsePortResult
+from karenina_core.values.config import ModelConfig
+
+from .untrusted_text import untrusted
+
+__all__ = ["ask_judge", "check_reply", "closed_object", "presented", "unable_judges"]
+
+Schema = Mapping[str, Any]
+MOST_ENTRIES = 256
+"""Entries of a list that a judge may give where the schema sets no limit. A model that repeats itself writes until
+its tokens are used up, and the reply is lost; a server that enforces the schema ends it here, after some 1,500 to 2,500
+tokens, which most limits allow. Code does not check it. There is none for texts: strict schemas have no `maxLength`."""
+CHOICES = ("anyOf", "allOf", "oneOf")
+VALUES = ("const", "default", "enum", "examples")
+"""Keywords whose values are data and no schemas."""
+JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": Mapping}
+
+
+async def ask_judge(
+    context: VerificationContext,
+    task: str,
+    texts: tuple[str, str],
+    schema: Schema,
+    *,
+    validate: Validate | None = None,
+    temperature: float | None = None,
+    expected: Mapping[str, Any] | None = None,
+) -> ParsePortResult:
+    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text.
+
+    Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
+    does where `expected`, the ground truth of a template, has a list of more than half as many entries.
+    The user's system prompt for the parsing model precedes karenina's own. `validate` makes something of the data;
+    the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
+    the judge could not be reached.
+    """
+    system, user = texts
+    if not any(type(value) is list and len(value) > MOST_ENTRIES // 2 for value in (expected or {}).values()):
+        schema = _limited(schema)
+    if own := context.system_prompt("parsing"):
+        system = f"{own}\n\n{system}"
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = context.parsing.prompt(task, system, user, shape)
+    rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
+    answered = evaluation_input(rows, raw, full_trace=False).text, str(context.task.answering)
+    judge = context.parsing
+    return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
+
+
+def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with a limit on every list that has none. It is asked for on every call, and does little."""
+    found = {**schema}
+    for name, part in found.items():
+        if type(part) is dict and name not in VALUES:
+            found[name] = _limited(part)
+        elif name in CHOICES:
+            found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]
+    if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
+        found["maxItems"] = max(MOST_ENTRIES, found.get("minItems", 0))
+    return found
+
+
+def presented(question: str, given: EvaluationInput) -> str:
+    """The question and the answer for a prompt, the answer marked as data."""
+    what = "trace" if given.used_full_trace else "response"
+    return f"Question:\n{question}\n\nThe {what} to examine:\n{untrusted(given.text, what)}"
+
+
+def closed_object(properties: Schema, description: str = "") -> dict[str, Any]:
+    """A JSON Schema of an object with these properties, all of them required, and no others."""
+    described = {"description": description} if description else {}
+    return {
+        "type": "object",
+        **described,
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def check_reply(data: object, schema: Schema) -> None:
+    """Raises FillError with everything that does not fit. Nothing is converted: the text "false" is not False."""
+    found = list(_problems(data, schema, ""))
+    if found:
+        raise FillError("\n".join(found))
+
+
+def _problems(value: object, schema: Schema, path: str) -> Iterator[str]:
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if not isinstance(value, tuple(JSON_TYPES[kind] for kind in kinds)):
+        yield f"{path or 'the reply'} must be {' or '.join(kinds)}"
+    elif isinstance(value, list):
+        if len(value) > (most := schema.get("maxItems", len(value))):
+            yield f"{path} has {len(value)} entries, and may have {most}"
+        for index, entry in enumerate(value):
+            yield from _problems(entry, schema["items"], f"{path}[{index}]")
+    elif isinstance(value, Mapping):
+        for name, inner in schema["properties"].items():
+            where = f"{path}.{name}" if path else name
+            if name in value:
+                yield from _problems(value[name], inner, where)
+            else:
+                yield f"{where} is missing"
+
+
+def unable_judges(app: Karenina, models: Iterable[ModelConfig], task: str, remedy: str) -> list[Problem]:
+    """A problem for every judge that cannot serve a task; `remedy` says how to do without."""
+    problems = []
+    for number, model in enumerate(models):
+        tasks = app.adapters.resolve_interface(model.interface).spec.judge_tasks
+        if tasks is not None and task not in tasks:
+            what = f"the interface {model.interface!r} cannot serve the task {str(task)!r}"
+            problems.append(
+                Problem(f"parsing_models[{number}]", f"{what}; name a judge model (--parsing-model), or {remedy}")
+            )
+    return problems

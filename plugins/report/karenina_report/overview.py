@@ -1,0 +1,297 @@
+"""The first part of the page: what is true of the whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from karenina_compare.comparison.compare import compare_models
+from karenina_compare.measures import PASS_RATE
+from karenina_compare.numbers import headline_numbers
+from karenina_compare.question_groups import Cluster
+from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.summaries.usage import usage_by_task
+from markupsafe import Markup
+
+from karenina_core import VerificationResult
+from karenina_core.errors import plural
+
+from . import plots
+from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
+from .pairs import Pair, Ranks, pairs_of
+from .profile import TraitProfile, profiles
+from .svg import as_svg
+from .texts import dollars, number, seconds, tokens, value, without_secrets
+
+__all__ = ["MOST_QUESTIONS", "MOST_RANKED", "FailureRow", "Overview", "Plot", "overview_of"]
+
+MOST_QUESTIONS = 40
+"""Questions that are listed on the overview; all items are in the list below it."""
+MOST_RANKED = 12
+"""Models of one judge that are compared with each other; the time that it takes grows with the square."""
+
+
+@frozen
+class Plot:
+    """A drawing and what it is called."""
+
+    svg: Markup
+    caption: str
+
+
+@frozen(kw_only=True)
+class FailureRow:
+    """One reason why items did not pass."""
+
+    outcome: OutcomeKind
+    group: str
+    """The name of the group, as the column `failure_group` has it; empty for skipped items."""
+    description: str
+    """What the group is called."""
+    reason: str
+    counts: Sequence[int]
+    """Items of each pair."""
+
+
+@frozen
+class QuestionRow:
+    """A question that not every item passes."""
+
+    id: str
+    text: str
+    passed: int
+    items: int
+    cells: Sequence[Sequence[tuple[str, OutcomeKind, int]]]
+    """For each pair: anchor, outcome and replicate of every item."""
+
+
+@frozen(kw_only=True)
+class RunFacts:
+    """What the manifest says, as far as it can be read. Everything is text for people."""
+
+    known: bool
+    run_name: str
+    status: str
+    created_at: str
+    mode: str
+    items: str
+    benchmark: str
+    sha256: str
+    warnings: Sequence[str]
+    versions: Sequence[tuple[str, str]]
+
+
+@frozen(kw_only=True)
+class Overview:
+    """What the template of the overview needs."""
+
+    pairs: Sequence[Pair]
+    notes: Sequence[str]
+    """Of the numbers: what could not be put together."""
+    kinds: Sequence[OutcomeKind]
+    failures: Sequence[FailureRow]
+    caveats: Sequence[tuple[str, str, Sequence[int]]]
+    """Name, meaning, and the number of items of each pair."""
+    unsure: Sequence[str]
+    """Why numbers of several answers have no interval."""
+    unranked: bool
+    """Whether there are too many models to compare them all."""
+    traits: Sequence[TraitProfile]
+    questions: Sequence[QuestionRow]
+    more_questions: int
+    usage: Sequence[Sequence[str]]
+    plots: Mapping[str, Plot]
+    class_plots: Sequence[Plot]
+    """Of literal traits."""
+    run: RunFacts
+    configuration: Sequence[tuple[str, str]]
+    plugins: Sequence[Sequence[str]]
+
+
+def overview_of(
+    results: VerificationResultSet, anchors: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None = None
+) -> Overview:
+    """Rates, failures, traits, cost, and how the run was made."""
+    headline = headline_numbers(results, cluster=cluster)
+    answering = _most_models(results.results)
+    ranked = 1 < answering <= MOST_RANKED
+    pairs = pairs_of(results.results, headline, _ranks(results, cluster) if ranked else None)
+    kinds, traits = present(results), profiles(pairs)
+    questions = _questions(results.results, anchors, pairs)
+    plain = without_secrets(manifest)
+    return Overview(
+        pairs=pairs,
+        notes=(*headline.notes, *results.tally.failed_scores, *_unasked(results)),
+        kinds=kinds,
+        failures=_failures(pairs),
+        caveats=_caveats(pairs),
+        unsure=_unsure(pairs),
+        unranked=answering > MOST_RANKED,
+        traits=traits,
+        questions=questions[:MOST_QUESTIONS],
+        more_questions=max(len(questions) - MOST_QUESTIONS, 0),
+        usage=_usage(results.results),
+        plots=_plots(pairs, kinds, traits),
+        class_plots=_class_plots(traits),
+        run=_run(plain),
+        configuration=_flat(plain.get("config") or {}),
+        plugins=_plugins(plain.get("plugins")),
+    )
+
+
+def _unasked(results: VerificationResultSet) -> list[str]:
+    return [
+        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
+        for (answering, parsing), found in results.tally.pairs.items()
+        if not found.rates.items
+    ]
+
+
+def _most_models(results: Sequence[VerificationResult]) -> int:
+    """How many answering models the judge has that has most of them."""
+    pairs = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
+    return max(Counter(parsing for parsing, _ in pairs).values(), default=0)
+
+
+def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:
+    """As `karenina compare` has them: where two models are tied, either may be the better one."""
+    found = compare_models(results, cluster=cluster).ties
+    return {
+        (answering, tie.parsing): ranks
+        for tie in found
+        if tie.metric == PASS_RATE.name
+        for answering, ranks in tie.ranks.items()
+    }
+
+
+def _failures(pairs: Sequence[Pair]) -> list[FailureRow]:
+    order = list(KINDS)
+    found = dict.fromkeys(key for pair in pairs for key in pair.failures)
+    total = {key: sum(pair.failures[key] for pair in pairs) for key in found}
+    keys = sorted(found, key=lambda key: (order.index(key[0]), -total[key], key))
+    return [
+        FailureRow(
+            outcome=KINDS[key[0]],
+            group=key[1],
+            description=GROUPS.get(key[1], key[1]),
+            reason=key[2],
+            counts=[pair.failures[key] for pair in pairs],
+        )
+        for key in keys
+    ]
+
+
+def _caveats(pairs: Sequence[Pair]) -> list[tuple[str, str, list[int]]]:
+    names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
+    return [(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names]
+
+
+def _unsure(pairs: Sequence[Pair]) -> list[str]:
+    estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
+    return list(dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note))
+
+
+def _questions(
+    results: Sequence[VerificationResult], anchors: Sequence[str], pairs: Sequence[Pair]
+) -> list[QuestionRow]:
+    """Questions that some item did not pass, those that most items fail first."""
+    places = {(pair.answering, pair.parsing): pair.index for pair in pairs}
+    groups: dict[str, list[tuple[VerificationResult, str]]] = {}
+    for result, anchor in zip(results, anchors, strict=True):
+        if result.metadata.outcome not in ("scored", "skipped"):
+            groups.setdefault(result.metadata.question_id, []).append((result, anchor))
+    rows = [_question(found, places) for found in groups.values()]
+    return sorted((row for row in rows if row.passed < row.items), key=lambda row: row.passed / row.items)
+
+
+def _question(found: Sequence[tuple[VerificationResult, str]], places: Mapping[tuple[str, str], int]) -> QuestionRow:
+    cells: list[list[tuple[str, OutcomeKind, int]]] = [[] for _ in places]
+    for result, anchor in found:
+        about = result.metadata
+        cell = cells[places[about.answering_model, about.parsing_model]]
+        cell.append((anchor, KINDS[about.outcome], about.replicate))
+    first = found[0][0].metadata
+    passed = sum(result.metadata.outcome == "passed" for result, _ in found)
+    return QuestionRow(first.question_id, first.question_text, passed, len(found), cells)
+
+
+def _usage(results: Sequence[VerificationResult]) -> list[tuple[str, ...]]:
+    return [
+        (
+            task.replace("_", " "),
+            ", ".join(map(str, row["models"])),
+            *(number(row[key]) for key in ("items", "calls", "attempts")),
+            *(tokens(row[key], row["usage_unavailable"]) for key in ("input_tokens", "output_tokens")),
+            seconds(row["seconds"]),
+            dollars(row["cost_usd"]),
+        )
+        for task, row in usage_by_task(results).items()
+    ]
+
+
+def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:
+    found: dict[str, Plot] = {}
+    rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None]
+    placed = [trait for trait in traits if any(cell.position is not None for cell in trait.cells)]
+    if rated:
+        caption = "Pass rate of every model with its 95 % interval"
+        found["rates"] = Plot(as_svg(plots.interval_plot(rated), "rates", caption), caption)
+    if pairs:
+        caption = "How the items ended"
+        found["outcomes"] = Plot(as_svg(plots.outcome_bars(pairs, kinds), "outcomes", caption), caption)
+        caption = "Time of every item"
+        found["seconds"] = Plot(as_svg(plots.seconds_plot(pairs), "seconds", caption), caption)
+    if placed:
+        caption = "Rubric profile: rates and means of traits"
+        found["traits"] = Plot(as_svg(plots.trait_plot(placed, pairs), "traits", caption), caption)
+    return found
+
+
+def _class_plots(traits: Sequence[TraitProfile]) -> list[Plot]:
+    found: list[Plot] = []
+    for trait in traits:
+        if trait.kind == "literal" and trait.classes:
+            caption = f"Classes of {trait.name}"
+            found.append(Plot(as_svg(plots.class_bars(trait), f"classes{len(found)}", caption), caption))
+    return found
+
+
+def _run(manifest: Mapping[str, Any]) -> RunFacts:
+    benchmark = _mapping(manifest.get("benchmark"))
+    named = [str(benchmark[key]) for key in ("name", "version") if benchmark.get(key)]
+    warnings = benchmark.get("warnings")
+    return RunFacts(
+        known=bool(manifest),
+        run_name=str(manifest.get("run_name") or ""),
+        status=str(manifest.get("status") or ""),
+        created_at=str(manifest.get("created_at") or "")[:16].replace("T", " "),
+        mode=str(manifest.get("evaluation_mode") or "").replace("_", " "),
+        items=str(manifest.get("items") or 0),
+        benchmark=", version ".join(named),
+        sha256=str(benchmark.get("sha256") or ""),
+        warnings=[str(warning) for warning in warnings] if isinstance(warnings, list) else [],
+        versions=[(str(name), str(version)) for name, version in _mapping(manifest.get("versions")).items()],
+    )
+
+
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _flat(settings: Any, path: str = "") -> list[tuple[str, str]]:
+    """`(key.path, value)` of everything that is set."""
+    if isinstance(settings, Mapping) and settings:
+        return [row for key, item in settings.items() for row in _flat(item, f"{path}.{key}" if path else str(key))]
+    if isinstance(settings, list) and any(isinstance(item, Mapping) for item in settings):
+        return [row for place, item in enumerate(settings, 1) for row in _flat(item, f"{path}.{place}")]
+    if settings is None or settings in ("", {}, []):
+        return []
+    return [(path, settings if isinstance(settings, str) else value(settings))]
+
+
+def _plugins(listed: Any) -> list[list[str]]:
+    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
+    names = ("name", "distribution", "version")
+    return [[str(row.get(name) or "") for name in names] for row in rows if row.get("state") == "active"]

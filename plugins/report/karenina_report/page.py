@@ -1,0 +1,169 @@
+"""The page itself: templates, policy, and the file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from karenina_compare.question_groups import Cluster
+from karenina_results.columns.shared import failure_of
+from karenina_runs.files.atomic_files import replacing
+from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.workspaces.workspace_capture import captures
+from karenina_vocabulary.rubric_part import read_traits
+from markupsafe import Markup
+
+from karenina_core import VerificationResult, __version__
+from karenina_core.errors import RunDirectoryError
+
+from .items import Item, Sibling, anchors, item_view
+from .outcomes import KINDS, failure
+from .overview import Overview, overview_of
+from .pairs import Pair
+from .svg import ROLES
+from .texts import cut, dollars, number, percent, redaction, seconds, shown, tokens
+
+__all__ = ["chunks", "written"]
+
+POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+BUFFER = 64
+"""Pieces of the template that are written at a time."""
+
+
+def chunks(
+    results: VerificationResultSet, manifest: Mapping[str, Any], cluster: Cluster | None = None
+) -> Iterator[str]:
+    """The page, piece by piece: an item is made when its turn comes."""
+    redaction.cache_clear()
+    environment = _environment()
+    style, script = _style(environment), _source(environment, "report.js")
+    names = anchors(results)
+    overview = overview_of(results, names, manifest, cluster)
+    stream = environment.get_template("page.html").stream(
+        policy=POLICY.format(script=_digest(script), style=_digest(style)),
+        style=Markup(style),
+        script=Markup(script),
+        index=_index(results.results, overview),
+        results=results,
+        overview=overview,
+        title=_title(results, manifest),
+        run=overview.run,
+        items=_items(results, names, overview.pairs),
+        kinds=KINDS,
+        version=__version__,
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    )
+    stream.enable_buffering(BUFFER)
+    yield from stream
+
+
+def written(file: Path, pieces: Iterable[str]) -> Path:
+    """Write a file as a whole or not at all. Raises RunDirectoryError."""
+    try:
+        with replacing(file) as page:
+            page.writelines(piece.encode("utf-8") for piece in pieces)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"the report {file} cannot be written: {error.strerror}; choose another place (-o FILE)"
+        ) from error
+    return file
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "number": number,
+        "tokens": tokens,
+        "dollars": dollars,
+        "seconds": seconds,
+        "cut": cut,
+    }
+    return environment
+
+
+def _finalized(found: Any) -> Any:
+    """Everything that a template prints passes through here, then through the escaping."""
+    return shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0].strip()
+
+
+def _style(environment: Environment) -> str:
+    roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
+    return f"{_source(environment, 'style.css')}\n{roles}"
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _title(results: VerificationResultSet, manifest: Mapping[str, Any]) -> str:
+    benchmark = manifest.get("benchmark")
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
+    return str(name or next(iter(runs), None) or "Results")
+
+
+def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[Item]:
+    kept = captures(results.run_dir)
+    labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
+    answers: dict[str, list[Sibling]] = {}
+    for result, name in zip(results, names, strict=True):
+        about = result.metadata
+        label = labels[about.answering_model, about.parsing_model]
+        label = label if about.replicate == 1 else f"{label}, replicate {about.replicate}"
+        answers.setdefault(about.question_id, []).append(Sibling(name, KINDS[about.outcome], label))
+    for result, name in zip(results, names, strict=True):
+        others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
+        yield item_view(result, name, others, kept.get(result.metadata.result_id))
+
+
+def _index(results: Sequence[VerificationResult], overview: Overview) -> Markup:
+    """What the filters need to know, as JSON that no HTML parser sees anything in."""
+    places = {(pair.answering, pair.parsing): pair.index for pair in overview.pairs}
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview.failures)}
+    known: dict[str, int] = {}
+    items = []
+    for result in results:
+        about = result.metadata
+        traits = [
+            [known.setdefault(trait.name, len(known)), trait.state, _word(trait)]
+            for trait in (read_traits(result.rubric) if result.rubric else ())
+        ]
+        place = places[about.answering_model, about.parsing_model]
+        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
+        items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
+    document = {"traits": [shown(name) for name in known], "items": items}
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _word(trait: Any) -> str:
+    """A score that items can be chosen by: those of traits with few different ones."""
+    if isinstance(trait.value, bool):
+        return "true" if trait.value else "false"
+    if trait.kind == "literal" and trait.value is not None:
+        return shown(trait.label or str(trait.value))
+    return str(trait.value) if trait.kind == "score" and isinstance(trait.value, int) else ""

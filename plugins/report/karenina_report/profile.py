@@ -1,0 +1,124 @@
+"""What the traits came to, trait by trait, with all pairs side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from karenina_compare.measures import TRAIT
+
+from karenina_core.values.fields import is_number
+
+from .pairs import Pair
+from .texts import number, percent, span
+from .traits import on_scale
+
+__all__ = ["Cell", "TraitProfile", "profiles"]
+
+Line = Mapping[str, Any]
+SAME = ("trait", "type", "kind", "higher_is_better", "min", "max")
+
+
+@frozen(kw_only=True)
+class Cell:
+    """One trait of one pair."""
+
+    pair: Pair
+    line: Line
+    text: str
+    """What the scores come to; empty where there is no score."""
+    position: float | None = None
+    """A rate, or the mean's place on its scale, from 0 to 1."""
+    low: float | None = None
+    high: float | None = None
+    """The interval, as `position` is."""
+    interval: str = ""
+    """The interval as people read it."""
+
+    @property
+    def silent(self) -> int:
+        """Items in which it was due, nothing failed, and no value was given."""
+        return int(self.line["n"] - self.line["ok"] - self.line["errors"])
+
+
+@frozen(kw_only=True)
+class TraitProfile:
+    """One trait over all pairs that have it."""
+
+    name: str
+    type: str
+    kind: str | None
+    hint: str
+    """What the numbers mean: the scale, and which end is the better one."""
+    cells: Sequence[Cell]
+
+    @property
+    def classes(self) -> list[str]:
+        """Of literal traits and of scores that are texts: every class of any pair."""
+        return list(dict.fromkeys(name for cell in self.cells for name in _counts(cell.line)))
+
+
+def profiles(pairs: Sequence[Pair]) -> list[TraitProfile]:
+    """In the order in which the traits are first met. Traits of one name whose scales differ are listed apart."""
+    groups: dict[str, list[tuple[Pair, Line]]] = {}
+    for pair in pairs:
+        for line in pair.line["traits"]:
+            same = {key: line.get(key) for key in SAME} | {"classes": list(line.get("classes") or ())}
+            groups.setdefault(json.dumps(same, default=str), []).append((pair, line))
+    return [_profile(found) for found in groups.values()]
+
+
+def _profile(found: Sequence[tuple[Pair, Line]]) -> TraitProfile:
+    first = found[0][1]
+    words = (first["type"], first["kind"] if first["kind"] != first["type"] else None)
+    better = {True: "higher is better", False: "lower is better"}.get(first["higher_is_better"], "")
+    scale = on_scale(first).removeprefix(" of ")
+    return TraitProfile(
+        name=first["trait"],
+        type=" ".join(word for word in words if word),
+        kind=first["kind"],
+        hint=", ".join(part for part in (scale, better) if part),
+        cells=[_cell(pair, line) for pair, line in found],
+    )
+
+
+def _cell(pair: Pair, line: Line) -> Cell:
+    found = pair.measured.get(f"{TRAIT}{line['trait']}")
+    ends = (found.interval.low, found.interval.high) if found and found.interval else None
+    if (rate := line.get("rate")) is not None:
+        low, high = ends or (None, None)
+        text, interval = f"true {percent(rate)}", span(ends, percent)
+        return Cell(pair=pair, line=line, text=text, position=rate, low=low, high=high, interval=interval)
+    if (mean := line.get("mean")) is not None:
+        place, low, high = (_place(at, line) for at in (mean, *(ends or (None, None))))
+        text, interval = f"mean {number(float(mean))}", span(ends, number)
+        return Cell(pair=pair, line=line, text=text, position=place, low=low, high=high, interval=interval)
+    if counts := _counts(line):
+        return Cell(pair=pair, line=line, text=", ".join(f"{name} {count}" for name, count in counts.items()))
+    return Cell(pair=pair, line=line, text=", ".join(_metrics(pair, line)))
+
+
+def _metrics(pair: Pair, line: Line) -> Iterator[str]:
+    """The mean of every metric, with its interval where there is one."""
+    for name, mean in (line.get("metrics") or {}).items():
+        found = pair.measured.get(f"{TRAIT}{line['trait']}.{name}")
+        ends = span((found.interval.low, found.interval.high), number) if found and found.interval else ""
+        yield f"{name} {number(mean)}{f' ({ends})' if ends else ''}"
+
+
+def _place(at: float | None, line: Line) -> float | None:
+    """From 0 to 1 where the scale has ends."""
+    low: Any = line.get("min")
+    high: Any = line.get("max")
+    known = at is not None and is_number(low) and is_number(high) and low < high
+    return min(max((at - low) / (high - low), 0), 1) if known and at is not None else None
+
+
+def _counts(line: Line) -> Mapping[str, int]:
+    """Of classes, or of texts; nothing where there is no score."""
+    if not line["ok"]:
+        return {}
+    others = {"other texts": line["other_texts"]} if line.get("other_texts") else {}
+    return line.get("classes") or {**line.get("texts", {}), **others}

@@ -1,0 +1,217 @@
+"""The functions of callable traits: loading each once, and calling it in a thread that can be given up on."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from attrs import frozen
+from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.traits import CallableRubricTrait
+
+from karenina_core.errors import one_line
+from karenina_core.ports.threads import Ended, in_own_thread
+
+from .places import Place, Places
+from .values import score_of
+
+__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "load_function"]
+
+MOST_CALLS = 8
+"""Calls of one function at the same time, with those that were given up on."""
+PROCESS = Places(64)
+"""For the calls of all functions of this process: endless ones must not fill it with threads."""
+ENTRY = "evaluate"
+
+
+@frozen
+class Limits:
+    """In seconds: of one call, and of loading the function, which is done once."""
+
+    call: float
+    load: float
+
+
+@frozen
+class Loaded:
+    """What loading came to: a function, or why there is none."""
+
+    function: Callable[[str], Any] | None = None
+    failure: str = ""
+
+
+class Code:
+    """The function of a trait. Shared by all items, and made for one trait or for several with the same code."""
+
+    def __init__(self, load: Callable[[], Any] | None = None, function: Callable[[str], Any] | None = None) -> None:
+        """`function`, or what loads it: that is called once, in a thread of its own."""
+        self._places = Places(MOST_CALLS)
+        self._load = load
+        self._lock = threading.Lock()
+        self._loaded: Future[Loaded] = Future()
+        self._loading: Place | None = None
+        self._deadline = 0.0
+        self._users = 0
+        if function is not None:
+            self._loaded.set_result(Loaded(function))
+
+    @property
+    def unused(self) -> bool:
+        """Whether it can be dropped: no caller waits for it, and nothing of it runs."""
+        with self._lock:
+            loads = self._loading is not None and not self._loaded.done()
+            return self._users == 0 and not loads and self._places.unused
+
+    async def score(self, trait: CallableRubricTrait, text: str, limits: Limits) -> TraitScore:
+        """What the function says about a text, within that time. Raises nothing for what the function does."""
+        with self._lock:
+            self._users += 1
+        try:
+            loaded = await self._function(limits.load)
+            if loaded.function is None:
+                return TraitScore(state="error", reason=loaded.failure)
+            return await self._scored(trait, text, loaded.function, limits.call)
+        finally:
+            with self._lock:
+                self._users -= 1
+
+    async def _function(self, seconds: float) -> Loaded:
+        """The same for every item: whoever comes while it is loaded waits for that, until its time is up."""
+        if self._loaded.done():
+            return self._loaded.result()
+        if self._loading is None:
+            place = Place()
+            if not (await PROCESS.take(place) and self._begin(place, seconds)):
+                PROCESS.end(place)
+            if self._loading is None and not self._loaded.done():
+                return Loaded(failure=_unfinished(PROCESS))
+        try:
+            async with asyncio.timeout(max(0.0, self._deadline - time.monotonic())):
+                return await asyncio.wrap_future(self._loaded)
+        except TimeoutError:
+            what = f"its code was not loaded within {seconds:g} s; give it more time with"
+            return self._settle(Loaded(failure=f"{what} [plugins.trait-callable] load_seconds"))
+        finally:
+            if self._loading is not None and self._users == 1:  # no other caller waits for it
+                PROCESS.leave(self._loading)
+
+    def _begin(self, place: Place, seconds: float) -> bool:
+        """Load the function, unless somebody else does."""
+
+        def work() -> None:
+            try:
+                self._settle(self._read())
+            finally:
+                PROCESS.end(place)
+
+        with self._lock:
+            if self._loading is not None:
+                return False
+            self._loaded.set_running_or_notify_cancel()  # no waiting item can cancel it for the others
+            self._deadline = time.monotonic() + seconds
+            try:
+                threading.Thread(target=work, name="karenina-trait-load", daemon=True).start()
+            except RuntimeError as error:
+                self._loaded.set_result(Loaded(failure=f"its code cannot be loaded: {one_line(error)}"))
+                return False
+            self._loading = place
+            return True
+
+    def _read(self) -> Loaded:
+        try:
+            assert self._load is not None
+            return Loaded(self._load())
+        except BaseException as error:  # unpickling runs anybody's code
+            advice = "save the benchmark again, where its packages are installed, with this version of Python"
+            return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
+
+    def _settle(self, loaded: Loaded) -> Loaded:
+        """The first word counts: a function that is there too late is not there for anybody."""
+        with self._lock:
+            if not self._loaded.done():
+                self._loaded.set_result(loaded)
+        return self._loaded.result()
+
+    async def _scored(
+        self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], seconds: float
+    ) -> TraitScore:
+        place = Place()
+        if not await self._places.take(place):
+            return TraitScore(state="error", reason=_unfinished(self._places, "its function"))
+        try:
+            allowed = await PROCESS.take(place)
+        except BaseException:
+            self._end(place)
+            raise
+        if not allowed:
+            self._end(place)
+            return TraitScore(state="error", reason=_unfinished(PROCESS))
+        return await self._call(lambda: self._called(trait, text, function, place), trait.name, place, seconds)
+
+    async def _call(self, call: Callable[[], TraitScore], name: str, place: Place, seconds: float) -> TraitScore:
+        try:
+            async with asyncio.timeout(seconds):
+                ended: Ended[TraitScore] = await in_own_thread(call, f"karenina-trait-{name}")
+        except RuntimeError as error:  # there is no thread
+            self._end(place)
+            return TraitScore(state="error", reason=f"its function could not be called: {one_line(error)}")
+        except BaseException as error:
+            self._places.leave(place)
+            PROCESS.leave(place)
+            if not isinstance(error, TimeoutError):
+                raise
+            what = f"its function took longer than {seconds:g} s; make it faster, or give it more time with"
+            return TraitScore(state="error", reason=f"{what} [plugins.trait-callable] seconds")
+        return ended.value or TraitScore(state="error", reason=f"its thread was ended: {ended.error!r:.200}")
+
+    def _called(
+        self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], place: Place
+    ) -> TraitScore:
+        """Runs in the thread. Whatever the function raises, SystemExit too, is about this trait alone."""
+        try:
+            return score_of(trait, function(text))
+        except BaseException as error:
+            return TraitScore(state="error", reason=f"its function raised {one_line(error)}")
+        finally:
+            self._end(place)
+
+    def _end(self, place: Place) -> None:
+        self._places.end(place)
+        PROCESS.end(place)
+
+
+def _unfinished(places: Places, of: str = "functions of callable traits") -> str:
+    return f"{places.most} earlier calls of {of} have not ended yet; it is called again when one has"
+
+
+def load_function(code: bytes) -> Callable[[str], Any]:
+    """The function in the code of a trait: a pickle, or the source text of a function `evaluate(text)`.
+
+    This RUNS the code, whatever it is. Raises what it raises, and ValueError where there is no function in it.
+    """
+    source = _source(code)
+    if source is None:
+        function = pickle.loads(code)
+    else:
+        names: dict[str, Any] = {"__name__": "karenina_callable_trait"}
+        exec(compile(source, "<callable trait>", "exec"), names)
+        if ENTRY not in names:
+            raise ValueError(f"its source defines no function {ENTRY}(text)")
+        function = names[ENTRY]
+    if not callable(function):
+        raise ValueError(f"it holds {type(function).__name__} instead of a function")
+    return function  # type: ignore[no-any-return]  # whatever the code made
+
+
+def _source(code: bytes) -> ast.Module | None:
+    """Python source in UTF-8 as such; None for anything else. A pickle is never source: it ends with a full stop."""
+    try:
+        return ast.parse(code.decode("utf-8"))
+    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

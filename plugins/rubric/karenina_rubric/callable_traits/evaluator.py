@@ -1,0 +1,135 @@
+"""Callable traits: a Python function scores the text, in a thread of its own and within a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import field, frozen, validators
+from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.traits import CallableRubricTrait
+
+from karenina_core import Karenina, VerificationConfig, hookimpl
+from karenina_core.errors import Problem
+from karenina_core.log import get_logger
+
+from .code import Code, Limits, load_function
+
+__all__ = ["CallableEvaluator", "CallableSettings", "karenina_register_settings", "karenina_register_traits"]
+
+AT_ONCE = 4
+"""Functions of one item that run at the same time."""
+MOST_KEPT = 256
+"""Functions that are remembered; those of which something runs or hangs are not forgotten."""
+NO_CODE = "it has no code: the file keeps its place only; make it again with CallableRubricTrait.from_callable"
+log = get_logger("karenina.rubric")
+
+
+@frozen(kw_only=True)
+class CallableSettings:
+    """`[plugins.trait-callable]`"""
+
+    seconds: float = field(default=10.0, validator=validators.gt(0))
+    """How long the function of a trait may take for one text. It cannot be stopped, only given up on."""
+    load_seconds: float = field(default=60.0, validator=validators.gt(0))
+    """How long loading the code of a trait from a file may take, with the packages that it imports. It is done once;
+    every item waits for it."""
+
+
+class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
+    """Scores callable traits with the text that is scored as the only argument of their function.
+
+    A trait that this program made (`CallableRubricTrait.from_callable`) has its function and is simply called. The code
+    of a trait from a file runs only under the code policy `trusted`, in this process and with all its rights.
+    """
+
+    name = "callable"
+    trait_class = CallableRubricTrait
+
+    def __init__(self, settings: CallableSettings | None = None) -> None:
+        settings = settings or CallableSettings()
+        self._limits = Limits(call=settings.seconds, load=settings.load_seconds)
+        self._codes: dict[Hashable, Code] = {}
+        self._lock = threading.Lock()
+        self._warned: set[str] = set()
+
+    def check_config(
+        self, traits: Sequence[CallableRubricTrait], config: VerificationConfig, app: Karenina
+    ) -> Iterable[Problem]:
+        refused = [trait.name for trait in traits if not _may_run(trait, config)]
+        if refused:
+            names = ", ".join(dict.fromkeys(refused))
+            yield Problem(
+                "code_policy",
+                f"these callable traits are Python code from the benchmark file, and {config.code_policy!r} does not "
+                f"run it: {names}; if you trust this file, run it in this process with --trust (in Python: "
+                "code_policy='trusted'), or remove these traits or leave them out (rubric_trait_names)",
+            )
+
+    async def evaluate(self, traits: Sequence[CallableRubricTrait], case: TraitCase) -> Mapping[str, TraitScore]:
+        foreign = [trait.name for trait in traits if _is_foreign(trait) and _may_run(trait, case.context.config)]
+        if foreign:
+            self._warn(foreign, case.context.run_name)
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def placed(trait: CallableRubricTrait) -> TraitScore:
+            async with places:
+                return await self.score(trait, case)
+
+        return await case.each(traits, placed)
+
+    async def score(self, trait: CallableRubricTrait, case: TraitCase) -> TraitScore:
+        if trait.callable_code is None:
+            return TraitScore(state="error", reason=NO_CODE)
+        if not _may_run(trait, case.context.config):
+            what = f"its code may not run under code_policy {case.context.config.code_policy!r}"
+            return TraitScore(state="error", reason=f"{what}; if you trust the file, use --trust")
+        return await self._code(trait, trait.callable_code).score(trait, case.given.text, self._limits)
+
+    def _code(self, trait: CallableRubricTrait, code: bytes) -> Code:
+        """The function of a trait, the same one every time."""
+        function = trait.function
+        # Code keeps the function, and so its id from being used again.
+        key: Hashable = hashlib.sha256(code).digest() if function is None else id(function)
+        with self._lock:
+            if key not in self._codes:
+                self._forget()
+                self._codes[key] = Code(partial(load_function, code), function)
+            return self._codes[key]
+
+    def _forget(self) -> None:
+        """The oldest functions of which nothing runs, so that there is room for one more."""
+        too_many = len(self._codes) - MOST_KEPT + 1
+        for key in [key for key, code in self._codes.items() if too_many > 0 and code.unused][: max(0, too_many)]:
+            del self._codes[key]
+
+    def _warn(self, names: Sequence[str], run_name: str | None) -> None:
+        """Once per run; an item without one is a run by itself."""
+        if run_name is not None and run_name in self._warned:
+            return
+        if run_name is not None:
+            self._warned.add(run_name)
+        log.info("code of the benchmark file is run in this process", traits=", ".join(names))
+
+
+def _is_foreign(trait: CallableRubricTrait) -> bool:
+    """Whether it has code that this program did not bring itself."""
+    return trait.callable_code is not None and trait.function is None
+
+
+def _may_run(trait: CallableRubricTrait, config: VerificationConfig) -> bool:
+    return not _is_foreign(trait) or config.code_policy == "trusted"
+
+
+@hookimpl
+def karenina_register_traits(registry: Any) -> None:
+    registry.add(CallableEvaluator)
+
+
+@hookimpl
+def karenina_register_settings(registry: Any) -> None:
+    registry.add(CallableSettings)

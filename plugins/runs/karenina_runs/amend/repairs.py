@@ -1,0 +1,383 @@
+"""The record of a repair: which results of a finished run are made anew, what was there before, how far it is.
+
+Every repair has a folder `repairs/<time>` in the run directory. Before anything is changed it gets copies of the
+journal, the results and the manifest, and `repair.json`, which says what is repaired. The manifest names the folder as
+`repair` as long as the repair has not ended, and lists it under `repairs` afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, ClassVar, Literal
+
+from attrs import asdict, evolve, field, frozen
+
+from karenina_core.errors import ConfigError, RunDirectoryError, plural
+from karenina_core.pipeline.item import CachedAnswer
+
+from ..answers.answers import answer_of
+from ..execute.continuation import CONTINUATIONS, Continuation, Progress
+from ..execute.run_writer import PASSING, Keeper, read_back, stands
+from ..files.atomic_files import write_atomically, write_json
+from ..files.run_lock import LOCK, RunLock
+from ..folder.directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest
+from ..folder.fingerprint import digest_of
+from ..journal.connection import opened
+from ..journal.journal import Journal
+from ..journal.reader import JOURNAL, JournalReader
+from ..plan.items import Item, Prepared
+
+__all__ = [
+    "REPAIR",
+    "UNDONE",
+    "Mode",
+    "Repair",
+    "Row",
+    "begin_repair",
+    "continued",
+    "end_repair",
+    "forget_repair",
+    "named",
+    "pending",
+    "tell",
+    "undo_line",
+]
+
+REPAIR = "repair.json"
+FOLDER = "repairs"
+UNDONE = "undone"
+"""The status of a repair that was taken back."""
+SCHEMA_VERSION = "1.0"
+Mode = Literal["replay", "live"]
+
+
+@frozen(kw_only=True)
+class Row:
+    """One result that is made anew, and how it had ended."""
+
+    result_id: str
+    question_id: str
+    answering_model: str
+    parsing_model: str
+    replicate: int
+    outcome: str
+    detail: str | None = None
+
+    @property
+    def answer(self) -> tuple[str, str, int]:
+        """What results of one answer have in common."""
+        return self.question_id, self.answering_model, self.replicate
+
+
+@frozen(kw_only=True)
+class Repair(Continuation):
+    """A repair that has begun."""
+
+    kind: ClassVar[str] = "repair"
+    replaces: ClassVar[bool] = True
+    folder: Path
+    """Of its own, with what was there before."""
+    mode: Mode
+    """`replay`: the answers stay, and only their judges are asked. `live`: the questions are asked again."""
+    rows: tuple[Row, ...] = field(repr=False)
+    calls_before: int
+    """The journal's last reply from before the repair: such a reply is not taken for an item that is repaired."""
+    results_before: int
+    """The journal's last result from before the repair."""
+    config: Mapping[str, Any] = field(factory=dict, repr=False)
+    """Its settings, such as what may be spent: those of the run stay as they are."""
+    begins: bool = False
+    """Whether it has begun just now: when nothing of it can be made, there is none."""
+    tasks: frozenset[str] = field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "tasks", frozenset(row.result_id for row in self.rows))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.config
+
+    def resumed(self, prepared: Prepared, before: Continuation) -> Repair:
+        return evolve(self, reopens=True, again=before.again, shares_answers=before.shares_answers)
+
+    def remaining(self, reader: JournalReader) -> set[str]:
+        """The results that are still those of before, or have met with errors that may be gone when they are tried
+        again. Raises RunDirectoryError."""
+        done = {end.task for end in reader.ends(self.results_before) if stands(end, PASSING)}
+        return {task for task in self.tasks if task not in done}
+
+    def progress(self, remaining: int) -> Progress:
+        facts = {"mode": self.mode, "rows": len(self.rows), "remaining": remaining}
+        return Progress(self.kind, facts, f"{remaining} of {plural(len(self.rows), 'result')} still to be made again")
+
+    def configured(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Its settings are written into `repair.json`: those of the run stay."""
+        config = facts.pop("config")
+        _note(self, lambda: {"config": config})
+        return facts
+
+    def replaced(self, journal: Journal) -> set[str]:
+        journal.ask_afresh(lambda call: call.result_id in self.tasks, self.calls_before)
+        return self.remaining(journal.reader)
+
+    def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:
+        """Where answers stay, the item's own, with what it took."""
+        if self.mode != "replay":
+            return None
+        stored, task = keeper.stored(item), keeper.task(item)
+        if stored is None:  # it may not have been saved from a damaged journal
+            with JournalReader.open(self.folder) as reader:
+                found = reader.result(task)
+            stored = None if found is None else read_back(found)
+        if stored is None or (answer := answer_of(stored)) is None:
+            raise RunDirectoryError(
+                f"the answer of {task} is gone from {keeper.journal.reader.path}, so it cannot be judged again; take "
+                f"the repair back, type: {undo_line(keeper.folder)}"
+            )
+        calls = {name: {**row, "cached": bool(row.get("cached"))} for name, row in answer.usage_metadata.items()}
+        return evolve(answer, usage_metadata=calls)
+
+    def notes(self, keeper: Keeper) -> tuple[str, ...]:
+        if not keeper.replaced:
+            return ()
+        left, line = plural(len(keeper.replaced), "result"), f"karenina resume {shlex.quote(str(keeper.folder))}"
+        return (f"the repair has not ended: {left} still to be made again; {line} goes on with it",)
+
+    def ended(self, folder: Path) -> None:
+        end_repair(folder, self)
+
+    def failed(self, folder: Path) -> None:
+        if self.begins:
+            with suppress(ConfigError, OSError):  # what was first says what to do
+                forget_repair(folder, self)
+
+
+def begin_repair(
+    folder: Path, rows: Sequence[Row], mode: Mode, config: Mapping[str, Any], about: Mapping[str, Any]
+) -> Repair:
+    """Keep what is there, and have the manifest say that the repair goes on. The caller holds the run's lock.
+
+    `config` is as `RunDirectory.configured` gives it, and `about` is told in `repair.json` too. Raises
+    RunDirectoryError; nothing is changed then.
+    """
+    manifest = read_manifest(folder)
+    _clear(folder, manifest)
+    now = datetime.now(UTC)
+    own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
+    with JournalReader.open(folder) as reader:
+        last = {name: _last(reader, name) for name in ("calls", "results")}
+    before: dict[str, Any] = {"calls_before": last["calls"], "results_before": last["results"]}
+    repair = Repair(folder=own, mode=mode, rows=tuple(rows), config=config, **before)
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "timestamp": now.isoformat(),
+        "status": "running",
+        "run_id": manifest["run_id"],
+        "mode": mode,
+        **about,
+        "rows": len(rows),
+        "source": RESULTS,
+        "source_sha256": digest_of(folder / RESULTS),
+        "outcomes_before": _outcomes(row.outcome for row in rows),
+        **before,
+        "config": config,
+        "selected_keys": [asdict(row) for row in rows],
+    }
+    try:
+        _keep(folder, own, document)
+    except (OSError, sqlite3.Error) as error:
+        raise RunDirectoryError(
+            f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
+            "again"
+        ) from error
+    begun = {"repair": named(repair), "status": "running"}
+    tell(folder, lambda manifest: {**begun, **continued(manifest, True), **_asked_anew(folder, manifest, repair)})
+    return repair
+
+
+def _asked_anew(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> dict[str, Any]:
+    """From now on no answer that the run was given stands for one that it asks for itself."""
+    if repair.mode != "live" or not (folder / ANSWERS).is_file():
+        return {}
+    before = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
+    return {ASKED_ANEW: sorted({*before, *(row.answer for row in repair.rows)})}
+
+
+def continued(manifest: Mapping[str, Any], repaired: bool) -> dict[str, list[str]]:
+    """What has begun in a run, with its repair or without."""
+    others = [name for name in manifest.get(CONTINUATIONS, ()) if name != Repair.kind]
+    return {CONTINUATIONS: [*others, Repair.kind] if repaired else others}
+
+
+def named(repair: Repair) -> str:
+    """As the manifest names it."""
+    return f"{FOLDER}/{repair.folder.name}"
+
+
+def undo_line(folder: Path) -> str:
+    """What to type to take a repair back."""
+    return f"karenina repair {shlex.quote(str(folder))} --undo"
+
+
+def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
+    """The repair of this run that has begun and not ended. Raises RunDirectoryError where its record is gone, or it is
+    being taken back."""
+    if not (name := manifest.get("repair")):
+        return None
+    own = folder / str(name)
+    try:
+        told = json.loads((own / REPAIR).read_bytes())
+        if told["status"] == UNDONE:
+            raise RunDirectoryError(
+                f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
+                f"{undo_line(folder)}"
+            )
+        return Repair(
+            folder=own,
+            mode=told["mode"],
+            rows=tuple(Row(**row) for row in told["selected_keys"]),
+            calls_before=told["calls_before"],
+            results_before=told["results_before"],
+            config=dict(told.get("config", {})),
+        )
+    except RunDirectoryError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or take the "
+            f"repair back: {undo_line(folder)}"
+        ) from error
+
+
+def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
+    """Write down what became of a repair, and give `repair.json`; None where some results remain, or somebody else has
+    ended it or taken it back.
+
+    Raises RunDirectoryError.
+    """
+    with RunLock(folder):
+        return _ended(folder, repair) if read_manifest(folder).get("repair") == named(repair) else None
+
+
+def forget_repair(folder: Path, repair: Repair) -> bool:
+    """Have a repair that could not start be none, where nothing was asked or made in it. Says whether it is.
+
+    Raises ConfigError, RunDirectoryError and OSError.
+    """
+    with RunLock(folder):
+        if read_manifest(folder).get("repair") != named(repair) or _size(folder) != _size(repair.folder):
+            return False
+        write_atomically(folder / MANIFEST, (repair.folder / MANIFEST).read_bytes())
+        shutil.rmtree(repair.folder, ignore_errors=True)
+        with suppress(OSError):  # others are kept there
+            repair.folder.parent.rmdir()
+    return True
+
+
+def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
+    with JournalReader.open(folder) as reader:
+        if repair.remaining(reader):
+            return None
+        ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
+    before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
+    document = _note(
+        repair,
+        lambda: {
+            "status": "completed",
+            "completed_at": datetime.now(UTC).isoformat(),
+            "outcomes_after": _outcomes(done.outcome for done in ends.values()),
+            "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
+            "result_sha256": digest_of(folder / RESULTS),
+        },
+    )
+    name = named(repair)
+    tell(
+        folder,
+        lambda now: {"repair": None, "repairs": [*_listed(now, name), name], **continued(now, False)},
+    )
+    return document
+
+
+def _note(repair: Repair, facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Write these facts into `repair.json`, and give all of it. Raises RunDirectoryError."""
+    try:
+        document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
+        document |= facts()
+        write_json(repair.folder / REPAIR, document)
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{repair.folder / REPAIR} cannot be written: {error}") from error
+    return document
+
+
+def _keep(folder: Path, own: Path, document: Mapping[str, Any]) -> None:
+    """The repair's own folder, complete when it has its name. Raises OSError and sqlite3.Error."""
+    made = folder / FOLDER / f".{own.name}.{token_hex(4)}"
+    try:
+        made.mkdir(parents=True)
+        for name in (MANIFEST, RESULTS, LOCK):
+            if (folder / name).exists():
+                shutil.copyfile(folder / name, made / name)
+        source = opened(folder / JOURNAL)
+        try:
+            with closing(sqlite3.connect(made / JOURNAL)) as target:
+                source.connection.backup(target)
+        finally:
+            source.close()
+        write_json(made / REPAIR, document)
+        made.rename(own)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _clear(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Remove what a process has left that was killed before the manifest named its repair: nothing is lost with it."""
+    named_there = {manifest.get("repair"), *manifest.get("repairs", ())}
+    for own in (folder / FOLDER).glob("*Z*"):
+        if f"{FOLDER}/{own.name}" in named_there:
+            continue
+        with suppress(OSError, ValueError, KeyError, TypeError):  # it is in nobody's way
+            told = {} if own.name.startswith(".") else json.loads((own / REPAIR).read_bytes())
+            of_now = not told or (told["status"] == "running" and told["source_sha256"] == digest_of(folder / RESULTS))
+            if of_now:
+                shutil.rmtree(own)
+
+
+def tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    """Change the manifest of a run that nobody carries out. The caller holds its lock. Raises RunDirectoryError."""
+    manifest = read_manifest(folder)
+    now = datetime.now(UTC).astimezone().isoformat()
+    try:
+        write_json(folder / MANIFEST, {**manifest, **facts(manifest), "updated_at": now}, indent=2)
+    except OSError as error:
+        raise RunDirectoryError(f"{folder / MANIFEST} cannot be written: {error.strerror}") from error
+
+
+def _listed(manifest: Mapping[str, Any], without: str) -> list[str]:
+    return [name for name in manifest.get("repairs", ()) if name != without]
+
+
+def _outcomes(names: Any) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _last(reader: JournalReader, table: str) -> int:
+    ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")
+    return int(last)
+
+
+def _size(folder: Path) -> tuple[Any, ...]:
+    """How much its journal holds. Raises RunDirectoryError."""
+    with JournalReader.open(folder) as reader:
+        tables = ("calls", "failures", "results")
+        rows = [reader.query(f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables]
+        return *rows, reader.batches()

@@ -1,0 +1,142 @@
+"""Files of recorded answers.
+
+One JSON object: a key is a question's id, its text or the MD5 of its text, a value the answer or an object with
+`answer` and, for a run without a judge, `fields`. An answer is a text, or a list of messages: `[{"role": "user",
+"content": "..."}, {"role": "assistant", "content": "..."}]`, with their tool calls, as a trace or a chat completion has
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from karenina_core.errors import ConfigError, Problem, did_you_mean
+from karenina_core.values.config import ManualAnswer
+from karenina_core.values.message import read_messages
+
+__all__ = ["MANUAL", "load_manual_traces"]
+
+MANUAL = "manual"
+"""The interface that answers from such a file."""
+ENTRY_KEYS = ("answer", "fields")
+LONGEST_KEY = 80
+FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers which of its keys were written more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
+    """The recorded answers of a JSON file, by key as written.
+
+    Raises ConfigError with every problem, each naming the file and the key.
+    """
+    try:
+        data = json.loads(
+            Path(path).read_bytes().decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_no_constant
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError([Problem(str(path), f"cannot be read ({reason}); check the path")]) from None
+    except UnicodeDecodeError:
+        raise ConfigError([Problem(str(path), "is not UTF-8; save it as UTF-8")]) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError([Problem(str(path), f"is not JSON: {error}")]) from None
+    if not isinstance(data, _Object):
+        raise ConfigError([Problem(str(path), f"must be one JSON object: by question, {FORM}")])
+    if problems := [Problem(f"{path}: {_short(where)}" if where else str(path), what) for where, what in _faults(data)]:
+        raise ConfigError(problems)
+    return {key: _answer(entry) for key, entry in data.items()}
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    found = _Object(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        found.repeated = tuple(key for key, count in counts.items() if count > 1)
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON")
+
+
+def _faults(data: _Object) -> Iterator[tuple[str, str]]:
+    """What is wrong, and under which key; no key for what concerns the whole file."""
+    if not data:
+        yield "", "holds no answers"
+    for key in data.repeated:
+        yield key, "is there more than once; keep one answer per question"
+    for key, entry in data.items():
+        if not key.strip():
+            yield key, "a key must be a question's id, its text or the MD5 of its text"
+        for fault in _entry_faults(entry):
+            yield key, fault
+
+
+def _entry_faults(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        return
+    if isinstance(entry, list):
+        yield from _dialogue_faults(entry)
+        return
+    if not isinstance(entry, _Object):
+        yield FORM
+        return
+    for name in entry:
+        if name not in ENTRY_KEYS:
+            yield f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
+    for name in _repeated(entry):
+        yield f"{name!r} is there more than once"
+    answer = entry.get("answer")
+    if isinstance(answer, list):
+        yield from _dialogue_faults(answer)
+    elif not isinstance(answer, str):
+        yield f"the answer must be a text; {FORM}"
+    if not isinstance(entry.get("fields"), _Object | None):
+        yield "fields must be an object: the values that a judge would extract from the answer, by field"
+
+
+def _dialogue_faults(messages: list[Any]) -> Iterator[str]:
+    if twice := next(_repeated(messages), None):
+        yield f"{twice!r} is there more than once in one message"
+        return
+    try:
+        read_messages(messages)
+    except ValueError as error:
+        yield str(error)
+
+
+def _repeated(value: Any) -> Iterator[str]:
+    if isinstance(value, _Object):
+        yield from value.repeated
+        for entry in value.values():
+            yield from _repeated(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _repeated(entry)
+
+
+def _answer(entry: Any) -> ManualAnswer:
+    given = entry["answer"] if isinstance(entry, dict) else entry
+    fields = entry.get("fields") if isinstance(entry, dict) else None
+    messages = () if isinstance(given, str) else read_messages(given)
+    text = given if isinstance(given, str) else [m.text for m in messages if m.role == "assistant"][-1]
+    return ManualAnswer(text, None if fields is None else _plain(fields), messages)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _short(key: str) -> str:
+    return repr(key if len(key) <= LONGEST_KEY else key[: LONGEST_KEY - 1] + "…")

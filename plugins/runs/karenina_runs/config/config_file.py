@@ -1,0 +1,234 @@
+"""Where a run's configuration comes from: `karenina.toml`, the environment, `--set` and the command line's flags.
+
+The file is read where the user names it and nowhere else. A `karenina.toml` that lies in the working directory is
+ignored, because a folder that came with a shared benchmark could otherwise send keys to an address of its own.
+
+    disable = ["entry-point"]        # plugins that are not loaded
+    only = ["entry-point"]           # if given, no other plugins are loaded
+
+    [run]                            # fields of VerificationConfig; models by their names below
+    answering_models = ["small"]
+    parsing_models = ["judge"]
+
+    [models.judge]                   # fields of ModelConfig; `id` is the name by default
+    model_name = "..."
+
+    [plugins.NAME]                   # settings of a plugin
+
+Later layers win: file, environment, `--set`, flags. Tables are merged key by key, everything else is replaced; switches
+of features are applied one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import evolve, field, frozen
+
+from karenina_core.errors import ConfigError, PluginError, Problem, one_line
+from karenina_core.plugin.application import Karenina
+from karenina_core.values.config import VerificationConfig, facts, switches
+from karenina_core.values.fields import texts
+
+from .config_layers import LISTS, Layer, environment_layer, is_texts, merged, misshapen, read_layer, settings_layer
+from .config_models import ModelFlags, Supplied, Tables, configured_models, structure_fields
+
+__all__ = ["Flags", "RunConfig", "configure", "load_config"]
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Flags:
+    """What the command line says. Whatever is empty or None was not said and overrides nothing."""
+
+    run: Mapping[str, Any] = field(factory=dict)
+    """Fields of VerificationConfig without models and features."""
+    answering: ModelFlags = ModelFlags(role="answering")
+    parsing: ModelFlags = ModelFlags(role="parsing")
+    features_on: tuple[str, ...] = field(default=(), converter=texts)
+    features_off: tuple[str, ...] = field(default=(), converter=texts)
+    supplied: tuple[Supplied, ...] = ()
+    """Fields of every model behind an interface."""
+    trust: bool = False
+    """Run Python templates in this process. Nothing but the command line and the Python API may say so."""
+    trust_line: str = "karenina verify BENCHMARK --trust"
+    """What to type for `trust`, shown to those who tried another way."""
+
+
+@frozen(kw_only=True)
+class RunConfig:
+    """A configuration and the application with the plugins that it asks for."""
+
+    app: Karenina
+    config: VerificationConfig
+
+
+def load_config(
+    path: Path | None = None,
+    sets: Iterable[str] = (),
+    flags: Flags | None = None,
+    *,
+    models: bool = True,
+    base: Layer | None = None,
+) -> RunConfig:
+    """Read all layers and make the application and the configuration.
+
+    `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is what is
+    true where no layer says otherwise, in place of the environment: the configuration of a run that goes on. Raises
+    ConfigError with every problem of every layer.
+    """
+    flags = flags or Flags()
+    problems: list[Problem] = []
+    layers = [
+        base or Layer("", {}),
+        _attempt(problems, lambda: read_layer(path) if path else None) or Layer("", {}),
+        (_attempt(problems, lambda: environment_layer(os.environ)) if base is None else None) or Layer("", {}),
+        _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
+    ]
+    supplied = {flag: _attempt(problems, flag.read) for flag in flags.supplied} if models else {}
+    app = _attempt(problems, lambda: _application(layers), layers)
+    resolve = _resolver(app) if app else lambda model: None
+    config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
+    if problems or app is None or config is None:
+        raise ConfigError(dict.fromkeys(problems))
+    return RunConfig(app=app, config=config)
+
+
+def configure(
+    layers: Sequence[Layer],
+    flags: Flags,
+    resolve_model: Callable[[str], str | None] = lambda model: None,
+    *,
+    supplied: Mapping[Supplied, Any] | None = None,
+    models: bool = True,
+) -> VerificationConfig:
+    """Fold the layers and the flags into one configuration. Reads nothing but its arguments.
+
+    `resolve_model` gives the interface of a model `provider/name`, `supplied` the values of `flags.supplied`, None
+    where one cannot be read. Raises ConfigError with every problem.
+    """
+    problems: list[Problem] = [*misshapen(layers), *_trust_problems(layers, flags)]
+    layers = [_without_views(layer, problems) for layer in layers]
+    features = _features(layers, flags, problems)
+    said = Layer("the command line", {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
+    every = [*layers, said]
+    document = merged(layer.table for layer in every)
+    run = dict(_table(document.get("run")))
+    named = {role: run.pop(f"{role}_models", ()) for role in ("answering", "parsing")}
+    run = {name: value for name, value in run.items() if name not in switches()} | {"features": sorted(features)}
+    config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)
+    made: Mapping[str, Any] = {}
+    if models:
+        tables = Tables(_table(document.get("models")), named, _origins(layers))
+        made, found = configured_models(tables, (flags.answering, flags.parsing), resolve_model, supplied or {})
+        problems += [_with_origin(problem, layers) for problem in found]
+    if problems or config is None:
+        raise ConfigError(dict.fromkeys(problems))
+    try:
+        return evolve(config, **made)
+    except ConfigError as error:  # two models that cannot be told apart
+        found = [Problem(f"run.{problem.path}", problem.message) for problem in error.problems]
+        raise ConfigError(_with_origin(problem, layers) for problem in found) from None
+
+
+def _application(layers: Sequence[Layer]) -> Karenina:
+    """The application; a list of plugins in the environment replaces the file's, blocked plugins add up."""
+    document = merged(layer.table for layer in layers)
+    lists = {name: found for name in LISTS if is_texts(found := document.get(name, []))}
+    if os.environ.get("KARENINA_PLUGINS"):
+        lists["only"] = []
+    settings = {name: table for name, table in _table(document.get("plugins")).items() if isinstance(table, Mapping)}
+    return Karenina.installed(settings=settings, **lists)
+
+
+def _resolver(app: Karenina) -> Callable[[str], str | None]:
+    def resolve(model: str) -> str | None:
+        try:
+            interface: str | None = app.hooks.karenina_resolve_model(model=model)
+        except Exception as error:  # a plugin's code
+            raise PluginError(f"a plugin failed to resolve the model {model!r}: {one_line(error)}") from error
+        return interface
+
+    return resolve
+
+
+def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) -> set[str]:
+    """`features` replaces, a switch adds or removes one, layer by layer; flags come last."""
+    features: set[str] = set()
+    for layer in layers:
+        listed = layer.run().get("features")
+        if listed is not None and not is_texts(listed):
+            problems.append(Problem("run.features", f"expected a list of names, got {listed!r} (from {layer.label})"))
+        elif listed is not None:
+            features = set(listed)
+        for name, feature in switches().items():
+            value = layer.run().get(name)
+            if value is not None and not isinstance(value, bool):
+                problems.append(Problem(f"run.{name}", f"expected true or false, got {value!r} (from {layer.label})"))
+            elif value is not None:
+                (features.add if value else features.discard)(feature)
+    both = sorted(set(flags.features_on) & set(flags.features_off))
+    problems += [Problem("", f"--with {name} and --without {name} contradict each other") for name in both]
+    return (features | set(flags.features_on)) - set(flags.features_off)
+
+
+def _without_views(layer: Layer, problems: list[Problem]) -> Layer:
+    """The layer with the settings that its views stand for. Its own switches win over those of a view."""
+    run = dict(layer.run())
+    for name, about in facts().items():
+        if about.stands_for is None or (value := run.pop(name, None)) is None:
+            continue
+        try:
+            meant = about.stands_for(value)
+        except ValueError as error:
+            problems.append(Problem(f"run.{name}", f"{error} (from {layer.label})"))
+            continue
+        run |= {setting: value for setting, value in meant.items() if setting not in switches() or setting not in run}
+    return evolve(layer, table={**layer.table, "run": run}) if layer.run() else layer
+
+
+def _trust_problems(layers: Sequence[Layer], flags: Flags) -> list[Problem]:
+    """Only the command line may lower the guard: files are shared, and environments inherited."""
+    said = [layer for layer in layers if "code_policy" in layer.run()]
+    if flags.trust or not said or said[-1].run()["code_policy"] != "trusted":
+        return []
+    message = f"{said[-1].label} may not say 'trusted'; remove that and type: {flags.trust_line}"
+    return [Problem("run.code_policy", message)]
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _attempt(problems: list[Problem], step: Callable[[], T], layers: Sequence[Layer] = ()) -> T | None:
+    """What the step returns. The problems of a ConfigError are kept, with the layer that a field is from."""
+    try:
+        return step()
+    except ConfigError as error:
+        problems += [_with_origin(problem, layers) for problem in error.problems]
+        return None
+
+
+def _with_origin(problem: Problem, layers: Sequence[Layer]) -> Problem:
+    """The problem of a field of `[run]` or `[plugins.NAME]` with the layer that the field is from."""
+    table, *names = (step.partition("[")[0] for step in problem.path.split("."))
+    depth = {"run": 1, "plugins": 2}.get(table, 0)
+    labels = [layer.label for layer in layers if depth and _has(layer.table, [table, *names[:depth]])]
+    return Problem(problem.path, f"{problem.message} (from {labels[-1]})") if labels else problem
+
+
+def _has(table: Any, names: Sequence[str]) -> bool:
+    return not names or (isinstance(table, Mapping) and names[0] in table and _has(table[names[0]], names[1:]))
+
+
+def _origins(layers: Sequence[Layer]) -> dict[str, dict[str, str]]:
+    """The layer that each field of a `[models.NAME]` table is from, by table and field."""
+    origins: dict[str, dict[str, str]] = {}
+    for layer in layers:
+        for name, table in _table(layer.table.get("models")).items():
+            origins.setdefault(name, {}).update(dict.fromkeys(_table(table), layer.label))
+    return origins

@@ -1,0 +1,45 @@
+"""The executor of this process: a bounded number of jobs at once, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from karenina_core.plugin.markers import hookimpl
+
+__all__ = ["Executor", "LocalExecutor"]
+
+J = TypeVar("J")
+
+
+class Executor(Protocol):
+    """Runs jobs. `work` never raises, except when it is cancelled."""
+
+    name: str
+
+    async def execute(self, jobs: Iterable[J], work: Callable[[J], Awaitable[None]], *, concurrency: int) -> None:
+        """Await `work(job)` for every job, at most `concurrency` at a time; take jobs only as they are needed."""
+        ...
+
+
+class LocalExecutor:
+    """Workers that take the next job when they are done with one."""
+
+    name = "local"
+
+    async def execute(self, jobs: Iterable[J], work: Callable[[J], Awaitable[None]], *, concurrency: int) -> None:
+        waiting = iter(jobs)
+
+        async def worker() -> None:
+            for job in waiting:
+                await work(job)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(worker())
+
+
+@hookimpl
+def karenina_register_executors(registry: Any) -> None:
+    registry.add(LocalExecutor)

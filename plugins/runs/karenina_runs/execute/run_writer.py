@@ -1,0 +1,185 @@
+"""What a run keeps in its directory: paid calls and results in the journal, and `results.jsonl` made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+from attrs import define, field
+from karenina_calls.ports.item_calls import current_item
+
+from karenina_core.errors import RunDirectoryError, one_line
+from karenina_core.values.convert import structure
+from karenina_core.values.result import VerificationResult
+
+from ..files.run_lock import RunLock
+from ..folder.directory import RESULTS, replacing
+from ..journal.journal import Journal
+from ..journal.reader import Done, JournalReader, StoredResult, journal_of
+from ..plan.items import Generation, Item
+from ..results.records import portable_record
+
+__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "unreadable", "write_missing_results", "write_results"]
+
+PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
+"""Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
+would do so again."""
+UNREADABLE = "judge"
+
+
+def stands(done: Done, again: Collection[str]) -> bool:
+    """Whether a result is not one of those that are tried again: errors of these kinds."""
+    return done.outcome != "error" or (done.column or "") not in again
+
+
+@define(eq=False)
+class Keeper:
+    """The journal of one run, by its items."""
+
+    folder: Path
+    journal: Journal
+    run_name: str
+    secrets: Collection[str] = field(default=(), repr=False)
+    again: frozenset[str] = PASSING
+    """Kinds of errors with which an item is not done."""
+    replaced: set[str] = field(factory=set)
+    """Tasks whose results are made again whatever they are, and have not been, or with errors that may be gone."""
+    _closes: bool = field(default=False, init=False)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        run_name: str,
+        *,
+        run_id: str,
+        secrets: Collection[str] = (),
+        sources: Sequence[JournalReader] = (),
+        again: frozenset[str] = PASSING,
+        replaced: Callable[[Journal], set[str]] = lambda journal: set(),
+        lock: RunLock | None = None,
+    ) -> Keeper:
+        """Nobody else can write to the folder from now on; `lock` is the caller's. `replaced` has the journal ask again
+        for what is made again, and gives the tasks. Raises RunDirectoryError."""
+        journal = Journal.open(folder, run_id=run_id, secrets=secrets, sources=sources, lock=lock)
+        tasks = replaced(journal)
+        if UNREADABLE in again:
+            journal.ask_again(unread(journal.reader) - tasks)
+        return cls(folder, journal, run_name, secrets, again, tasks)
+
+    async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
+        """Returns when the result is on the disk; see `Journal.put_result`. Raises RunDirectoryError."""
+        about = result.metadata
+        asked = current_item.get()
+        final = about.outcome_detail == "budget" and asked is not None and not asked.kept_out
+        done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
+        await self.journal.put_result(done, portable_record(result, self.secrets), kept)
+        if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
+            self.replaced.discard(done.task)
+
+    def is_done(self, generation: Generation) -> bool:
+        """Whether all its items have results that stand. Raises RunDirectoryError."""
+        return all(map(self.has_result, generation.items))
+
+    def has_result(self, item: Item) -> bool:
+        """Whether the item has a result that stands: any outcome, and any error that would come again."""
+        done = self.journal.done(self.task(item))
+        return done is not None and self.stands(done)
+
+    def stands(self, done: Done) -> bool:
+        """Whether a result is neither tried again nor still to be replaced."""
+        return stands(done, self.again) and done.task not in self.replaced
+
+    def is_replaced(self, item: Item) -> bool:
+        """Whether the result of an item is still to be replaced."""
+        return bool(self.replaced) and self.task(item) in self.replaced
+
+    def stored(self, item: Item) -> VerificationResult | None:
+        """The result that is there. Raises RunDirectoryError."""
+        found = self.journal.reader.result(self.task(item))
+        return None if found is None else read_back(found)
+
+    async def aclose(self) -> None:
+        """Write `results.jsonl`, and let others have the folder. Raises RunDirectoryError."""
+        self._closes = True
+        try:
+            await self.journal.aclose()
+        except RunDirectoryError:  # what was first says how to go on
+            with contextlib.suppress(RunDirectoryError):
+                await asyncio.to_thread(write_results, self.folder)
+            raise
+        await asyncio.to_thread(write_results, self.folder)
+
+    def close(self) -> None:
+        """Stop writing where something went wrong before `aclose`; nothing else otherwise. Raises RunDirectoryError."""
+        if not self._closes:
+            self._closes = True
+            self.journal.close()
+
+    def task(self, item: Item) -> str:
+        """The name of an item in the journal."""
+        return item.task.result_id(self.run_name)
+
+
+def unread(reader: JournalReader) -> frozenset[str]:
+    """Tasks that ended in the error of a judge whose replies could not be read. Raises RunDirectoryError."""
+    return frozenset(end.task for end in reader.ends() if (end.outcome, end.detail) == ("error", UNREADABLE))
+
+
+def read_back(found: StoredResult) -> VerificationResult:
+    """The result as it was. Raises RunDirectoryError."""
+    try:
+        return structure(json.loads(found.line), VerificationResult)
+    except (ValueError, RecursionError) as error:  # a ConfigError is one, too
+        raise unreadable(found, error) from error
+
+
+def unreadable(found: StoredResult, error: Exception) -> RunDirectoryError:
+    """What to do where a result in the journal is no result."""
+    return RunDirectoryError(
+        f"the result {found.result_id} cannot be read back ({one_line(error)}); take it out of the journal with "
+        "karenina doctor DIR --replace, and have it made again with karenina resume DIR: what was paid for is kept"
+    )
+
+
+def write_results(folder: Path) -> None:
+    """Make `results.jsonl` of the journal: a line for every item that has a result, in the order of the plan.
+
+    Whatever happens, there is the file of before or the whole new one. Raises RunDirectoryError.
+    """
+    try:
+        with replacing(folder / RESULTS) as file, JournalReader.open(folder) as reader:
+            for found in reader.results():
+                file.write(found.line.encode("utf-8"))
+                file.write(b"\n")
+    except RunDirectoryError:
+        raise
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{folder / RESULTS} cannot be written: {error.strerror}; nothing is lost: every result is in the journal. "
+            f"Free space, then type: karenina resume {shlex.quote(str(folder))}"
+        ) from error
+
+
+def write_missing_results(folder: Path) -> None:
+    """Make `results.jsonl` of a finished run once more where it is gone or says something else than the journal.
+
+    Results that the journal cannot give any more are no reason to. Raises RunDirectoryError.
+    """
+    if journal_of(folder).is_file() and not _as_in_journal(folder):
+        with RunLock(folder):
+            write_results(folder)
+
+
+def _as_in_journal(folder: Path) -> bool:
+    try:
+        with (folder / RESULTS).open("rb") as lines, JournalReader.open(folder) as reader:
+            told = (f"{found.line}\n".encode() for found in reader.results())
+            return all(line == there for line, there in zip_longest(told, lines)) or reader.damaged["results"] > 0
+    except FileNotFoundError:
+        return False

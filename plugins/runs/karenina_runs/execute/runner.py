@@ -1,0 +1,312 @@
+"""A whole run: every item through its pipeline, every result to every sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, closing
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from karenina_calls.metering import Metering
+from karenina_calls.models.models import open_models
+from karenina_calls.models.overrides import model_pool
+from karenina_calls.secrets.redaction import Secrets
+
+from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.values.result import VerificationResult
+
+from ..answers.answers import answer_of
+from ..answers.replaying import judged_by_folder, replayed
+from ..folder.directory import RESULTS, RunDirectory, secrets_of_run
+from ..folder.reuse import opened_sources
+from ..journal.reader import Done
+from ..kinds import ExecutorRegistry
+from ..plan.items import Generation, Item, Prepared
+from ..plan.schedule import Schedule
+from ..results.results import VerificationResultSet
+from ..results.sinks import RunInfo, Sinks, make_sink, without_password
+from ..results.stored import StoredSequence
+from .continuation import Rest
+from .control import RunControl
+from .destination import Destination, directory_of, keeper_of, schedule_of
+from .ending import RunState, end, one_of
+from .idle_stages import watched_stages
+from .loop_watchdog import fewer_collections, stalls_told
+from .restore import is_blocked, is_left, picked_up
+from .senders import Senders
+from .single import Verifier
+from .surroundings import Place, surroundings_of
+from .working import Working
+
+__all__ = ["Destination", "execute"]
+
+
+@define(eq=False, kw_only=True)
+class _Running(RunState):
+    """One run while it goes on."""
+
+    verifier: Verifier
+    schedule: Schedule
+    on_result: Callable[[VerificationResult], None] | None
+    results: dict[int, VerificationResult] = field(factory=dict, init=False)
+    """By their places in the plan; only where no run directory holds them: memory does not grow with one."""
+    working: Working = field(init=False)
+    unscored: set[str] = field(factory=set, init=False)
+    """Tasks of which a part is there, and the rest is left until the run is resumed."""
+
+    def __attrs_post_init__(self) -> None:
+        RunState.__attrs_post_init__(self)
+        self.working = Working(self.senders.items_at_once, self._next)
+
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        generation = next(self.schedule, None)
+        return None if generation is None else self.generation(generation)
+
+    async def generation(self, generation: Generation) -> None:
+        """The items of one answer that have no result yet."""
+        try:
+            await self._generation(generation)
+        finally:
+            self.schedule.over(generation)
+
+    async def _generation(self, generation: Generation) -> None:
+        """The first item generates the answer; then the other judges read it, at the same time where they do not work
+        in the folder that it has left."""
+        waiting = [item for item in generation.items if not self._has_result(item)]
+        waiting = await self._judged_again(waiting)
+        cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
+        if cached is None and any(map(self._is_unscored, generation.items)):  # the answer is there: none is asked for
+            self.unfinished += len(waiting)
+            return
+        async with AsyncExitStack() as opened:
+            place: Place | None = None
+            while waiting and (cached is None or place is not None):
+                if cached is None:  # also where the answer before failed: the next one does not begin in its remains
+                    if self._would_be_lost(waiting):
+                        self.unfinished += len(waiting)
+                        return
+                    await opened.aclose()
+                    place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
+                result = await self._in_turn(waiting.pop(0), cached, place)
+                cached = cached or answer_of(result)
+            if waiting:
+                async with asyncio.TaskGroup() as group:
+                    for item in waiting:
+                        group.create_task(self._in_turn(item, cached, None))
+
+    def _has_result(self, item: Item) -> bool:
+        return self.keeper is not None and (self.keeper.has_result(item) or self._is_unscored(item))
+
+    def _is_unscored(self, item: Item) -> bool:
+        return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored
+
+    def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
+        """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
+        folder is done once more when the run is gone on with, and without a run directory nothing can be."""
+        blocked = [is_blocked(item, self.gateway) for item in waiting]
+        return all(blocked) if self.keeper is None else any(blocked) and self.surroundings.wanted(waiting[0])
+
+    async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
+        """Have answers that stay judged again. Returns the other items."""
+        keeper = self.keeper
+        if keeper is None or not keeper.replaced:
+            return list(waiting)
+        others: list[Item] = []
+        async with asyncio.TaskGroup() as group:
+            for item in waiting:
+                answer = self.continuation.answer(keeper, item) if keeper.is_replaced(item) else None
+                if answer is None:
+                    others.append(item)
+                else:
+                    group.create_task(self._in_turn(item, answer, None))
+        return others
+
+    def _answer_of_before(self, generation: Generation, waiting: Sequence[Item]) -> CachedAnswer | None:
+        """The answer that judges have read before the run was interrupted: the others read it as they would have then.
+        Not where they work in the folder that it has left, which is gone."""
+        first = generation.items[0]
+        if self.keeper is None or not waiting:
+            return None
+        there = [item for item in generation.items if item not in waiting]
+        if self.surroundings.wanted(first):
+            if judged_by_folder(self.prepared, first):
+                return None
+            asked_for = [item for item in waiting if not self.keeper.is_replaced(item)]
+            there += asked_for  # work that was done in a folder is asked for once, whatever became of its judges
+        elif first in waiting and not (self.continuation.shares_answers and self.keeper.stored(first) is None):
+            return None  # it is made once more, of the calls that are paid for, and tells what it took
+        stored = (self.keeper.stored(item) for item in there)
+        return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
+
+    async def _in_turn(self, item: Item, cached: CachedAnswer | None, place: Place | None) -> VerificationResult:
+        """Verify an item when there is a place for it, and keep what came of it."""
+        async with self.working.place(), self.senders.item():
+            files = self.surroundings.files_to_keep()
+            result = await self.verifier.verify(item, cached, place, files)
+            if self.keeper is not None and is_left(result):
+                self.unfinished += 1
+                await asyncio.sleep(0)  # thousands may be refused at once: others have their turn
+                return result
+            await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
+            await self.surroundings.keep(place, item, result, files)
+            return result
+
+    async def completed(self, rest: Rest) -> None:
+        """Have the rest of an item evaluated of which a part is there, and keep both as its result."""
+        item = rest.item
+        assert self.keeper is not None
+        async with self.working.place(), self.senders.item():
+            files = self.surroundings.files_to_keep()
+            found = await self.verifier.verify(item, rest.answer, None, files)
+            if is_left():
+                self.unfinished += 1
+                self.unscored.add(self.keeper.task(item))
+                return
+            result = rest.completed(found)
+            await self._finished(item, result)
+            await self.surroundings.keep(None, item, result, files)
+
+    async def _finished(self, item: Item, result: VerificationResult) -> None:
+        if self.keeper is not None:
+            on_disk: list[Done] = []
+            try:
+                await self.keeper.keep(item, result, on_disk.append)
+            except asyncio.CancelledError:
+                self.in_doubt.append((item, result, on_disk))
+                raise
+            self.stale.discard(self.keeper.task(item))
+        else:
+            self.results[item.position] = result
+        self.tally.add(result, item.position)
+        await self.sinks.write(result)
+        self.prepared.app.observe("karenina_item_finished", result=result)
+        if self.on_result is not None:
+            self.on_result(result)
+        await asyncio.sleep(0)  # models that answer at once never let the loop have its turn: signals, timers, others
+
+
+async def execute(
+    prepared: Prepared,
+    destination: Destination | None = None,
+    *,
+    on_result: Callable[[VerificationResult], None] | None = None,
+    control: RunControl | None = None,
+) -> VerificationResultSet:
+    """Run everything. When it is cancelled, what is finished stays in the run directory, marked as interrupted.
+
+    Raises ConfigError, RunDirectoryError and PluginError before the first call, where the results could not be kept or
+    a model's adapter does not work; RunDirectoryError also later, when results can no longer be kept. What ends a run
+    in several items at once, such as that or an error of `on_result`, is raised once, with what the others said as
+    notes; errors of different types are raised together, as an ExceptionGroup.
+    """
+    destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
+    app, config = prepared.app, prepared.config
+    surroundings = surroundings_of(prepared, destination.run_dir)
+    senders = Senders.of_run(config, keeps=destination.run_dir is not None)
+    metering = Metering(senders, app=app, secrets=secrets)
+    async with (
+        opened_sources(destination.reuse, destination.run_dir) as sources,
+        open_models(app, config, config.answering_models, "answering", metering) as answerers,
+        open_models(app, config, config.parsing_models, metering=metering) as judges,
+        model_pool(app, config, judges.values(), metering) as pool,
+        watched_stages(config, app) as stages,
+        AsyncExitStack() as held,
+    ):
+        sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
+        directory = keeper = None
+        if destination.run_dir is not None:
+            directory = held.enter_context(directory_of(destination.run_dir, prepared, destination, answerers.values()))
+            keeper = keeper_of(directory, prepared, sources, destination)
+            held.callback(keeper.close)
+            metering.keep_in(keeper.journal)
+            senders.keep_in(keeper.journal)
+        run_name, templates = prepared.run_name, prepared.templates
+        what = (app, config, prepared.mode, run_name, templates, answerers, judges, pool, stages, surroundings)
+        run = _Running(
+            prepared=prepared,
+            answerers=answerers,
+            sinks=sinks,
+            surroundings=surroundings,
+            gateway=senders.gateway,
+            senders=senders,
+            continuation=destination.continuation,
+            keeper=keeper,
+            sources=sources,
+            verifier=Verifier(*what),
+            schedule=schedule_of(prepared, keeper, senders.gateway),
+            on_result=on_result,
+        )
+        await _carry_out(run, directory, control or RunControl())
+    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
+    made, kept = [run.results[place] for place in sorted(run.results)], destination.run_dir
+    results = made if kept is None else StoredSequence(kept / RESULTS)
+    return VerificationResultSet(results, *of_run, planned=prepared.planned)
+
+
+async def _carry_out(run: _Running, directory: RunDirectory | None, control: RunControl) -> None:
+    """Open the sinks, run every generation, and leave the run directory in a state that says how it ended."""
+    app, prepared = run.prepared.app, run.prepared
+    run_dir = directory.path if directory else None
+    status, failure = "failed", None
+    try:
+        continuation = run.continuation
+        await run.sinks.open(_info(prepared, run_dir, resumed=continuation.has_results))
+        if continuation.has_results and directory is not None and run.keeper is not None:
+            directory.goes_on(continuation.configured(directory.configured(prepared)))
+            await continuation.take_over(run.keeper, prepared)
+            run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)
+        app.observe("karenina_run_started", run=_started(prepared, run_dir))
+        with fewer_collections(), stalls_told(partial(run.verifier.stages.running, asyncio.get_running_loop())):
+            await control.until_drained(_work(run, directory), run.gateway)
+        remaining = run.keeper is not None and run.keeper.replaced
+        status = "interrupted" if run.gateway.left_undone or remaining else "completed"
+    except asyncio.CancelledError:
+        status = "interrupted"
+        raise
+    except BaseExceptionGroup as group:
+        failure = one_of(group)
+        raise failure from failure.__cause__
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        await end(run, directory, status, failure)
+
+
+async def _work(run: _Running, directory: RunDirectory | None) -> None:
+    """The rest of items of which a part is there, and then every generation that is not done."""
+    prepared, together = run.prepared, run.senders.items_at_once
+    executor = prepared.app.registry(ExecutorRegistry).make(prepared.config.executor)
+    if directory is not None and run.keeper is not None:
+        rest = run.continuation.rest(run.keeper, prepared)
+        if rest is not None:
+            with closing(rest):
+                rows = takewhile(lambda _: not run.gateway.exhausted, rest)
+                await executor.execute(rows, run.completed, concurrency=together)
+            if not run.gateway.left_undone:
+                directory.update(**run.continuation.facts(done=True))
+    await run.working.all_of(executor.execute(run.schedule, run.generation, concurrency=together))
+
+
+def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo:
+    return RunInfo(
+        run_name=prepared.run_name,
+        run_dir=run_dir,
+        benchmark=prepared.benchmark.name,
+        items=len(prepared),
+        secrets=frozenset(secrets_of_run(prepared)),
+        resumed=resumed,
+    )
+
+
+def _started(prepared: Prepared, run_dir: Path | None) -> dict[str, Any]:
+    return {
+        "run_name": prepared.run_name,
+        "run_dir": str(run_dir) if run_dir else None,
+        "benchmark": prepared.benchmark.name,
+        "items": len(prepared),
+    }

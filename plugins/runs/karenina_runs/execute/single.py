@@ -1,0 +1,284 @@
+"""Verifying one item."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from attrs import define, evolve
+from karenina_calls.limits.budget import check_limits
+from karenina_calls.metering import Metering
+from karenina_calls.models.models import check_models, open_models
+from karenina_calls.models.overrides import ModelPool, check_overrides, model_pool, overrides, settled
+from karenina_calls.ports.client import Model, ModelClient
+from karenina_calls.ports.item_calls import ItemCalls, current_item
+from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
+from karenina_calls.secrets.known_secrets import secrets_of
+from karenina_calls.secrets.redaction import Secrets
+from karenina_calls.services.similarity import similarities
+from karenina_calls.usage_totals import usage_metadata
+from karenina_judging.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
+
+from karenina_core.errors import ConfigError, Problem
+from karenina_core.pipeline.assemble import USAGE
+from karenina_core.pipeline.context import VerificationContext
+from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.pipeline.keys import Key
+from karenina_core.pipeline.orchestrator import StageOrchestrator
+from karenina_core.plugin.application import Karenina, current
+from karenina_core.ports.model_client import CallRecord
+from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
+from karenina_core.values.identity import ModelIdentity
+from karenina_core.values.question import Question
+from karenina_core.values.result import VerificationResult
+from karenina_core.values.rubric import DynamicRubric, Rubric
+
+from ..plan.identities import check_identities
+from ..plan.items import Item
+from ..plan.prepare import check_policy, check_stages
+from ..plan.rubrics import check_names
+from ..plan.templates import TemplateLoader
+from .idle_stages import IdleStages, watched_stages
+from .senders import Senders
+from .surroundings import Place, Surroundings, surroundings_of_item
+
+__all__ = ["Verifier", "arun_single_model_verification", "run_single_model_verification"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@define(eq=False)
+class Verifier:
+    """Runs the pipeline for items with open models: what the items of a run have in common."""
+
+    app: Karenina
+    config: VerificationConfig
+    mode: EvaluationMode
+    run_name: str | None
+    templates: TemplateLoader
+    answerers: Mapping[ModelIdentity, Model]
+    judges: Mapping[ModelIdentity, Model]
+    pool: ModelPool
+    """Other models that stages ask for."""
+    stages: IdleStages
+    """Ends those that hang."""
+    surroundings: Surroundings
+
+    async def verify(
+        self, item: Item, cached: CachedAnswer | None, place: Place | None, files: dict[str, str] | None = None
+    ) -> VerificationResult:
+        """Without the place that the item needs, no model is called. What its stages keep is put into `files`."""
+        task = item.task
+        asked = ItemCalls(item.question.id, task.result_id(self.run_name), meter=self.pool.metering)
+        current_item.set(asked)
+        if cached is not None:
+            asked.removed |= sources_of(cached.text_flags)
+            if self.pool.metering is not None:
+                cached = Cleaner(self.pool.metering.secrets, asked.removed).reply(cached)
+        calls: list[CallRecord] = []
+        about = (calls, item.question.id, item.question.question, item.replicate, asked)
+        context = VerificationContext(
+            question=item.question,
+            task=task,
+            config=self.config,
+            mode=self.mode,
+            rubric=item.rubric,
+            answering=ModelClient(self.answerers[item.answering.identity], *about),
+            parsing=ModelClient(self.judges[item.parsing.identity], *about),
+            app=self.app,
+            run_name=self.run_name,
+            cached_answer_data=cached,
+            calls=calls,
+            workspace=place.path if place else None,
+            services=_Services(self, about, place, files),
+        )
+        self.surroundings.begin(context, place, cached)
+        result = await self.stages.run(asked, context, item.orchestrator)
+        return _flagged(result, asked.removed) if asked.removed else result
+
+
+def _flagged(result: VerificationResult, removed: set[str]) -> VerificationResult:
+    """The result, which says that these secrets were removed from what came in."""
+    warnings = (*result.metadata.warnings, removal_note(removed))
+    caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
+    return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
+
+
+@define(eq=False)
+class _Services:
+    """What a run offers to the stages of one item. Each is made when it is asked for: thousands of items may be under
+    way, and few ask."""
+
+    verifier: Verifier
+    about: tuple[Any, ...]
+    place: Place | None
+    files: dict[str, str] | None
+
+    def get(self, kind: Key[Any], default: Any, /) -> Any:
+        run = self.verifier
+        if kind == USAGE:
+            return partial(usage_metadata, self.about[0])
+        if kind == LOAD_TEMPLATE:
+            return run.templates.load
+        if kind == OTHER_MODEL:
+            return self._client
+        if kind == SIMILARITIES:
+            return partial(similarities, run.app, run.config, self.about[0])
+        service = run.surroundings.service(kind, self.place, self.files)
+        return default if service is None else service
+
+    async def _client(self, model: ModelConfig) -> ModelClient:
+        asked: ItemCalls = self.about[-1]
+        asked.begun += 1
+        try:
+            return ModelClient(await self.verifier.pool.model(model), *self.about)
+        finally:
+            asked.ended += 1
+
+
+async def arun_single_model_verification(
+    question: Question,
+    answering_model: ModelConfig,
+    parsing_model: ModelConfig,
+    *,
+    rubric: Rubric | None = None,
+    dynamic_rubric: DynamicRubric | None = None,
+    evaluation_mode: EvaluationMode = "template_only",
+    config: VerificationConfig | None = None,
+    features: Iterable[str] = (),
+    cached_answer_data: CachedAnswer | None = None,
+    replicate: int = 1,
+    run_name: str | None = None,
+    workspace_root: str | Path | None = None,
+    app: Karenina | None = None,
+) -> VerificationResult:
+    """Verify one question with one answering and one parsing model.
+
+    A rubric with any trait turns the mode `template_only` into `template_and_rubric`; so does a dynamic one, whose
+    traits are evaluated where the answer takes them up. Traits count as `global` unless the rubric's provenance says
+    where they are from; the question's own rubrics are not used. `workspace_root` holds the question's workspace;
+    copies of that of a cached answer are made there too, or in a temporary folder. Other settings come from `config`.
+    Raises ConfigError, PlanError and TemplateRefused, as a run does, before any call; later there is always a result.
+    """
+    app = current(app)
+    models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
+    config = evolve(config or VerificationConfig(), **models)
+    rubric = _chosen(question, rubric, dynamic_rubric, config)
+    if rubric is not None and len(rubric) and evaluation_mode == "template_only":
+        evaluation_mode = "template_and_rubric"
+    config = evolve(config, evaluation_mode=evaluation_mode, features=config.features | frozenset(features))
+    if replicate < 1:
+        raise ConfigError("replicate: counts from 1")
+    plan = _plan(app, evaluation_mode, config, rubric)
+    senders = Senders.of_run(config, keeps=False)
+    metering = Metering(senders, secrets=_secrets(app, config, question, rubric, run_name))
+    templates = TemplateLoader(app, config.code_policy)
+    check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
+    item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
+    is_answered = cached_answer_data is not None
+    surroundings = surroundings_of_item(app, item, config, workspace_root, is_answered=is_answered)
+    async with (  # two openings: one configuration may play both roles, with a state of its own in each
+        open_models(app, config, [answering_model], "answering", metering) as answerers,
+        open_models(app, config, [parsing_model], metering=metering) as judges,
+        model_pool(app, config, judges.values(), metering) as pool,
+        _place(surroundings, item, cached_answer_data) as place,
+        watched_stages(config, app) as stages,
+    ):
+        what = (app, config, evaluation_mode, run_name, templates, answerers, judges, pool, stages, surroundings)
+        return await Verifier(*what).verify(item, cached_answer_data, place)
+
+
+def _secrets(
+    app: Karenina, config: VerificationConfig, question: Question, rubric: Rubric | None, run_name: str | None
+) -> Secrets:
+    """Raises ConfigError where an identity holds one."""
+    models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides([rubric])))
+    secrets = Secrets(secrets_of(app, models))
+    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
+    return secrets
+
+
+def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
+    """The plan, and every check of what it is to work with. Raises ConfigError and PlanError."""
+    check_models(app, config)
+    orchestrator = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
+    orchestrator.ready()
+    rubrics = [rubric if mode != "template_only" else None]
+    check_overrides(app, rubrics, config)
+    check_stages([orchestrator], config, app, mode, rubrics)
+    check_limits(app, config, [model for _, model in overrides(rubrics)])
+    return orchestrator
+
+
+@asynccontextmanager
+async def _place(surroundings: Surroundings, item: Item, cached: CachedAnswer | None) -> AsyncIterator[Place | None]:
+    """The item's own; that of an answer from before where there is one, for a new one would not hold what it left."""
+    try:
+        if cached is None:
+            async with surroundings.opened(item) as place:
+                yield place
+        else:
+            yield surroundings.lent(cached.workspace) if cached.workspace else None
+    finally:
+        surroundings.close()
+
+
+def _chosen(question: Question, rubric: Any, dynamic_rubric: Any, config: VerificationConfig) -> Rubric | None:
+    """What is evaluated of both rubrics. Raises ConfigError."""
+    rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
+    check_names(config, [rubric, dynamic_rubric], [question.id], all_known=False)
+    merged = _merged(rubric, dynamic_rubric, config.rubric_trait_names)
+    return settled(config, {question.id: merged})[0][question.id]
+
+
+def _given(rubric: Any, dynamic: Any) -> tuple[Rubric | None, DynamicRubric | None]:
+    """Both rubrics as what they are to be. Raises ConfigError for anything else."""
+    problems = [
+        Problem(where, f"must be a Rubric, not {type(given).__name__}; Rubric.from_traits makes one from traits")
+        for where, given in (("rubric", rubric), ("dynamic_rubric", dynamic))
+        if given is not None and not isinstance(given, Rubric)
+    ]
+    if problems:
+        raise ConfigError(problems)
+    try:
+        usual = dynamic is None or isinstance(dynamic, DynamicRubric)
+        return rubric, dynamic if usual else DynamicRubric.from_traits(dynamic)
+    except ValueError as error:
+        raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
+
+
+def _merged(rubric: Rubric | None, dynamic: DynamicRubric | None, names: Sequence[str] | None) -> Rubric | None:
+    """What is evaluated of both rubrics, marked with where it came from. Raises ConfigError."""
+    parts: list[Rubric] = []
+    if rubric is not None:
+        usual = rubric.labelled("dynamic" if isinstance(rubric, DynamicRubric) else "global")
+        parts.append(evolve(usual, provenance={**usual.provenance, **rubric.provenance}))
+    if dynamic is not None:
+        parts.append(dynamic.labelled("dynamic"))
+    if not parts:
+        return None
+    try:
+        merged = Rubric.merged(parts)
+    except ValueError as error:
+        raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
+    return merged if names is None else merged.only(names)
+
+
+def _synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The twin for synchronous callers of a coroutine function that takes an `app`: with the same parameters."""
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        app = options["app"] = current(cast(Karenina | None, options.get("app")))
+        return app.run(function(*args, **options))
+
+    run.__name__ = run.__qualname__ = function.__name__.removeprefix("a")
+    run.__doc__ = f"The same for synchronous callers; works inside notebooks. See `{function.__name__}`."
+    return run
+
+
+run_single_model_verification = _synchronous(arun_single_model_verification)

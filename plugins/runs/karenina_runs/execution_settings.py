@@ -1,0 +1,35 @@
+"""Settings of a run for how it is carried out: how often each question is asked, in which order, how many at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen, validators
+
+from karenina_core.values.fields import number, optional
+from karenina_core.values.sections import Section, setting, toml_or_text, whole, word, words
+
+__all__ = ["ExecutionSettings", "TaskOrdering"]
+
+TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
+
+
+@frozen(kw_only=True, slots=False)
+class ExecutionSettings(Section):
+    """How a run is carried out."""
+
+    replicate_count: int = whole(1, least=1, neutral=True)
+    """Independent answers per question and model."""
+    stage_idle_timeout: float | None = setting(
+        600.0, optional(number, validators.ge(0)), read=toml_or_text, neutral=True
+    )
+    """Seconds that a stage has without a sign of progress while no call is under way; 0 or None: no limit."""
+    concurrency: int = whole(8, least=1, neutral=True)
+    """Items in flight."""
+    task_ordering: TaskOrdering = word("auto", TaskOrdering, neutral=True)
+    """The order in which answers are begun. `generation_order`: question by question, each to all answering models.
+    `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
+    `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
+    `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
+    answer, else `prefix_cache`."""
+    executor: str = words("local", neutral=True)

@@ -1,0 +1,84 @@
+"""The folder of a run: its files by name, and where it can lie: on a local file system that can be written."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from karenina_core.errors import RunDirectoryError
+
+__all__ = ["MANIFEST", "MOUNTS", "RESULTS", "Place", "check_place", "place_of"]
+
+MANIFEST = "manifest.json"
+RESULTS = "results.jsonl"
+MOUNTS = Path("/proc/self/mountinfo")
+SHARED = re.compile(
+    r"(?:nfs\d*|cifs|smb\w*|ncpfs?|9p|afs|autofs|coda|ceph|lustre|glusterfs|gpfs|beegfs\w*|orangefs|pvfs2|ocfs2|gfs2"
+    r"|davfs\w*|vboxsf|vmhgfs|fuse(?!blk$|ctl$).*)"
+)
+"""Types of file systems that other machines may have open too, or that answer through a program. SQLite's write-ahead
+log needs memory that everybody who has the file open shares, and locks that hold for all of them."""
+PROBE = 64 * 1024
+"""Bytes that must fit before a run begins."""
+
+
+class Place(NamedTuple):
+    """Where a folder lies."""
+
+    mount: str
+    """The mount point; empty where it is unknown."""
+    kind: str
+    """The type of its file system; empty where it is unknown."""
+
+    @property
+    def suitable(self) -> bool:
+        """Unknown types count as suitable."""
+        return not SHARED.fullmatch(self.kind)
+
+
+def place_of(folder: Path, mounts: Path = MOUNTS) -> Place:
+    """Where the folder lies, or would lie if it were made. `mounts` is a file in the form of Linux's `mountinfo`."""
+    try:
+        lines = mounts.read_text("utf-8", "replace").splitlines()
+    except OSError:  # not Linux
+        return Place("", "")
+    path = folder.resolve()
+    above = {str(path), *map(str, path.parents)}
+    found = Place("", "")
+    for line in lines:  # of two mounts at one point the later one is on top
+        fields, _, rest = line.partition(" - ")
+        point = _plain(fields.split(" ")[4]) if fields.count(" ") >= 4 else ""
+        if point in above and len(point) >= len(found.mount):
+            found = Place(point, rest.split(" ")[0])
+    return found
+
+
+def _plain(point: str) -> str:
+    """`mountinfo` has white space and backslashes as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)
+
+
+def check_place(folder: Path, mounts: Path = MOUNTS) -> None:
+    """Try whether a run can be kept in this folder, which exists.
+
+    Raises RunDirectoryError where other machines may write there too, or a small file cannot be written.
+    """
+    place = place_of(folder, mounts)
+    if not place.suitable:
+        raise RunDirectoryError(
+            f"{folder} is on a network file system ({place.kind} at {place.mount}), where a crash could lose what was "
+            "paid for; begin it in a local folder (--out DIR) and copy that when it is done"
+        )
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(PROBE))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        raise RunDirectoryError(
+            f"the run directory {folder} cannot be written: {error.strerror}; free space, or begin a run in "
+            "another directory (--out DIR)"
+        ) from error

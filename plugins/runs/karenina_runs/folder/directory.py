@@ -1,0 +1,380 @@
+"""The run directory: what was run, with what, and how far it got."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from attrs import asdict
+from karenina_calls.ports.client import Model
+from karenina_calls.secrets.known_secrets import secrets_of
+from karenina_calls.secrets.redaction import redactor
+
+from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_line
+from karenina_core.values.config import ModelConfig
+
+from ..answers.answers import ReplayStore
+from ..config.saved_config import recorded, rubric_definition
+from ..files.atomic_files import replacing, write_atomically, write_json
+from ..files.run_files import MANIFEST, RESULTS, check_place
+from ..files.run_lock import LOCK, RunLock, owner_of
+from ..plan.items import Prepared
+from .fingerprint import Changed, digest_of, fingerprint, other_tools
+
+__all__ = [
+    "ANSWERS",
+    "ASKED_ANEW",
+    "FINGERPRINT",
+    "MANIFEST",
+    "RESULTS",
+    "RunDirectory",
+    "answers_of_run",
+    "default_directory",
+    "read_fingerprint",
+    "read_manifest",
+    "replacing",
+    "secrets_of_run",
+    "write_atomically",
+]
+
+FINGERPRINT = "fingerprint.json"
+ANSWERS = "answers.json"
+ASKED_ANEW = "answers_asked_anew"
+"""What the manifest says of answers that the run was given and that a repair has asked for; see `ReplayStore`."""
+FORMAT_VERSION = "1.0"
+ANOTHER = "choose another (--out DIR, or --fork DIR)"
+PARTS: dict[str, Callable[[Any], bool]] = {
+    "run_name": lambda value: isinstance(value, str),
+    "status": lambda value: isinstance(value, str),
+    "items": lambda value: isinstance(value, int),
+    "benchmark": lambda value: isinstance(value, dict),
+    "config": lambda value: isinstance(value, dict) and isinstance(value.get("replicate_count"), int),
+    "questions": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+    "left_out": lambda value: (
+        isinstance(value, list)
+        and all(isinstance(row, dict) and isinstance(row.get("question_id"), str) for row in value)
+    ),
+}
+"""What a manifest must have for its run to be gone on with."""
+MOST_PROCESSES = 20
+"""Of which a manifest tells; the last ones."""
+OF_FINGERPRINT = ("questions", "settings", "models", "code")
+
+
+def default_directory(label: str) -> Path:
+    """`karenina-runs/<label>-<UTC time>` in the working directory."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in label).strip("-.") or "run"
+    return Path("karenina-runs") / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+
+
+def secrets_of_run(prepared: Prepared) -> dict[str, str]:
+    """What no text and no file of this run may hold; see `secrets_of`."""
+    config = prepared.config
+    return secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
+
+
+class RunDirectory:
+    """One run's folder. Made before the first model call, so that nothing is paid for that cannot be kept."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+        self.path = path
+        self.lock = RunLock(path)
+        self._redact = redact
+        self._manifest: dict[str, Any] = {}
+        self._began = _now()
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        prepared: Prepared,
+        source: Path | None = None,
+        answerers: Iterable[Model] = (),
+        sinks: Sequence[str] = (),
+        **facts: Any,
+    ) -> RunDirectory:
+        """Make the folder and its first manifest. `answerers` are open: the manifest says what tools they have.
+
+        `facts` are told in the manifest too. Nobody else can write to the folder until `release`. Raises
+        RunDirectoryError where the folder exists and holds anything, another process is about to make it, or it cannot
+        be written.
+        """
+        _make_empty(path)
+        directory = cls(path, redactor(secrets_of_run(prepared)))
+        directory.lock.acquire()
+        try:
+            _check_empty(path)  # of two that have found it empty, one was first
+            directory._begin(prepared, source, answerers, sinks, facts)
+        except BaseException:
+            directory.release()
+            raise
+        return directory
+
+    def _begin(
+        self,
+        prepared: Prepared,
+        source: Path | None,
+        answerers: Iterable[Model],
+        sinks: Sequence[str],
+        facts: Mapping[str, Any],
+    ) -> None:
+        if prepared.answers is not None:
+            self._answers(prepared.answers)
+        self._write(FINGERPRINT, self.fingerprint(prepared))
+        told = recorded(prepared, sinks, self._redact)
+        if prepared.answers is not None and prepared.answers.asked_anew:
+            told[ASKED_ANEW] = sorted(prepared.answers.asked_anew)
+        self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
+
+    @classmethod
+    def reopen(cls, path: Path, prepared: Prepared, answerers: Iterable[Model] = ()) -> RunDirectory:
+        """That of a run which is resumed: no other process can write to it until `release`. Raises ConfigError, Changed
+        where the tools of `answerers` are not those of the beginning, and RunDirectoryError where another process
+        writes to it, or it cannot be written."""
+        directory = cls(path, redactor(secrets_of_run(prepared)))
+        check_place(path)
+        directory.lock.acquire()
+        try:
+            directory._manifest = read_manifest(path)
+            if lines := list(other_tools(directory._manifest.get("tool_servers", ()), _tool_servers(answerers))):
+                raise Changed([Problem("", line) for line in lines])
+        except BaseException:
+            directory.release()
+            raise
+        return directory
+
+    def release(self) -> None:
+        """Let others write to it."""
+        self.lock.release()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
+        """What the numbers of a run depend on, as this folder's file has it: without secrets."""
+        told: dict[str, Any] = _redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)
+        if prepared.answers is not None:
+            told["answers"] = digest_of(self.path / ANSWERS)
+        return told
+
+    def configured(self, prepared: Prepared) -> dict[str, Any]:
+        """The configuration with which a run goes on, for the manifest: such as what it may spend now."""
+        told: dict[str, Any] = _redacted(recorded(prepared, (), self._redact)["config"], self._redact)
+        return {"config": told}
+
+    @property
+    def run_id(self) -> str:
+        return str(self._manifest["run_id"])
+
+    def update(self, **facts: Any) -> None:
+        """Change the manifest on disk. Raises RunDirectoryError."""
+        self._manifest |= {**_redacted(facts, self._redact), "updated_at": _now()}
+        self._write(MANIFEST, self._manifest, indent=2)
+
+    def goes_on(self, facts: Mapping[str, Any]) -> None:
+        """The run is worked on again. Raises RunDirectoryError."""
+        self.update(status="running", failure_type=None, failure_message=None, **facts)
+
+    def ended(
+        self,
+        status: str,
+        failure: BaseException | None,
+        facts: Mapping[str, Any],
+        *,
+        lanes: Mapping[str, Any],
+        notes: Sequence[str],
+    ) -> None:
+        """How the run ended, and what this process did. Raises RunDirectoryError."""
+        processes = self._manifest.get("processes", [])
+        if lanes:  # it has asked somebody
+            told = {"began_at": self._began, "ended_at": _now(), "status": status}
+            processes = [*processes, {**told, "notes": notes, "lanes": lanes}][-MOST_PROCESSES:]
+        self.update(
+            status=status,
+            failure_type=None if failure is None else type(failure).__name__,
+            failure_message=None if failure is None else one_line(failure, 2000).partition(": ")[2],
+            processes=processes,
+            **facts,
+        )
+
+    def _answers(self, answers: ReplayStore) -> None:
+        try:
+            answers.save(self.path / ANSWERS, redact=self._redact)
+        except OSError as error:
+            raise RunDirectoryError(f"{self.path / ANSWERS} cannot be written: {error.strerror}") from error
+
+    def _write(self, name: str, document: Mapping[str, Any], indent: int | None = None) -> None:
+        try:
+            self.lock.check()
+            write_json(self.path / name, document, indent)
+        except OSError as error:
+            line = f"karenina resume {shlex.quote(str(self.path))}"
+            raise RunDirectoryError(
+                f"{self.path / name} cannot be written: {error.strerror}; free space, or begin a run in another "
+                f"directory (--out DIR). To go on with a run that has begun, type: {line}"
+            ) from error
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a run directory. Raises ConfigError where there is none."""
+    try:
+        found = json.loads((path / MANIFEST).read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} is no run directory: it has no {MANIFEST}; check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{path / MANIFEST} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path / MANIFEST} is damaged: {error}; {_put_back(path, MANIFEST)}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("run_id"), str):
+        raise ConfigError(f"{path / MANIFEST} does not say which run it is of; it was not written by this program")
+    for name, is_whole in PARTS.items():
+        if not is_whole(found.get(name)):
+            what = "is not there" if name not in found else "cannot be what it says"
+            raise ConfigError(f"{path / MANIFEST} is damaged: {name!r} {what}; {_put_back(path, MANIFEST)}")
+    return found
+
+
+def answers_of_run(path: Path, manifest: Mapping[str, Any]) -> ReplayStore | None:
+    """The answers that a run was given, but for those that a repair has asked for anew. Raises ConfigError."""
+    if not (path / ANSWERS).is_file():
+        return None
+    store = ReplayStore.load(path / ANSWERS)
+    store.asked_anew = frozenset((name, model, number) for name, model, number in manifest.get(ASKED_ANEW, ()))
+    return store
+
+
+def read_fingerprint(path: Path) -> dict[str, Any]:
+    """What the numbers of the run in a directory depend on. Raises ConfigError."""
+    file, hint = path / FINGERPRINT, _put_back(path, FINGERPRINT)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read, so nobody knows whether anything changed; {hint}") from error
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in OF_FINGERPRINT):
+        raise ConfigError(f"{file} is damaged, so nobody knows whether anything changed; {hint}")
+    return found
+
+
+def _put_back(path: Path, name: str) -> str:
+    """What to do where a file of a run is damaged."""
+    anew = shlex.join(["karenina", "verify", "BENCHMARK", "--reuse", str(path), "..."])
+    return f"put {name} back, or begin a new run that asks only what was not asked here: {anew}"
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _redacted(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(item, redact) for item in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _make_empty(path: Path) -> None:
+    """Raises RunDirectoryError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        check_place(path)
+        _check_empty(path)
+    except RunDirectoryError:
+        raise
+    except OSError as error:
+        raise RunDirectoryError(f"the run directory {path} cannot be made: {error.strerror}; {ANOTHER}") from error
+
+
+def _check_empty(path: Path) -> None:
+    if any(map(_is_something, path.iterdir())):
+        raise RunDirectoryError(f"the run directory {path} is not empty ({_occupant(path)}")
+
+
+def _is_something(path: Path) -> bool:
+    """Whether a file is more than the remains of a run that was killed before it could begin."""
+    begun = (f".{MANIFEST}.", f".{FINGERPRINT}.", f".{ANSWERS}.")
+    return path.name not in (FINGERPRINT, ANSWERS, LOCK) and not path.name.startswith(begun)
+
+
+def _occupant(path: Path) -> str:
+    try:
+        status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"other files); {ANOTHER}"
+    if status == "completed":
+        return f"a run that is completed); {ANOTHER}"
+    what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
+    return f"{what}); to go on with it, type: karenina resume {shlex.quote(str(path))}"
+
+
+def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
+    benchmark, config = prepared.benchmark, prepared.config
+    return {
+        "format_version": FORMAT_VERSION,
+        "run_id": uuid4().hex,
+        "run_name": prepared.run_name,
+        "status": "running",
+        "created_at": _now(),
+        "benchmark": {
+            "name": benchmark.name,
+            "version": benchmark.version,
+            "path": str(source.absolute()) if source else None,
+            "sha256": hashlib.sha256(source.read_bytes()).hexdigest() if source else None,
+            "warnings": list(benchmark.warnings),
+            "rubric": rubric_definition(prepared),
+        },
+        "workspace_root": str(prepared.workspace_root.absolute()) if prepared.workspace_root else None,
+        "evaluation_mode": prepared.mode,
+        "questions": [question.id for question in prepared.questions],
+        "left_out": [asdict(left) for left in prepared.left_out],
+        "items": len(prepared),
+        "pairs": [list(pair) for pair in prepared.planned.pairs],
+        "models": _models(prepared, (*config.answering_models, *config.parsing_models)),
+        "stages": sorted({stage.name for plan in prepared.plans.values() for stage in plan.stages}),
+        "plugins": [asdict(plugin) for plugin in prepared.app.plugins],
+        "versions": {"python": platform.python_version(), "karenina-core": _version("karenina-core")},
+    }
+
+
+def _tool_servers(answerers: Iterable[Model]) -> list[dict[str, Any]]:
+    """What every server offers to every model for the whole run; see `tool_digest`."""
+    return [
+        {
+            "model": str(model.identity),
+            "server": offered.server,
+            "address": offered.address,
+            "tools": [tool.name for tool in offered.tools],
+            "digest": offered.digest,
+        }
+        for model in answerers
+        for offered in model.offered
+    ]
+
+
+def _models(prepared: Prepared, models: Iterable[ModelConfig]) -> Mapping[str, Any]:
+    return {
+        str(model.identity): {
+            "interface": model.interface,
+            "served_by": prepared.resolutions[str(model.identity)].interface,
+            "note": prepared.resolutions[str(model.identity)].note,
+        }
+        for model in models
+    }
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _now() -> str:
+    return datetime.now(UTC).astimezone().isoformat()

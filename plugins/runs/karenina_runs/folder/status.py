@@ -1,0 +1,209 @@
+"""How far a run is, from its directory alone: also while it goes on, and after it was killed."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from karenina_calls.limits.timeouts import TIMED_OUT
+
+from karenina_core.errors import RunDirectoryError
+from karenina_core.values.outcome import OutcomeName
+
+from ..execute.continuation import Continuation, Progress, begun, settings_of
+from ..execute.run_writer import PASSING, stands
+from ..files.run_lock import owner_of
+from ..journal.ledger import Ledger, Sums
+from ..journal.reader import OPEN, Batch, JournalReader, journal_of
+from .directory import MANIFEST, read_manifest
+
+__all__ = ["Standing", "line_to_cancel", "line_to_fork", "line_to_go_on", "line_to_score_again", "standing", "state_of"]
+
+
+@frozen(kw_only=True)
+class Standing:
+    """What is known of a run."""
+
+    run_name: str
+    state: str
+    """`running`: a process works on it. `completed`. `interrupted`: it ended early, and said so. `failed`: an error
+    ended it. `killed`: it ended without saying so."""
+    items: int
+    outcomes: Mapping[OutcomeName, int] = field(factory=dict)
+    errors: Mapping[str, int] = field(factory=dict)
+    """By kind."""
+    waiting: int = 0
+    """Results among them that are tried again when the run is gone on with."""
+    ledger: Mapping[str, Any] = field(factory=dict, repr=False)
+    """As in the manifest."""
+    pid: int | None = None
+    """The process that works on it; 0 where it is not known which. None: none does."""
+    written_at: datetime | None = None
+    batches: Sequence[Mapping[str, Any]] = ()
+    """Those at a provider whose replies are not all here yet: `model`, `provider_id`, `status`, `calls`."""
+    damaged: int = 0
+    """Rows of the journal that cannot be read."""
+    trusted: bool = False
+    """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
+    notes: Sequence[str] = ()
+    """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when; of
+    one that is complete, what helps against time-outs."""
+    failure: str = ""
+    """What ended a run that failed."""
+    used_up: str = ""
+    """The setting of the budget that allows no call any more; empty: none does not."""
+    progress: Sequence[Progress] = ()
+    """Of what has begun and not ended, such as a repair."""
+    unrepaired: int = 0
+    """Results that are still to be made again in it."""
+
+    @property
+    def done(self) -> int:
+        """Items that have a result."""
+        return sum(self.outcomes.values())
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether there is something left to do, and nobody who does it."""
+        left = self.done < self.items or self.waiting > 0 or bool(self.progress)
+        return self.pid is None and (self.state != "completed" or left)
+
+
+def standing(folder: Path) -> Standing:
+    """Nothing is written, and nobody who writes is held up. Raises ConfigError, RunDirectoryError."""
+    manifest = read_manifest(folder)
+    pid = owner_of(folder)
+    outcomes: Counter[Any] = Counter()
+    errors: Counter[str] = Counter()
+    waiting, damaged, unrepaired, ledger = 0, 0, 0, Ledger()
+    there, unclear = _begun(folder, manifest)
+    progress: list[Progress] = []
+    batches: list[Mapping[str, Any]] = []
+    if journal_of(folder).is_file():
+        with JournalReader.open(folder) as reader:
+            for end in reader.ends():
+                outcomes[end.outcome] += 1
+                errors[end.detail or "unknown"] += end.outcome == "error"
+                waiting += not stands(end, PASSING)
+            batches += map(_told, (batch for batch in reader.batches() if batch.status in OPEN))
+            for continuation in there:
+                left = len(continuation.remaining(reader))
+                unrepaired += left
+                progress += filter(None, [continuation.progress(left)])
+            ledger, damaged = reader.ledger(), sum(reader.damaged.values())
+    config = settings_of(manifest, there)["config"]
+    return Standing(
+        run_name=manifest["run_name"],
+        state=state_of(manifest, pid),
+        items=manifest["items"],
+        outcomes=dict(sorted(outcomes.items())),
+        errors={kind: count for kind, count in sorted(errors.items()) if count},
+        waiting=waiting,
+        ledger=ledger.to_dict(),
+        pid=pid,
+        written_at=_written_at(folder),
+        batches=batches,
+        damaged=damaged,
+        trusted=config.get("code_policy") == "trusted",
+        notes=(*_notes(manifest), *unclear) if pid is None else (),
+        failure=_failure(manifest) if pid is None else "",
+        used_up=_used_up(config, ledger.total),
+        progress=progress,
+        unrepaired=unrepaired,
+    )
+
+
+def state_of(manifest: Mapping[str, Any], pid: int | None) -> str:
+    """See `Standing`; `pid` is as `owner_of` has it."""
+    if pid is not None:
+        return "running"
+    return "killed" if manifest["status"] == "running" else str(manifest["status"])
+
+
+def _begun(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[Continuation], Sequence[str]]:
+    """What has begun, or why it cannot be read and what to type."""
+    try:
+        return begun(folder, manifest), ()
+    except RunDirectoryError as error:
+        return [], (str(error),)
+
+
+def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
+    notes = tuple((manifest.get("summary") or {}).get("notes", ()))
+    if manifest["status"] == "completed":
+        return tuple(note for note in notes if TIMED_OUT in note)
+    return notes if manifest["status"] in ("interrupted", "failed") else ()
+
+
+def _failure(manifest: Mapping[str, Any]) -> str:
+    if manifest["status"] == "running" or (type_ := manifest.get("failure_type")) is None:
+        return ""
+    return f"{type_}: {manifest.get('failure_message') or ''}"
+
+
+def _used_up(config: Mapping[str, Any], total: Sums) -> str:
+    """By the budgets that hold when the run is gone on with, unless others are given."""
+    spent = {"budget_usd": total.counted_usd, "budget_tokens": total.counted_tokens}
+    limits = {name: config.get(name) for name in spent}
+    return next((name for name, most in limits.items() if most is not None and spent[name] >= most), "")
+
+
+def _told(batch: Batch) -> Mapping[str, Any]:
+    return {
+        "model": batch.model,
+        "provider_id": batch.provider_id or None,
+        "status": batch.status,
+        "calls": len(batch.keys),
+    }
+
+
+def _written_at(folder: Path) -> datetime | None:
+    journal = journal_of(folder)
+    times = []
+    for path in (journal, journal.with_name(f"{journal.name}-wal"), folder / MANIFEST):
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+def line_to_go_on(found: Standing, folder: Path) -> str:
+    """The line with every option without which it would be refused: the budget that is used up, what was given to the
+    run and is not in its directory, and that its code is trusted. Raises ConfigError."""
+    more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
+    return _line("resume", found, folder, more)
+
+
+def line_to_score_again(found: Standing, folder: Path) -> str:
+    """The line that has the judges of results without a score asked again. Raises ConfigError."""
+    return _line("repair", found, folder, ["--unscored"])
+
+
+def line_to_fork(found: Standing, folder: Path) -> str:
+    """The line that begins another run with what this one has. Raises ConfigError."""
+    return _line("resume", found, folder, ["--fork NEWDIR"])
+
+
+def _line(command: str, found: Standing, folder: Path, options: Sequence[str]) -> str:
+    trust = ["--trust"] if found.trusted else []
+    source = read_manifest(folder)["benchmark"].get("path")
+    moved = ["--benchmark FILE"] if source and not Path(source).exists() else []
+    given = [*options, *moved, *_given_again(folder), *trust]
+    return " ".join([f"karenina {command}", shlex.quote(str(folder)), *given])
+
+
+def line_to_cancel(folder: Path) -> str:
+    """The line that has the batches of a run cancelled. Raises ConfigError."""
+    options = (option for option in _given_again(folder) if not option.startswith("--sink"))
+    return " ".join(["karenina batches", shlex.quote(str(folder)), "--cancel", *options])
+
+
+def _given_again(folder: Path) -> list[str]:
+    """Options for what was not written, as the manifest has them: at the end of each hint that names one."""
+    hints = (row["hint"].partition(": --") for row in read_manifest(folder).get("not_written", ()))
+    return list(dict.fromkeys(f"--{option}" for _, is_named, option in hints if is_named))

@@ -1,0 +1,383 @@
+"""The journal of a run: every reply that was paid for and every result, safe from the moment it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
+from karenina_calls.records.requests import error_to
+from karenina_calls.secrets.redaction import redactor
+from karenina_vocabulary.tasks import EMBEDDING, SEARCH, PromptTask
+
+from karenina_core.errors import RETRYABLE, PortError, RunDirectoryError
+
+from ..files.run_files import check_place
+from ..files.run_lock import RunLock
+from .commits import Commits
+from .compression import DICTIONARY
+from .in_flight import Flights
+from .index import prefix
+from .ledger import Ledger
+from .lines import line_of, parsed, reply_of
+from .opening import Found, make, taken_up
+from .reader import JOURNAL, Batch, Done, JournalReader, done_of, run_number
+from .refusals import KeptRefusals
+from .rows import (
+    BATCHES,
+    CALLS,
+    COPIES,
+    FAILURES,
+    META,
+    RESULTS,
+    TABLES,
+    Row,
+    Table,
+    call_facts,
+    cleaner,
+    encode,
+    failure_facts,
+    sealed,
+)
+from .writer import WINDOW, Entry, no_longer
+
+__all__ = ["Journal"]
+
+CROWD = 8192
+"""Rows that may wait to be written before nobody may ask any more: what comes in faster stays outside."""
+
+
+@define(eq=False)
+class Journal:
+    """A call store (see `CallStore`), and the store of results. One process writes to it, and one event loop.
+
+    What `put`, `put_result` and `put_batch` return from is on the disk. When something cannot be written, they and
+    `take` raise RunDirectoryError from then on, those that wait at that moment included.
+    """
+
+    ledger: Ledger
+    """What the calls took: of all that is committed."""
+    notes: tuple[str, ...]
+    """What was found to be damaged when it was opened."""
+    reader: JournalReader
+    """For everything that is only read."""
+    refusals: KeptRefusals
+    _lock: RunLock = field(kw_only=True)
+    _owns_lock: bool = field(kw_only=True)
+    _commits: Commits = field(kw_only=True)
+    _last: dict[str, int] = field(kw_only=True)
+    _redact: Callable[[str], str] = field(kw_only=True)
+    _clean: Callable[[str], str] = field(kw_only=True)
+    _sources: Sequence[JournalReader] = field(kw_only=True)
+    _run: int = field(kw_only=True)
+    _afresh: Callable[[StoredCall], bool] = lambda call: False
+    _afresh_upto: int = 0
+    _again: dict[str, Collection[str]] = field(factory=dict)
+    """By run: results whose judges are asked once more."""
+    _again_upto: int = 0
+    _flights: Flights = field(factory=Flights)
+    _ending: dict[str, tuple[int, int]] = field(factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        *,
+        run_id: str | None = None,
+        secrets: Iterable[str] = (),
+        sources: Sequence[JournalReader] = (),
+        lock: RunLock | None = None,
+    ) -> Journal:
+        """The journal of a run directory, which is made where there is none.
+
+        `run_id` is that of a new journal, and must be that of one that is there. `secrets` are never written.
+        `sources` are journals of other runs: replies that they hold are taken over. `lock` is held by the caller, who
+        also releases it. Raises RunDirectoryError.
+        """
+        lock, owns = (lock, False) if lock is not None else (RunLock(folder), True)
+        path = folder / JOURNAL
+        check_place(folder)
+        if not lock.held:
+            lock.acquire()
+        try:
+            journal = cls._opened(path, run_id, secrets, sources, (lock, owns))
+        except BaseException as error:
+            if owns:
+                lock.release()
+            if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, RunDirectoryError):
+                raise no_longer(path, error) from error
+            raise
+        return journal
+
+    @classmethod
+    def _opened(
+        cls,
+        path: Path,
+        run_id: str | None,
+        secrets: Iterable[str],
+        sources: Sequence[JournalReader],
+        lock: tuple[RunLock, bool],
+    ) -> Journal:
+        if path.exists():
+            connection, found = taken_up(path, run_id)
+        else:
+            connection, found = make(path, run_id), Found()
+        try:
+            reader = JournalReader.open(path)
+        except BaseException:
+            connection.close()
+            raise
+        redact = redactor(secrets)
+        last = {name: found.last.get(name, 0) for name in ("calls", "failures", "results")}
+        journal = cls(
+            found.ledger,
+            found.notes,
+            reader,
+            KeptRefusals.told_by(reader.meta, [source.meta for source in sources]),
+            lock=lock[0],
+            owns_lock=lock[1],
+            commits=Commits(
+                path,
+                run_number(reader.run_id),
+                found.places,
+                on_failure=lambda: journal._flights.land_all(),
+                seal=lambda entry: journal._seal(entry),
+            ),
+            last=last,
+            redact=redact,
+            clean=cleaner(redact),
+            sources=tuple(sources),
+            run=run_number(reader.run_id),
+        )
+        journal._commits.start(connection, last, lock[0])
+        for name, (places, upto) in found.afresh.items():
+            journal._commits.index(name, places, upto, afresh=True)
+        return journal
+
+    # Calls
+
+    def ask_again(self, results: Collection[str], run_id: str | None = None) -> None:
+        """What judges have said so far for these results, of this run or of one of the sources, is asked for once more,
+        whoever wants it."""
+        self._again[run_id or self.reader.run_id] = results
+        if run_id is None:
+            self._again_upto = self._last["calls"]
+
+    def ask_afresh(self, which: Callable[[StoredCall], bool], upto: int) -> None:
+        """Calls of which `which` is true are asked for although their replies are here, up to that row, or in other
+        runs. A later reply is taken."""
+        self._afresh, self._afresh_upto = which, upto
+
+    async def take(self, call: StoredCall) -> StoredReply | None:
+        name = (call.key, call.nth)
+        self._commits.check()
+        await self._flights.join(name, waits=not call.inside)
+        try:
+            self._commits.check()
+            while self._commits.waiting > CROWD:
+                await asyncio.sleep(WINDOW)
+                self._commits.check()
+            found = await self._kept(call)
+        except BaseException:  # nobody may wait for what nobody asks
+            self._flights.left(name)
+            raise
+        if found is not None:
+            self._flights.landed(name)
+        return found
+
+    async def _kept(self, call: StoredCall) -> StoredReply | None:
+        """The reply that is here, or that another run has."""
+        afresh = self._afresh(call)
+        row = self._own(CALLS, {"key": call.key, "nth": call.nth})
+        reply = None if row is None else reply_of(row, self.reader.bodies)
+        if row is not None and reply is not None and not (afresh and int(row.id) <= self._afresh_upto):
+            if int(row.id) <= self._again_upto and self._is_asked_again(row, reply, self.reader.run_id):
+                return None
+            self._refused(call)
+            return reply
+        if reply is None and not afresh and (found := self._of_others(call)) is not None:
+            return await self._taken_over(call, *found)
+        return None
+
+    async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
+        try:
+            self._commits.check()
+            line = line_of(call, outcome)
+            row = call_facts(call, facts, self._clean, time.time())
+        except BaseException:
+            self._flights.failed((call.key, call.nth))
+            raise
+        await self._call(call, row, line)
+
+    def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
+        try:
+            if facts.made and self._commits.failure is None:
+                self._keep_failure(call, error, facts)
+        finally:
+            (self._flights.failed if facts.made else self._flights.left)((call.key, call.nth))
+
+    def _keep_failure(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
+        text = ""
+        if isinstance(error, PortError) and error.kind not in RETRYABLE:  # what is tried again is asked again
+            text = line_of(call, {"error": error_to(error)})
+        row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
+
+        def settled(failure: RunDirectoryError | None) -> None:
+            if failure is None:
+                self.ledger.add("failures", _told(FAILURES, row))
+
+        self._commits.submit(Entry("failures", row, settled, text=("failures", text)))
+
+    def _of_others(self, call: StoredCall) -> tuple[Row, StoredReply, JournalReader] | None:
+        for source in self._sources:
+            if (row := source.call(call.key, call.nth)) is not None:
+                reply = reply_of(row, source.bodies)
+                if reply is not None and not self._is_asked_again(row, reply, source.run_id):
+                    return row, reply, source
+                return None
+        return None
+
+    def _is_asked_again(self, row: Row, reply: StoredReply, run_id: str) -> bool:
+        results = self._again.get(run_id, ())
+        from_judge = row["task"] not in (PromptTask.GENERATION, EMBEDDING, SEARCH)
+        return row["result_id"] in results and (from_judge or "error" in reply.outcome)
+
+    async def _taken_over(self, call: StoredCall, row: Row, reply: StoredReply, source: JournalReader) -> StoredReply:
+        facts = call_facts(call, reply.facts, self._clean, time.time(), source.run_id)
+        await self._call(call, facts, source.bodies.unpacked(row.body))
+        return reply
+
+    async def _call(self, call: StoredCall, facts: Sequence[Any], line: str) -> None:
+        name, text = (call.key, call.nth), (self._clean(call.request.task), line)
+        self._refused(call)  # the writer keeps the order: no reply is there without it
+        row = self._numbered(CALLS, facts)  # after all that can fail: a number that no row has is one that is missing
+
+        def settled(failure: BaseException | None) -> None:
+            if failure is None:
+                told = _told(CALLS, row)
+                self.ledger.add("calls", told)
+                self._commits.placed(CALLS, told, row[0])
+            self._flights.landed(name)
+
+        await self._commits.committed("calls", row, settled, text=text)
+
+    def _refused(self, call: StoredCall) -> None:
+        """Keep on which channels the call's schema is refused."""
+        for name in self.refusals.rows(call):
+            row = sealed(META, name, self._run, (self._clean(call.request.recipient),))
+            self._commits.submit(Entry("meta", row, _nothing))
+
+    # Results
+
+    async def put_result(self, done: Done, line: str, kept: Callable[[Done], None] | None = None) -> None:
+        """Keep a task's result, `line` being its line in `results.jsonl`. It replaces one that the task had. `kept` is
+        told when it is on the disk, also where the caller does not wait any more."""
+        self._commits.check()
+        before, revision = self._ending.get(done.task, (None, 0))
+        if before is None and (old := self._own(RESULTS, {"task": done.task})) is not None:
+            before, revision = int(old.id), old["revision"] + 1
+        facts = (
+            self._clean(done.task),
+            done.position,
+            self._clean(done.result_id),
+            self._clean(done.outcome),
+            None if done.column is None else self._clean(done.column),
+            revision,
+            time.time(),
+        )
+        row = self._numbered(RESULTS, facts)
+        self._ending[done.task] = (row[0], revision + 1)
+
+        def settled(failure: BaseException | None) -> None:
+            if self._ending.get(done.task) == (row[0], revision + 1):
+                del self._ending[done.task]
+            if failure is None:
+                self._commits.placed(RESULTS, _told(RESULTS, row), row[0])
+                if kept is not None:
+                    kept(done)
+
+        await self._commits.committed("results", row, settled, before, text=("results", line))
+
+    def done(self, task: str) -> Done | None:
+        """How a task ended, if it did. Raises RunDirectoryError."""
+        row = self._own(RESULTS, {"task": task})
+        return None if row is None else Done(*done_of(row))
+
+    # Batches
+
+    @property
+    def last_call(self) -> int:
+        """The number of the last reply."""
+        return self._last["calls"]
+
+    async def put_batch(self, batch: Batch) -> None:
+        """Keep what is known of a batch. It replaces what was known before."""
+        self._commits.check()
+        told = map(self._clean, (batch.id, batch.model, batch.provider_id, batch.status, encode(batch.keys)))
+        id_, *facts = told
+        row = sealed(BATCHES, id_, self._run, (*facts, time.time()))
+        await self._commits.committed("batches", row, _nothing)
+
+    # The end
+
+    async def aclose(self) -> None:
+        """Write what waits and put everything into one file. Raises RunDirectoryError where that cannot be done, which
+        costs nothing that was acknowledged."""
+        self._closing()
+        failure = await asyncio.to_thread(self._commits.stop)
+        await asyncio.sleep(0)  # what the writer has told the loop comes first
+        self._closed(failure)
+
+    def close(self) -> None:
+        """The same where no event loop runs."""
+        self._closing()
+        self._closed(self._commits.stop())
+
+    def _closing(self) -> None:
+        self._commits.close()
+        self.reader.close()  # the last connection to be closed is that which may put everything into one file
+
+    def _closed(self, failure: RunDirectoryError | None) -> None:
+        if self._owns_lock:
+            self._lock.release()
+        if failure is not None:
+            raise failure
+
+    # Writing
+
+    def _own(self, table: Table, wanted: dict[str, Any]) -> Row | None:
+        ids = self.reader.find(prefix(table.name, wanted), self._commits.places[table.name])
+        return self.reader.candidates(table, ids, wanted) if ids else None
+
+    def _numbered(self, table: Table, facts: Sequence[Any]) -> tuple[Any, ...]:
+        """The row but for its checksum and its body, which the writer adds."""
+        self._last[table.name] += 1
+        return (self._last[table.name], self._run, *facts)
+
+    def _seal(self, entry: Entry) -> list[Entry]:
+        """In the writer's thread: the body without secrets, and the rows of its dictionary where that is a new one."""
+        assert entry.text is not None
+        kind, text = entry.text[0], parsed(self._redact(entry.text[1]))
+        bodies, (id_, run, *facts) = self.reader.bodies, entry.row
+        entry.row = sealed(TABLES[entry.table], id_, run, facts, bodies.packed(kind, text))
+        if not text or (dictionary := bodies.sample(kind, text)) is None:
+            return []
+        name = f"{DICTIONARY}{kind}"
+        return [
+            Entry("copies", sealed(COPIES, name, run, (dictionary, 1)), _nothing),
+            Entry("meta", sealed(META, name, run, (dictionary,)), _nothing),
+        ]
+
+
+def _nothing(failure: RunDirectoryError | None) -> None:
+    """Nobody waits for this row, and nothing follows from it."""
+
+
+def _told(table: Table, row: Sequence[Any]) -> dict[str, Any]:
+    """What a row says."""
+    return dict(zip(table.facts, row[2:], strict=False))

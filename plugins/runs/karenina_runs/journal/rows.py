@@ -1,0 +1,255 @@
+"""The journal's tables, and its rows: each with a checksum over everything that it says."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from attrs import frozen
+from karenina_calls.ports.metered import CallFacts, StoredCall
+
+from karenina_core.errors import PortError, one_line
+from karenina_core.values.message import UsageMetadata
+
+__all__ = [
+    "APPLICATION",
+    "BATCHES",
+    "CALLS",
+    "COPIES",
+    "FAILURES",
+    "META",
+    "PAGE",
+    "PLACES",
+    "RESULTS",
+    "SCHEMA",
+    "TABLES",
+    "VERSION",
+    "Row",
+    "Table",
+    "call_facts",
+    "cleaner",
+    "facts_of",
+    "failure_facts",
+    "row_of",
+    "sealed",
+    "whole",
+]
+
+APPLICATION = 0x4B52_4E4A
+"""SQLite's `application_id` of a journal."""
+VERSION = 1
+"""SQLite's `user_version`: of this schema."""
+PAGE = 4096
+LARGEST = 1 << 63
+MESSAGE = 500
+Value = str | int | float | bytes | None
+encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@frozen
+class Table:
+    """One table. Between its id and its checksum stand the run's number and what it says; a body comes last."""
+
+    name: str
+    facts: Mapping[str, str]
+    """Columns and their types."""
+    body: bool = False
+    key: str = "INTEGER"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("id", "run", *self.facts, "crc", *(("body",) if self.body else ()))
+
+    @property
+    def definition(self) -> str:
+        facts = "".join(f", {name} {kind}" for name, kind in self.facts.items())
+        body = ", body BLOB" if self.body else ""
+        return f"CREATE TABLE {self.name}(id {self.key} PRIMARY KEY, run INTEGER{facts}, crc INTEGER{body})"
+
+
+ASKED = {
+    "key": "TEXT",
+    "nth": "INTEGER",
+    **dict.fromkeys(("kind", "model", "task", "stage", "stage_version", "trait", "question_id", "result_id"), "TEXT"),
+    **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), "INTEGER"),
+    "cost_usd": "REAL",
+    **dict.fromkeys(("cache_read_tokens", "cache_creation_tokens"), "INTEGER"),
+    "usage_model": "TEXT",
+    **dict.fromkeys(("usage_unavailable", "attempts"), "INTEGER"),
+    "retries": "TEXT",
+    "seconds": "REAL",
+    "at": "REAL",
+    "estimated_tokens": "INTEGER",
+    "estimated_usd": "REAL",
+}
+CALLS = Table("calls", {**ASKED, "reused_from": "TEXT"}, body=True)
+"""Replies. The body is the call's line in a recording."""
+FAILURES = Table("failures", {**ASKED, "error": "TEXT", "status": "INTEGER", "message": "TEXT"}, body=True)
+"""Attempts that failed. The body is the call's line in a recording where the failure is of a kind that is not tried
+again: what was asked, and what came back instead of a reply."""
+RESULTS = Table(
+    "results",
+    {"task": "TEXT", "position": "INTEGER", "result_id": "TEXT", "outcome": "TEXT", "detail": "TEXT"}
+    | {"revision": "INTEGER", "at": "REAL"},
+    body=True,
+)
+"""Results, one for each task. The revision counts those that it replaced. The body is its line in `results.jsonl`."""
+BATCHES = Table(
+    "batches",
+    {"model": "TEXT", "provider_id": "TEXT", "status": "TEXT", "keys": "TEXT", "at": "REAL"},
+    key="TEXT",
+)
+META = Table("meta", {"value": "TEXT"}, key="TEXT")
+"""What holds for the journal as a whole."""
+COPIES = Table("copies", {"value": "TEXT", "copy": "INTEGER"}, key="TEXT")
+"""Those rows of `meta` without which others could not be read, once more: on other pages."""
+TABLES = {table.name: table for table in (CALLS, FAILURES, RESULTS, BATCHES, META, COPIES)}
+PLACES = {"calls": "call_places", "results": "result_places"}
+"""Where the rows of a table are, by a number that is made of their keys."""
+SCHEMA = (
+    *(table.definition for table in TABLES.values()),
+    *(
+        f"CREATE TABLE {name}(prefix INTEGER, id INTEGER, PRIMARY KEY(prefix, id)) WITHOUT ROWID"
+        for name in PLACES.values()
+    ),
+)
+
+
+@frozen
+class Row:
+    """One row that has proved to be what was written."""
+
+    id: int | str
+    run: int
+    facts: Mapping[str, Any]
+    body: bytes = b""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.facts[name]
+
+
+def sealed(table: Table, id_: int | str, run: int, facts: Sequence[Value], body: bytes = b"") -> tuple[Value, ...]:
+    """The row as the table has it, its checksum included."""
+    row = (id_, run, *facts, _checksum(table, (id_, run, *facts), body))
+    return (*row, body) if table.body else row
+
+
+def row_of(table: Table, columns: Sequence[Any]) -> Row | None:
+    """The row in these columns; None where it is not what was written."""
+    said, crc = columns[: len(table.facts) + 2], columns[len(table.facts) + 2]
+    body = columns[-1] if table.body else b""
+    try:
+        if type(body) is not bytes or crc != _checksum(table, said, body):
+            return None
+    except (TypeError, ValueError):  # what was a text is bytes now
+        return None
+    return Row(said[0], said[1], dict(zip(table.facts, said[2:], strict=True)), body)
+
+
+def _checksum(table: Table, said: Sequence[Value], body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(encode((table.name, *said)).encode("ascii")))
+
+
+def cleaner(redact: Callable[[str], str]) -> Callable[[str], str]:
+    """A function that makes a label fit to be written: without secrets, and without what is no text."""
+
+    @lru_cache(maxsize=256)  # labels of a run are few but for those of questions and items, which soon come no more
+    def clean(text: str) -> str:
+        text = redact(text)
+        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+    return clean
+
+
+def call_facts(
+    call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: float, reused_from: str | None = None
+) -> tuple[Value, ...]:
+    """What a row of `calls` says between the run's number and its checksum."""
+    return (*_asked(call, facts, clean, at), None if reused_from is None else clean(reused_from))
+
+
+def failure_facts(
+    call: StoredCall, error: BaseException, facts: CallFacts, clean: Callable[[str], str], at: float
+) -> tuple[Value, ...]:
+    """What a row of `failures` says."""
+    kind, status = getattr(error, "kind", None), None
+    if isinstance(error, PortError):
+        status = whole(error.status)
+    elif not isinstance(error, Exception):
+        kind = "cancelled"
+    message = clean(one_line(error, MESSAGE))
+    return (*_asked(call, facts, clean, at), clean(str(kind or "stage")), status, message)
+
+
+def facts_of(row: Row) -> CallFacts:
+    """What the call of a row took."""
+    usage = UsageMetadata(
+        row["input_tokens"],
+        row["output_tokens"],
+        row["total_tokens"],
+        row["cost_usd"],
+        row["cache_read_tokens"],
+        row["cache_creation_tokens"],
+        row["usage_model"],
+    )
+    return CallFacts(
+        usage=usage,
+        usage_unavailable=bool(row["usage_unavailable"]),
+        seconds=row["seconds"],
+        attempts=row["attempts"],
+        retries=json.loads(row["retries"]) if row["retries"] else {},
+        estimated_tokens=row["estimated_tokens"],
+        estimated_usd=row["estimated_usd"],
+    )
+
+
+def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: float) -> tuple[Value, ...]:
+    usage, request = facts.usage, call.request
+    return (
+        call.key,
+        call.nth,
+        request.kind,
+        clean(request.recipient),
+        clean(request.task),
+        clean(call.stage),
+        clean(call.stage_version),
+        clean(call.trait),
+        clean(call.question_id),
+        clean(call.result_id),
+        whole(usage.input_tokens) or 0,
+        whole(usage.output_tokens) or 0,
+        whole(usage.total_tokens) or 0,
+        _real(usage.cost_usd),
+        whole(usage.cache_read_tokens),
+        whole(usage.cache_creation_tokens),
+        None if usage.model is None else clean(str(usage.model)),
+        int(facts.usage_unavailable),
+        whole(facts.attempts),
+        clean(encode(dict(facts.retries))) if facts.retries else "",
+        _real(facts.seconds) or 0.0,
+        at,
+        whole(facts.estimated_tokens),
+        _real(facts.estimated_usd),
+    )
+
+
+def whole(number: Any) -> int | None:
+    """A number that SQLite can hold; None where it is none."""
+    if type(number) is int and -LARGEST <= number < LARGEST:
+        return number
+    if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
+        return None
+    return max(-LARGEST, min(LARGEST - 1, int(number)))
+
+
+def _real(number: Any) -> float | None:
+    """None where the number is none, or no finite one."""
+    try:
+        value = float(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None

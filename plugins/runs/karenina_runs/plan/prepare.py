@@ -1,0 +1,273 @@
+"""From a benchmark and a configuration to a list of items: everything that can be checked before a model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from attrs import evolve, fields_dict
+from karenina_calls.limits.budget import check_limits
+from karenina_calls.models.models import check_models, has_tools
+from karenina_calls.models.overrides import check_overrides, overrides, settled
+from karenina_calls.secrets.known_secrets import secrets_of
+from karenina_calls.secrets.redaction import Secrets
+
+from karenina_core.errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
+from karenina_core.pipeline.orchestrator import StageOrchestrator
+from karenina_core.pipeline.stage import PlanRequest
+from karenina_core.plugin.application import Karenina
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.config import EvaluationMode, VerificationConfig, sections
+from karenina_core.values.fields import changed
+from karenina_core.values.question import Question
+from karenina_core.values.rubric import Rubric
+
+from ..answers.answers import ReplayStore
+from ..answers.replaying import NO_ANSWER, check_answers, unanswered
+from ..execution_settings import ExecutionSettings
+from ..kinds import ExecutorRegistry
+from ..workspaces.workspace_sources import check_blind_judging, check_workspaces, idle_workspaces
+from .identities import check_identities
+from .items import LeftOut, Prepared, trait_types
+from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
+from .templates import TemplateLoader
+
+__all__ = ["check_policy", "check_stages", "default_mode", "prepare", "settings_problems", "why_left_out"]
+UNABLE = "could not check the configuration"
+
+
+def prepare(
+    benchmark: BenchmarkData,
+    config: VerificationConfig,
+    *,
+    app: Karenina,
+    question_ids: Sequence[str] | None = None,
+    run_name: str | None = None,
+    workspace_root: Path | None = None,
+    answers: ReplayStore | None = None,
+) -> Prepared:
+    """Check everything. `workspace_root` is the benchmark's by default; `answers` are given to the run.
+
+    Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
+    """
+    resolutions = check_models(app, config)
+    _check_executor(app, config)
+    mode = config.evaluation_mode or default_mode(benchmark)
+    names = config.rubric_trait_names
+    check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
+    questions, left_out = _select(benchmark, mode, question_ids, names)
+    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
+    kinds = {trait_types(rubric): rubric for rubric in rubrics.values()}
+    plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
+    check_overrides(app, rubrics.values(), config)
+    of_stages = check_stages(list(plans.values()), config, app, mode, rubrics.values())
+    check_limits(app, config, [model for _, model in overrides(rubrics.values())])
+    templates = TemplateLoader(app, config.code_policy)
+    check_policy(templates, questions if mode != "rubric_only" else ())
+    root = workspace_root or benchmark.workspace_root
+    tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
+    of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
+    of_workspaces += check_blind_judging(app, config, questions, rubrics)
+    prepared = Prepared(
+        app=app,
+        benchmark=benchmark,
+        config=config,
+        mode=mode,
+        run_name=run_name or f"run_{uuid4().hex[:8]}",
+        questions=tuple(questions),
+        left_out=tuple(left_out),
+        rubrics=rubrics,
+        plans=plans,
+        resolutions=resolutions,
+        templates=templates,
+        notes=(
+            *dict.fromkeys(r.note for r in resolutions.values() if r.note),
+            *of_stages,
+            *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
+            *of_models,
+            *(*of_workspaces, *idle_workspaces(root, config, questions, rubrics, tools=tools)),
+        ),
+        workspace_root=root,
+        answers=answers,
+    )
+    return _answered(prepared)
+
+
+def _answered(prepared: Prepared) -> Prepared:
+    """With what the answers that it was given say: notes, and questions that are left out. Raises ConfigError."""
+    _check_identities(prepared)
+    without = unanswered(prepared)
+    kept = tuple(question for question in prepared.questions if question.id not in without)
+    rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
+    left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
+    prepared = evolve(prepared, questions=kept, rubrics=rubrics, left_out=(*prepared.left_out, *left))
+    return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
+
+
+def _check_identities(prepared: Prepared) -> None:
+    config = prepared.config
+    stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
+    others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
+    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
+    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
+
+
+def _check_executor(app: Karenina, config: VerificationConfig) -> None:
+    known = app.registry(ExecutorRegistry)
+    if config.executor not in known:
+        what = f"there is no {config.executor!r}{did_you_mean(config.executor, known)}"
+        raise ConfigError([Problem("executor", what)])
+
+
+def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
+    """Rubrics too where some trait can be scored."""
+    rubrics = all_rubrics(benchmark)
+    usable = any(rubric is not None and len(rubric.usable) for rubric in rubrics)
+    return "template_and_rubric" if usable else "template_only"
+
+
+def _select(
+    benchmark: BenchmarkData,
+    mode: EvaluationMode,
+    question_ids: Sequence[str] | None,
+    names: Sequence[str] | None,
+) -> tuple[list[Question], list[LeftOut]]:
+    """The questions to run and those that are left out. Raises ConfigError for unknown ids and for nothing to do."""
+    known = {q.id for q in benchmark.questions}
+    unknown = [i for i in question_ids or () if i not in known]
+    if unknown:
+        raise ConfigError(
+            [Problem("questions", f"there is no question {i!r}{did_you_mean(i, known)}") for i in unknown]
+        )
+    wanted = known if question_ids is None else set(question_ids)
+    chosen: list[Question] = []
+    left_out: list[LeftOut] = []
+    for question in (q for q in benchmark.questions if q.id in wanted):
+        reason = why_left_out(benchmark, question, mode, names)
+        if reason:
+            left_out.append(LeftOut(question.id, reason))
+        else:
+            chosen.append(question)
+    if not chosen:
+        reasons = "; ".join(f"{q.question_id}: {q.reason}" for q in left_out[:5]) or "the benchmark has no questions"
+        scored = mode != "rubric_only" and any(
+            not why_left_out(benchmark, question, "rubric_only", names) for question in benchmark.questions
+        )
+        hint = (
+            "; to score answers by the rubric alone, choose the mode rubric_only (--mode rubric_only)" if scored else ""
+        )
+        raise ConfigError([Problem("questions", f"nothing to verify ({reasons}){hint}")])
+    return chosen, left_out
+
+
+def why_left_out(
+    benchmark: BenchmarkData, question: Question, mode: EvaluationMode, names: Sequence[str] | None = None
+) -> str:
+    """The reason why a question is not run in this mode, or nothing. Raises ConfigError as `rubric_of` does."""
+    if question.finished is False:
+        return "not finished"
+    if mode != "rubric_only" and question.template is None:
+        return "has no answer template"
+    if mode == "rubric_only":
+        rubric = rubric_of(benchmark, question, mode, names)
+        if rubric is None or not len(rubric.usable):
+            return "has no rubric traits that can be scored"
+    return ""
+
+
+def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
+    request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
+    orchestrator = StageOrchestrator.for_request(request, app=app)
+    orchestrator.ready()
+    return orchestrator
+
+
+def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
+    """Raises TemplateRefused where templates may not run: a run is refused as a whole, not every single item. Other
+    trouble is the item's own."""
+    refused: list[tuple[str, TemplateRefused]] = []
+    for question in questions:
+        if question.template is None:
+            continue
+        try:
+            templates.runtime_for(question.template)
+        except TemplateRefused as error:
+            refused.append((question.id, error))
+        except TemplateError:
+            continue  # an unknown language: that item's ValidateTemplate says so
+    if refused:
+        first, reason = refused[0]
+        raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")
+
+
+def check_stages(
+    plans: Sequence[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    mode: EvaluationMode,
+    rubrics: Iterable[Rubric | None] = (),
+) -> list[str]:
+    """Ask the stages of these plans whether they can work with the configuration and the rubrics of a run, and all
+    other installed ones whether something is configured for nothing. Returns notes.
+
+    Raises ConfigError with all problems that are fatal.
+    """
+    known = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
+    found = dict.fromkeys(_problems(plans, evolve(config, evaluation_mode=mode), app, known))
+    if fatal := [problem for problem in found if problem.fatal]:
+        raise ConfigError(fatal)
+    return list(map(str, found))
+
+
+def settings_problems(
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
+) -> list[Problem]:
+    """What a run would be refused for whatever its models, keys and files are.
+
+    Stages are asked with a configuration without models. What they cannot check without them is left to the run.
+    """
+    bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
+    found = dict.fromkeys(_problems(plans, bare, app, ()))
+    return [problem for problem in found if problem.fatal and UNABLE not in problem.message]
+
+
+def _problems(
+    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+) -> Iterator[Problem]:
+    used = {stage.name: stage for plan in plans for stage in plan.stages}
+    others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
+    left_out = [found for name, found in others.items() if name not in used]
+    for stage in used.values():
+        yield from _asked(stage, "check_config", config, app)
+        if rubrics:
+            yield from _asked(stage, "check_rubrics", rubrics, config, app)
+    for stage, _ in left_out:
+        yield from _asked(stage, "check_left_out", config, app)
+    read = {name for stage in used.values() for name in getattr(type(stage), "settings", ())}
+    idle = {name: why for stage, why in left_out for name in getattr(type(stage), "settings", ()) if name not in read}
+    idle |= {name: why for name, why in _of_inactive(app).items() if name not in read}
+    for name in changed(config, idle):
+        yield Problem("", f"{name} has no effect: {idle[name]}", fatal=False)
+
+
+def _of_inactive(app: Karenina) -> dict[str, str]:
+    """The settings that distributions declare of which no plugin is active, and why they have no effect; those that say
+    how a run is carried out have one, whoever brings its executor."""
+    active = {info.distribution for info in app.plugins if info.state == "active"}
+    owners = {info.distribution for info in app.plugins} - active
+    return {
+        name: f"no plugin of {section.info.distribution} is active"
+        for section in sections()
+        if section.cls not in (None, ExecutionSettings) and section.info.distribution in owners
+        for name in fields_dict(section.cls)
+    }
+
+
+def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:
+    check = getattr(stage, method, None)
+    try:
+        return () if check is None else tuple(check(*arguments))
+    except Exception as error:  # anybody's code
+        return (Problem("", f"{stage.name} {UNABLE}: {one_line(error)}"),)

@@ -1,0 +1,97 @@
+"""Which runtime may load a template, and loading each one once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
+
+from karenina_core.errors import PluginError, TemplateError, TemplateRefused, one_line
+from karenina_core.plugin.application import Karenina
+from karenina_core.values.config import CodePolicy
+from karenina_core.values.question import TemplateSource
+
+__all__ = ["TemplateLoader"]
+
+IN_PROCESS = "in-process"
+AT_ONCE = 4
+"""Templates that are loaded at a time, each in a thread: more would not be quicker, and with one a template whose code
+does not end would keep all others waiting."""
+
+
+class TemplateLoader:
+    """Loads templates under one policy. Handles are shared by all items of a run."""
+
+    def __init__(self, app: Karenina, policy: CodePolicy) -> None:
+        self._app = app
+        self._policy = policy
+        self._handles: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        self._broken: list[str] = []
+        self._places = asyncio.Semaphore(AT_ONCE)
+        known = app.registry(TemplateRuntimeRegistry)
+        made = (self._attempt(name, partial(known.make, name)) for name in known)
+        self._runtimes = [runtime for runtime in made if runtime is not None]
+        self._primitives: dict[str, type] | None = None
+
+    def runtime_for(self, source: TemplateSource) -> Any:
+        """The runtime that may load this template: one without code first, then the safest that the policy allows.
+
+        Raises TemplateRefused where the policy forbids every runtime, TemplateError where none knows the language.
+        """
+        able = [runtime for runtime in self._runtimes if source.language in runtime.languages]
+        if not able:
+            known = sorted({language for runtime in self._runtimes for language in runtime.languages})
+            raise TemplateError(
+                f"no installed runtime loads templates written in {source.language!r} "
+                f"(there is: {', '.join(known) or 'none'}).{self._app.inactive()}{self._trouble()}"
+            )
+        allowed = [runtime for runtime in able if self._allows(runtime)]
+        if not allowed:
+            raise TemplateRefused(
+                "the template is Python code, and there is no sandbox to run it in; if you trust this file, run it in "
+                "this process with --trust (in Python: code_policy='trusted')"
+                if self._policy == "sandbox"
+                else "the template is code, and code_policy is 'refuse'"
+            )
+        return min(allowed, key=lambda runtime: (runtime.executes_code, runtime.isolation == IN_PROCESS, runtime.name))
+
+    def _allows(self, runtime: Any) -> bool:
+        if not runtime.executes_code:
+            return True
+        if self._policy == "trusted":
+            return True
+        return self._policy == "sandbox" and runtime.isolation != IN_PROCESS
+
+    async def load(self, source: TemplateSource) -> Any:
+        """The handle of a template. Raises TemplateError, the same one each time."""
+        key = (source.language, source.text)
+        if key not in self._handles:
+            self._handles[key] = asyncio.ensure_future(self._load(source))
+        return await asyncio.shield(self._handles[key])
+
+    async def _load(self, source: TemplateSource) -> Any:
+        runtime = self.runtime_for(source)
+        if self._primitives is None:
+            loaded = {n: self._attempt(n, entry.load) for n, entry in self._app.registry(PrimitiveRegistry).items()}
+            self._primitives = {name: primitive for name, primitive in loaded.items() if primitive is not None}
+        try:
+            async with self._places:
+                return await runtime.load(source.text, self._primitives)
+        except TemplateError as error:
+            if not self._broken:
+                raise
+            raise TemplateError(f"{error}{self._trouble()}") from error
+
+    def _attempt(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives; None where it is broken, which only matters to templates that need it."""
+        try:
+            return make()
+        except (Exception, SystemExit) as error:
+            self._broken.append(f"{name}: {error if isinstance(error, PluginError) else one_line(error)}")
+            return None
+
+    def _trouble(self) -> str:
+        return f" Broken: {'; '.join(self._broken)}." if self._broken else ""

@@ -1,0 +1,115 @@
+"""Where results go when they are kept. A sink that fails is closed and reported; the run goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from karenina_core.errors import PluginError, one_line
+from karenina_core.log import get_logger
+from karenina_core.plugin.application import Karenina
+from karenina_core.secrets import MASK
+from karenina_core.values.result import VerificationResult
+
+__all__ = ["RunInfo", "Sink", "Sinks", "make_sink", "without_password"]
+
+PASSWORD = re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)")
+"""In `user:PASSWORD@host` of an address."""
+PAIR = re.compile(
+    r"((?<![\w./-])[\w.-]*(?:passw|pwd|passphrase|secret|token|key|auth|sig|credential)[\w.-]*\s*=\s*)"
+    r"(?:'(?:[^'\\]|\\.)*'?|[^&#]*?(?=\s+\w+\s*=|[&#]|$))",
+    re.IGNORECASE,
+)
+"""In an address, or in the words of a connection: a name that may be that of a secret, and its value. No address is
+read by a judge, so that a value too many does no harm here."""
+log = get_logger("karenina.run")
+
+
+@frozen(kw_only=True)
+class RunInfo:
+    """What a sink is told about the run."""
+
+    run_name: str
+    run_dir: Path | None
+    benchmark: str
+    items: int
+    secrets: frozenset[str] = frozenset()
+    """Values that must not be written."""
+    resumed: bool = False
+    """Whether the run goes on after it was interrupted, or extends another one: what had failed then, or had fewer
+    traits, may have another result now."""
+
+
+class Sink(Protocol):
+    """Receives every result at least once. Writing the same result again must change nothing.
+
+    In a resumed run (`RunInfo.resumed`) another result of the same `result_id` takes the place of the one before.
+    """
+
+    async def open(self, run: RunInfo) -> None: ...
+
+    async def write(self, result: VerificationResult) -> None: ...
+
+    async def close(self, summary: Mapping[str, Any]) -> None: ...
+
+
+def make_sink(app: Karenina, uri: str) -> Sink:
+    """A sink from `name` or `name:target`. Raises UnknownName and PluginError."""
+    name, _, target = uri.partition(":")
+    factory = app.sinks.load(name)
+    try:
+        sink: Sink = factory(target)
+    except Exception as error:
+        raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}") from error
+    return sink
+
+
+def without_password(uri: str) -> str:
+    """The URI of a sink as it may be shown, logged and written."""
+    return PAIR.sub(rf"\1{MASK}", PASSWORD.sub(rf"\1{MASK}", uri))
+
+
+class Sinks:
+    """Several sinks, each on its own."""
+
+    def __init__(self, sinks: Mapping[str, Sink]) -> None:
+        self._open: dict[str, Sink] = dict(sinks)
+        self.failures: dict[str, str] = {}
+        """Name -> what went wrong."""
+
+    async def open(self, run: RunInfo) -> None:
+        """Open all. A sink that cannot be opened raises: nothing has been paid for yet."""
+        for name, sink in self._open.items():
+            try:
+                await sink.open(run)
+            except Exception as error:
+                raise PluginError(f"sink {name!r} cannot be opened: {one_line(error)}") from error
+
+    async def write(self, result: VerificationResult) -> None:
+        for name, sink in list(self._open.items()):
+            try:
+                await sink.write(result)
+            except (Exception, SystemExit) as error:
+                await self._give_up(name, sink, error)
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        for name, sink in list(self._open.items()):
+            del self._open[name]
+            try:
+                await sink.close(summary)
+            except Exception as error:
+                self.failures[name] = one_line(error)
+
+    async def _give_up(self, name: str, sink: Sink, error: BaseException) -> None:
+        if self._open.pop(name, None) is None:
+            return  # another item's write failed at the same time
+        self.failures[name] = one_line(error)
+        log.warning("a sink failed and was closed", sink=name, error=one_line(error))
+        try:
+            await sink.close({})
+        except Exception as second:
+            log.debug("closing the failed sink failed too", sink=name, error=one_line(second))

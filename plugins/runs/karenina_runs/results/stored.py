@@ -1,0 +1,290 @@
+"""Results that lie in files, gone through one after the other: they need not fit into memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, overload
+
+from attrs import field, frozen
+
+from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
+from karenina_core.plugin.application import Karenina, current
+from karenina_core.values.convert import structure
+from karenina_core.values.result import VerificationResult
+
+from ..files.run_files import MANIFEST, RESULTS
+from .exports import suffix_format
+
+__all__ = ["LineIndex", "StoredResults", "StoredSequence", "line_index", "read_line", "stored_results"]
+
+MOST_KEPT = 256
+"""So few results are read once; of more, each is read whenever it is asked for."""
+LINES = ".jsonl"
+MOST_PARTS = 16
+TEXT = rb'"(?:[^"\\]|\\.)*"'
+BEGINNING = re.compile(
+    rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
+)
+"""How a line begins that karenina wrote: its id is known without reading the rest."""
+
+
+@frozen(kw_only=True)
+class StoredResults:
+    """The results of a run directory or a file. Every iteration reads them anew; none of them is kept.
+
+    Iterating raises BenchmarkError where something is not a result.
+    """
+
+    read: Callable[[], Iterator[VerificationResult]] = field(repr=False)
+    file: Path
+    directory: Path
+    notes: tuple[str, ...] = ()
+    """What was left out."""
+    manifest: Mapping[str, Any] = field(factory=dict, repr=False)
+    """The run's `manifest.json`, empty where there is none."""
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return self.read()
+
+
+def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResults:
+    """The results in a run directory, in a file of JSON lines, or in a file of any format that can be read.
+
+    A file is taken for what its suffix says, and for JSON lines where no format has the suffix. Of several lines for
+    one item the last one counts. Raises BenchmarkError where there is nothing to read, or a line is not a result.
+    """
+    path = Path(path)
+    directory = path if path.is_dir() else path.parent
+    file = path / RESULTS if path.is_dir() else path
+    manifest = _manifest(directory)
+    if file.suffix != LINES and file.exists() and (read := _reader(file, app)):
+        return StoredResults(file=file, directory=directory, manifest=manifest, read=partial(read, file))
+    if path.is_dir() and (journal := _journal(directory, file, manifest)) is not None:
+        read_journal = partial(_of_journal, journal)
+        note = f"the run in {directory} has not ended; its results so far are from its journal"
+        return StoredResults(file=file, directory=directory, notes=(note,), manifest=manifest, read=read_journal)
+    try:
+        with file.open("rb") as lines:
+            index, notes = line_index(file, lines)
+    except OSError as error:
+        raise BenchmarkError(
+            f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
+        ) from error
+    read_lines = partial(_lines, file, index)
+    return StoredResults(file=file, directory=directory, notes=notes, manifest=manifest, read=read_lines)
+
+
+def _reader(file: Path, app: Karenina | None) -> Callable[[Path], Iterator[VerificationResult]] | None:
+    """What reads files of this suffix; None for JSON lines."""
+    with current(app) as used:
+        found = suffix_format(used, file)
+    if found is None or found.name == LINES.removeprefix("."):
+        return None
+    read: Callable[[Path], Iterator[VerificationResult]] | None = getattr(found, "read", None)
+    if read is None:
+        raise BenchmarkError(
+            f"{file}: files of the format {found.name} do not hold whole results; give the run directory, or a file of "
+            "another format"
+        )
+    return read
+
+
+class LineIndex(NamedTuple):
+    """Where the lines of results begin, and their numbers. Eight bytes each: a million results fit easily."""
+
+    offsets: array[int]
+    numbers: array[int]
+
+
+def line_index(file: Path, lines: BinaryIO) -> tuple[LineIndex, tuple[str, ...]]:
+    """Where each result stands in an open file of JSON lines, and what was left out. Raises BenchmarkError."""
+    index, hashes = LineIndex(array("q"), array("q")), array("q")
+    notes: tuple[str, ...] = ()
+    offset = 0
+    for number, line in enumerate(lines, 1):
+        begins, offset = offset, offset + len(line)
+        if not line.strip():
+            continue
+        try:
+            identifier = _result_id(file, number, line)
+        except BenchmarkError:
+            if line.endswith(b"\n"):  # every whole line does; what follows the last one was cut off
+                raise
+            notes = (f"{file}, line {number} was cut off while it was written and is left out",)
+            continue
+        index.offsets.append(begins)
+        index.numbers.append(number)
+        hashes.append(hash(identifier))
+    return _without_repetitions(file, lines, index, hashes), notes
+
+
+def _result_id(file: Path, number: int, line: bytes) -> str:
+    begins = BEGINNING.match(line) if line.endswith(b"}\n") else None
+    return begins[1].decode("ascii") if begins else read_line(file, number, line).metadata.result_id
+
+
+def _without_repetitions(file: Path, lines: BinaryIO, index: LineIndex, hashes: array[int]) -> LineIndex:
+    """Each item once: where it first stands, and as its last line has it."""
+    offsets, numbers = index
+    again = _repeated(hashes)
+    places: dict[str, list[int]] = {}
+    for place in (place for place, value in enumerate(hashes) if value in again):
+        lines.seek(offsets[place])
+        places.setdefault(_result_id(file, numbers[place], lines.readline()), []).append(place)
+    moved = {first: others[-1] for first, *others in places.values() if others}
+    dropped = {place for _, *others in places.values() for place in others}
+    if not dropped:
+        return index
+    kept = [moved.get(place, place) for place in range(len(offsets)) if place not in dropped]
+    return LineIndex(array("q", (offsets[p] for p in kept)), array("q", (numbers[p] for p in kept)))
+
+
+def _repeated(hashes: array[int]) -> set[int]:
+    """The values that occur more than once. Part by part, for a set of all of them takes ten times what they take."""
+    again: set[int] = set()
+    parts = min(len(hashes) // 4096 + 1, MOST_PARTS)
+    for part in range(parts):
+        seen: set[int] = set()
+        for value in hashes:
+            if value % parts == part:
+                (again if value in seen else seen).add(value)
+    return again
+
+
+def _lines(file: Path, index: LineIndex) -> Iterator[VerificationResult]:
+    with file.open("rb") as lines:
+        for offset, number in zip(index.offsets, index.numbers, strict=True):
+            if lines.tell() != offset:
+                lines.seek(offset)
+            yield read_line(file, number, lines.readline())
+
+
+def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
+    """The result in a line. Raises BenchmarkError, which names it."""
+    try:
+        return structure(json.loads(line.decode("utf-8")), VerificationResult)
+    except (ValueError, ConfigError, RecursionError) as error:
+        raise BenchmarkError(
+            f"{file}, line {number}: not a result: {error}; where that is a run directory, type: karenina doctor DIR"
+        ) from error
+
+
+def _journal(directory: Path, file: Path, manifest: Mapping[str, Any]) -> Path | None:
+    """The journal of a run that goes on or was killed: its file of results is missing, or that of before."""
+    journal = directory / "journal.sqlite"
+    return journal if journal.is_file() and (manifest.get("status") == "running" or not file.exists()) else None
+
+
+def _of_journal(journal: Path) -> Iterator[VerificationResult]:
+    """Results in the order of the plan. Raises BenchmarkError where the journal cannot be read."""
+    from ..journal.reader import JournalReader  # SQLite is only needed here
+
+    try:
+        with JournalReader.open(journal) as reader:
+            for number, found in enumerate(reader.results(), 1):
+                yield read_line(journal, number, found.line.encode("utf-8"))
+    except RunDirectoryError as error:
+        raise BenchmarkError(str(error)) from error
+
+
+def _manifest(directory: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads((directory / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class StoredSequence(Sequence[VerificationResult]):
+    """The lines of a `results.jsonl`, or some of them.
+
+    Whatever is asked for raises BenchmarkError where the file cannot be read, or is another one than it was at first.
+    """
+
+    def __init__(self, file: Path, places: Sequence[int] | None = None, of: StoredSequence | None = None) -> None:
+        """`places`: those of the lines in the index, of all that `of` knows."""
+        self._file = file
+        self._places = places
+        self._index: LineIndex | None = None if of is None else of._index
+        self._state: tuple[int, ...] | None = None if of is None else of._state
+        self._read: tuple[VerificationResult, ...] | None = None
+
+    def some(self, places: Sequence[int]) -> StoredSequence:
+        """Of these results those at these places, from 0."""
+        mine = self._known()[1]
+        return StoredSequence(self._file, array("q", (mine[place] for place in places)), self)
+
+    def where(self, wanted: Callable[[VerificationResult], Any]) -> StoredSequence:
+        """Those for which `wanted` is true; they are read once for that."""
+        return self.some(array("q", (place for place, result in enumerate(self) if wanted(result))))
+
+    def __len__(self) -> int:
+        return len(self._known()[1])
+
+    @overload
+    def __getitem__(self, index: int) -> VerificationResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> StoredSequence: ...
+    def __getitem__(self, index: int | slice) -> VerificationResult | StoredSequence:
+        known, places = self._known()
+        if isinstance(index, slice):
+            return StoredSequence(self._file, places[index], self)
+        if self._read is not None:
+            return self._read[index]
+        place = places[index]
+        with self._opened() as lines:
+            return self._line(lines, known, place)
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        known, places = self._known()
+        if self._read is None and len(places) <= MOST_KEPT:
+            self._read = tuple(self._lines(known, places))
+        return iter(self._read) if self._read is not None else self._lines(known, places)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list: what it holds cannot be hashed
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} results in {self._file}>"
+
+    def _known(self) -> tuple[LineIndex, Sequence[int]]:
+        if self._index is None:
+            with self._opened() as lines:
+                self._index = line_index(self._file, lines)[0]
+        if self._places is None:
+            self._places = range(len(self._index.offsets))
+        return self._index, self._places
+
+    def _lines(self, known: LineIndex, places: Sequence[int]) -> Iterator[VerificationResult]:
+        with self._opened() as lines:
+            for place in places:
+                yield self._line(lines, known, place)
+
+    def _line(self, lines: BinaryIO, known: LineIndex, place: int) -> VerificationResult:
+        if lines.tell() != (offset := known.offsets[place]):
+            lines.seek(offset)
+        return read_line(self._file, known.numbers[place], lines.readline())
+
+    def _opened(self) -> BinaryIO:
+        try:
+            lines = self._file.open("rb")
+        except OSError as error:
+            what = f"the results {self._file} cannot be read any more: {error.strerror}"
+            raise BenchmarkError(f"{what}; a run's results are in its directory, so keep it") from error
+        found = os.fstat(lines.fileno())
+        state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        if self._state is not None and state != self._state:
+            lines.close()
+            raise BenchmarkError(f"{self._file} was changed since; load the results again")
+        self._state = state
+        return lines

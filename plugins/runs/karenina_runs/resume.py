@@ -1,0 +1,339 @@
+"""Going on with a run that was interrupted, and how far a run is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, field, frozen
+from karenina_calls.secrets.redaction import redactor
+
+from karenina_core.errors import ConfigError, Problem
+from karenina_core.plugin.application import Karenina, current
+from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.config import VerificationConfig
+from karenina_core.values.result import VerificationResult
+
+from .benchmark import Benchmark
+from .config.config_file import Flags, RunConfig
+from .config.saved_config import rebuilt
+from .execute.continuation import Continuation, begun, resumed, settings_of
+from .execute.control import RunControl
+from .execute.run_writer import PASSING, stands, write_missing_results
+from .execute.runner import Destination, execute
+from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
+from .folder.fingerprint import Changed, differences
+from .folder.reuse import followed, reused_by, without
+from .folder.status import line_to_fork, standing
+from .journal.reader import JournalReader, journal_of
+from .plan.items import Prepared
+from .plan.prepare import prepare
+from .results.results import VerificationResultSet
+
+__all__ = [
+    "Changed",
+    "Resumption",
+    "aresume_run",
+    "benchmark_of",
+    "configured_by",
+    "resume_run",
+    "resumption",
+    "source_of",
+]
+
+
+class _Every(frozenset[str]):
+    """All kinds of errors, those of plugins included."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+EVERY = _Every()
+CUT_SHORT = frozenset({"budget", "cancelled"})
+"""Kinds of errors of items that were not made to their end because the run ended."""
+
+
+@frozen(kw_only=True)
+class Resumption:
+    """A run that has passed every check and can be gone on with."""
+
+    prepared: Prepared
+    destination: Destination
+    items: int
+    done: int = 0
+    """Items whose results stand."""
+    errors: int = 0
+    """Those of them that are errors."""
+    completed: bool = False
+    """Whether the run has ended already, and nothing is to be tried again."""
+    missing: Sequence[str] = ()
+    """What will be paid for once more, for the user to read before anybody is asked."""
+
+    @property
+    def directory(self) -> Path:
+        assert self.destination.run_dir is not None  # every resumption has one
+        return self.destination.run_dir
+
+    async def carry_out(
+        self,
+        *,
+        on_result: Callable[[VerificationResult], None] | None = None,
+        control: RunControl | None = None,
+    ) -> VerificationResultSet:
+        """The results of the whole run. Raises what `execute` does."""
+        if self.completed:
+            await asyncio.to_thread(write_missing_results, self.directory)
+            return VerificationResultSet.load(self.directory, self.prepared.app)
+        try:
+            results = await execute(self.prepared, self.destination, on_result=on_result, control=control)
+        except Exception:
+            self.destination.continuation.failed(self.directory)
+            raise
+        self.destination.continuation.ended(self.directory)
+        return results
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """What is asked for beside the run directory."""
+
+    benchmark: BenchmarkData | None = None
+    source: Path | None = None
+    """The benchmark's file. None for both: it is read from where it was at the beginning."""
+    fork: Path | None = None
+    retry_failed: bool = False
+    sinks: Sequence[str] | None = None
+    """None: those of the beginning."""
+    reuses: bool = True
+    """Whether the replies of other runs are taken that the run was given."""
+    asked_anew: frozenset[tuple[str, str, int]] = frozenset()
+    """Answers that are asked for although the run was given them; see `ReplayStore`."""
+
+
+@frozen(kw_only=True)
+class _Progress:
+    """How the tasks of a journal ended."""
+
+    done: int = 0
+    errors: int = 0
+    again: Mapping[str, int] = field(factory=dict)
+    """Results that do not stand, by kind of error."""
+
+    @property
+    def made(self) -> int:
+        """Items that were made to their end, whatever came of it."""
+        return self.done + sum(count for kind, count in self.again.items() if kind not in CUT_SHORT)
+
+
+def resumption(
+    folder: Path, configured: RunConfig | Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted | None = None
+) -> Resumption:
+    """Check whether a run can be gone on with. `configured` gets the manifest.
+
+    Raises Changed with everything that affects the numbers and is not as it was, and what `prepare` raises.
+    """
+    wanted = wanted or Wanted()
+    manifest = read_manifest(folder)
+    there = begun(folder, manifest) if wanted.fork is None else []
+    made = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, there))
+    again = EVERY if wanted.retry_failed else PASSING
+    prepared = _prepared(manifest, made, wanted, folder)
+    sinks = _sinks(manifest, wanted)
+    source = _file(manifest, wanted)
+    if wanted.fork is not None:
+        forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
+        forked_from |= {"retry_failed": True} if wanted.retry_failed else {}
+        found = followed((folder,))
+        destination = Destination(
+            run_dir=wanted.fork,
+            sinks=sinks,
+            source=source,
+            reuse=found.there,
+            judged_again=wanted.retry_failed,
+            forked_from=forked_from,
+        )
+        prepared = evolve(prepared, notes=(*prepared.notes, *found.missing))
+        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=found.missing)
+    if lines := changes(folder, manifest, prepared):
+        raise Changed([Problem("", line) for line in lines])
+    progress = _progress(folder, again, there)
+    replaces = any(continuation.replaces for continuation in there)
+    completed = manifest.get("status") == "completed" and progress.done == len(prepared) and not replaces
+    needs_others = wanted.reuses and not completed and not replaces
+    reuse, missing = _reused(manifest, folder, progress) if needs_others else ((), ())
+    return Resumption(
+        prepared=evolve(prepared, notes=(*prepared.notes, *missing)),
+        destination=Destination(
+            run_dir=folder,
+            sinks=sinks,
+            source=source,
+            reuse=reuse,
+            judged_again=wanted.retry_failed or bool((manifest.get("forked_from") or {}).get("retry_failed")),
+            continuation=resumed(there, prepared, again),
+        ),
+        items=len(prepared),
+        done=progress.done,
+        errors=progress.errors,
+        completed=completed,
+        missing=missing,
+    )
+
+
+def changes(folder: Path, manifest: Mapping[str, Any], prepared: Prepared) -> list[str]:
+    """Everything that affects the numbers of a run and is not as it was, one line each. Raises ConfigError."""
+    before = read_fingerprint(folder)
+    now = RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
+    found = differences(before, now)
+    count, config = manifest["config"]["replicate_count"], prepared.config
+    if config.replicate_count != count:
+        found.append(f"the setting replicate_count was {count} and is {config.replicate_count}")
+    if not found and _order(before) != _order(now):
+        found.append("questions or models are in another order")
+    return found
+
+
+def _order(told: Mapping[str, Any]) -> list[list[str]]:
+    return [list(told["questions"]), *(list(told["models"][role]) for role in ("answering", "parsing"))]
+
+
+def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, folder: Path) -> Prepared:
+    """The run as it is now: the questions that were there, by another name where it is another run."""
+    root, answers = manifest.get("workspace_root"), answers_of_run(folder, manifest)
+    if answers is not None:
+        answers.asked_anew |= wanted.asked_anew
+    benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, file=wanted.source)
+    known = {question.id for question in benchmark.questions}
+    listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
+    if not (there := [name for name in listed if name in known]):
+        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+    return prepare(
+        benchmark,
+        made.config,
+        app=made.app,
+        question_ids=there,
+        run_name=manifest["run_name"] if wanted.fork is None else None,
+        workspace_root=Path(root) if root else None,
+        answers=answers,
+    )
+
+
+def benchmark_of(
+    manifest: Mapping[str, Any], app: Karenina, folder: Path, *, file: Path | None = None, call: str = "resume_run"
+) -> Benchmark:
+    """The benchmark of a run, read again, from another `file` where one is given. Raises ConfigError where it is in no
+    file, with what to `call` instead."""
+    source = file or source_of(manifest)
+    instead = f"give it: --benchmark FILE, or from Python karenina_core.{call}({str(folder)!r}, benchmark=...)"
+    if source is None:
+        raise ConfigError(f"the benchmark of this run is not from a file; {instead}")
+    if file is None and not source.exists():
+        raise ConfigError(f"the benchmark of this run, {source}, is not there any more; put it back, or {instead}")
+    return Benchmark.load(source, manifest.get("workspace_root"), app=app)
+
+
+def _file(manifest: Mapping[str, Any], wanted: Wanted) -> Path | None:
+    """That of the benchmark as it is now; None where it is in none."""
+    if wanted.benchmark is None:
+        return wanted.source or source_of(manifest)
+    given: Path | None = getattr(wanted.benchmark, "source", None)
+    return given if given is not None and given.is_file() else None
+
+
+def source_of(manifest: Mapping[str, Any]) -> Path | None:
+    """The benchmark's file."""
+    path = manifest["benchmark"].get("path")
+    return Path(path) if path else None
+
+
+def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """What is there, and notes of what is not and hardly matters: where every item was made to its end, with all that
+    it could take over, and of a run whose results have been taken over.
+
+    Raises ConfigError where another one is gone: nothing that was to be reused is paid for unnoticed.
+    """
+    there, gone = reused_by(manifest)
+    extended = manifest.get("extends") or {}
+    needed = [path for path in gone if str(path) != extended.get("run_dir")]
+    if needed and progress.made < manifest["items"]:
+        anew = line_to_fork(standing(folder), folder)
+        raise ConfigError(
+            f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
+            f"new run that does without it and asks what neither this run nor another one that is there has: {anew}"
+        )
+    return there, without(gone)
+
+
+def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> Sequence[str]:
+    """Raises ConfigError where a sink cannot be made again from what was written."""
+    if wanted.sinks is not None:
+        return wanted.sinks
+    for row in manifest.get("not_written", ()):
+        if row["path"] == "sinks":
+            told = ", ".join(manifest["sinks"])
+            raise ConfigError([Problem("sinks", f"{row['hint']} (the run has: {told})")])
+    return tuple(manifest.get("sinks", ()))
+
+
+def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]) -> _Progress:
+    if not journal_of(folder).is_file():
+        return _Progress()
+    done = errors = 0
+    waiting: dict[str, int] = {}
+    with JournalReader.open(folder) as reader:
+        replaced = set().union(*(continuation.remaining(reader) for continuation in there))
+        for end in reader.ends():
+            if end.task in replaced:
+                continue
+            if stands(end, again):
+                done += 1
+                errors += end.outcome == "error"
+            else:
+                waiting[end.detail or ""] = waiting.get(end.detail or "", 0) + 1
+    return _Progress(done=done, errors=errors, again=waiting)
+
+
+async def aresume_run(
+    run_dir: str | Path,
+    *,
+    benchmark: BenchmarkData | None = None,
+    config: VerificationConfig | None = None,
+    app: Karenina | None = None,
+    fork: str | Path | None = None,
+    retry_failed: bool = False,
+    sinks: Sequence[str] | None = None,
+    control: RunControl | None = None,
+) -> VerificationResultSet:
+    """Go on with the run in this directory: what is done stays, what is missing or ended in an error that may be gone
+    is made. The results are those of the whole run; of a run that is finished they are read.
+
+    What is not given is as the run's manifest says: the benchmark is read from its file again, the configuration and
+    the plugins are rebuilt. Keys, recorded answers and functions were not written: `config` gives them again.
+    `retry_failed` also tries those errors again that would come again. `fork` begins a new run in that directory, which
+    asks only what this one has not asked. Raises ConfigError where something is missing, Changed where something
+    that affects the numbers changed, and what `Benchmark.arun_verification` raises.
+    """
+    wanted = Wanted(benchmark=benchmark, fork=Path(fork) if fork else None, retry_failed=retry_failed, sinks=sinks)
+
+    return await resumption(Path(run_dir), configured_by(config, app), wanted).carry_out(control=control)
+
+
+def configured_by(config: VerificationConfig | None, app: Karenina | None) -> Callable[[Mapping[str, Any]], RunConfig]:
+    """The configuration and the application for a manifest: those that are given, else those that it tells."""
+
+    def configured(manifest: Mapping[str, Any]) -> RunConfig:
+        if config is not None:
+            return RunConfig(app=current(app), config=config)
+        if app is None:
+            return rebuilt(manifest, None, (), Flags())
+        own: dict[str, Any] = {"plugin_settings": {}, "blocked_plugins": []}  # those of `app`
+        return RunConfig(app=app, config=rebuilt({**manifest, **own}, None, (), Flags()).config)
+
+    return configured
+
+
+def resume_run(run_dir: str | Path, *, app: Karenina | None = None, **options: Any) -> VerificationResultSet:
+    """The same for synchronous callers; works inside notebooks. See `aresume_run`."""
+    return current(app).run(aresume_run(run_dir, app=app, **options))

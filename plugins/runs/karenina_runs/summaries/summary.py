@@ -1,0 +1,305 @@
+"""Counts and rates over results. Errors are in no rate's denominator, and always in the counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, define, field
+from karenina_calls.secrets.cleaning import SECRET_REMOVED, sources_noted
+from karenina_calls.usage_totals import is_cost_unknown, replies_of
+from karenina_vocabulary.explanations import caveats_of, failure_kind
+from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
+
+from karenina_core.errors import plural
+from karenina_core.values.fields import is_number
+from karenina_core.values.result import VerificationResult
+
+from ..plan.items import LeftOut
+from .exact import ExactSum
+from .rates import Planned, RateTally
+from .totals import TotalsTally, tokens
+from .trait_summary import TraitTally
+from .usage import UsageTally
+
+__all__ = ["Tally", "has_no_scores", "spent", "summarize"]
+
+RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
+
+
+def summarize(results: Iterable[VerificationResult]) -> dict[str, Any]:
+    """See `Tally.document`."""
+    tally = Tally()
+    for result in results:
+        tally.add(result)
+    return tally.document()
+
+
+@define(eq=False)
+class _Pair:
+    """An answering model and a judge."""
+
+    rates: RateTally
+    outcomes: Counter[str] = field(factory=Counter)
+    errors: Counter[str] = field(factory=Counter)
+    failures: Counter[str] = field(factory=Counter)
+    caveats: Counter[str] = field(factory=Counter)
+    traits: TraitTally = field(factory=TraitTally)
+    usage: UsageTally = field(factory=UsageTally)
+    seconds: ExactSum = field(factory=ExactSum)
+    completed: int = 0
+    without_scores: int = 0
+
+    def add(self, result: VerificationResult, traits: Sequence[TraitOutcome], position: int | None) -> None:
+        about = result.metadata
+        self.rates.add(result)
+        self.outcomes[about.outcome] += 1
+        if about.outcome == "error":
+            self.errors[about.outcome_detail or "unknown"] += 1
+        if how := failure_kind(result):
+            self.failures[how] += 1
+        self.caveats.update(caveats_of(result))
+        self.traits.add(traits, position)
+        self.usage.add(result)
+        self.seconds.add(about.execution_time)
+        self.completed += about.completed_without_errors
+        self.without_scores += _is_unscored(result, traits)
+
+    def row(self, names: tuple[str, str], *, times: bool) -> dict[str, Any]:
+        absent = self.rates.absent
+        return {
+            "answering": names[0],
+            "parsing": names[1],
+            "items": self.outcomes.total(),
+            "absent": absent,
+            **self.rates.rates(absent),
+            "outcomes": dict(self.outcomes),
+            "failures": dict(self.failures),
+            "errors": dict(self.errors),
+            "caveats": dict(self.caveats),
+            "traits": self.traits.lines(),
+            "items_without_scores": self.without_scores,
+            "completed": self.completed,
+            "tokens": tokens(self.usage),
+            **({"execution_time": self.seconds.total} if times else {}),
+        }
+
+
+@define(eq=False)
+class Tally:
+    """Everything that is counted over results, while they come: none of them is kept."""
+
+    planned: Planned | None = None
+    """None where it is not known. No item of it is to be added twice."""
+    outcomes: Counter[str] = field(factory=Counter)
+    pairs: dict[tuple[str, str], _Pair] = field(init=False)
+    """By the names of the answering model and the judge: first those that are planned, also without any result."""
+    replicates: dict[int, tuple[Counter[str], RateTally]] = field(init=False)
+    """Outcomes and rates by the number of the replicate, those that are planned too."""
+    models: Mapping[str, dict[str, str]] = field(factory=lambda: {"answering": {}, "parsing": {}})
+    """Answering and parsing models: the models' own names by those of the metadata."""
+    totals: TotalsTally = field(factory=TotalsTally)
+    complete: int = 0
+    """Questions that have all their planned items."""
+    _begun: dict[str, int] = field(factory=dict)
+    """Items of each of the other questions."""
+    calls: int = 0
+    failed_attempts: int = 0
+    unknown_cost_attempts: int = 0
+    cost: ExactSum = field(factory=ExactSum)
+    cost_unknown: bool = False
+    usage_unavailable: bool = False
+
+    removed: Counter[str] = field(factory=Counter)
+    """Results that something was removed from, by the variable or the setting that it was the value of."""
+
+    def __attrs_post_init__(self) -> None:
+        planned = self.planned
+        self.pairs = {pair: self._pair() for pair in planned.pairs} if planned else {}
+        self.replicates = {number: self._replicate() for number in planned.replicates} if planned else {}
+
+    def _pair(self) -> _Pair:
+        planned = self.planned
+        return _Pair(RateTally(len(planned.replicates), planned.questions) if planned else RateTally())
+
+    def _replicate(self) -> tuple[Counter[str], RateTally]:
+        planned = self.planned
+        return Counter(), RateTally(len(planned.pairs), planned.questions) if planned else RateTally()
+
+    def add(self, result: VerificationResult, position: int | None = None) -> None:
+        """`position` is the result's place among all; by default they come in their order."""
+        about = result.metadata
+        self._begun[about.question_id] = there = self._begun.get(about.question_id, 0) + 1
+        if self.planned is not None and there == len(self.planned.replicates) * len(self.planned.pairs):
+            del self._begun[about.question_id]
+            self.complete += 1
+        self.outcomes[about.outcome] += 1
+        if (replicate := self.replicates.get(about.replicate)) is None:
+            replicate = self.replicates[about.replicate] = self._replicate()
+        replicate[0][about.outcome] += 1
+        replicate[1].add(result)
+        pair = (about.answering_model, about.parsing_model)
+        self.models["answering"][pair[0]] = about.answering.model_name
+        self.models["parsing"][pair[1]] = about.parsing.model_name
+        if (found := self.pairs.get(pair)) is None:
+            found = self.pairs[pair] = self._pair()
+        traits = read_traits(result.rubric) if result.rubric is not None else []
+        found.add(result, traits, position)
+        self.totals.add(result, traits)
+        self.removed.update(sources_noted(about.warnings))
+        if total := result.generation.usage_metadata.get("total"):
+            self._add_usage(total)
+
+    def _add_usage(self, total: Mapping[str, Any]) -> None:
+        replies = replies_of(total)
+        attempts, unknown = total.get("attempts", replies), total.get("unknown_cost_attempts", 0)
+        self.calls += replies
+        self.failed_attempts += attempts - replies if is_number(attempts) else 0
+        self.unknown_cost_attempts += unknown if is_number(unknown) else 0
+        self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
+        cost: Any = total.get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
+
+    @property
+    def usage(self) -> UsageTally:
+        """Of all pairs together."""
+        merged = UsageTally()
+        for found in self.pairs.values():
+            merged.merge(found.usage)
+        return merged
+
+    @property
+    def seconds(self) -> ExactSum:
+        """What the items took, added up."""
+        merged = ExactSum()
+        for found in self.pairs.values():
+            merged.merge(found.seconds)
+        return merged
+
+    @property
+    def failed_scores(self) -> list[str]:
+        """Notes on types of traits of which a pair of models has no score at all, although scores were due."""
+        return [
+            f"every score of the {type_} traits failed ({plural(failed, 'score')}): {names[0]}, judged by {names[1]}"
+            for names, found in self.pairs.items()
+            for type_, failed in found.traits.failed_types().items()
+        ]
+
+    @property
+    def removals(self) -> list[str]:
+        """Notes on secrets that were taken out of what was said. They are not in them."""
+        return [
+            f"the value of {source} was removed from what was said for {plural(count, 'item')} (caveat "
+            f"{SECRET_REMOVED}); where it is no secret, unset the variable or choose another value, and run again"
+            for source, count in sorted(self.removed.items())
+        ]
+
+    @property
+    def absent(self) -> int:
+        """How many planned items have no result."""
+        return sum(found.rates.absent for found in self.pairs.values())
+
+    def _replicate_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "replicate": number,
+                "items": found.items,
+                "absent": found.absent,
+                **found.rates(found.absent),
+                "outcomes": dict(outcomes),
+            }
+            for number, (outcomes, found) in sorted(self.replicates.items())
+        ]
+
+    def document(
+        self,
+        *,
+        run_dir: Path | None = None,
+        left_out: Sequence[LeftOut] = (),
+        notes: Sequence[str] = (),
+        ledger: Mapping[str, Any] | None = None,
+        times: bool = False,
+    ) -> dict[str, Any]:
+        """The JSON document of `karenina verify`. `calls` are replies, `failed_attempts` requests without one.
+        `cost_usd` is None where the price of some reply is unknown; beside it, `unknown_cost_attempts` of the failed
+        ones may be on the provider's bill. `usage_unavailable` says that somebody did not tell how many tokens
+        something took.
+
+        All these say what the results took, whoever paid for it; `spent` says what this run paid for.
+
+        `times` adds how long items, pairs of models and tasks took.
+
+        Each of the `models` has rates as `RateTally.rates` gives them; `absent`, the planned items that have no result;
+        `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
+        items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
+        was due and no trait has a score.
+        What the set holds is told as `totals` names it; `num_questions` and its like count the different ones that have
+        results. `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and replicates
+        that are planned are there without any result too.
+        """
+        return {
+            "run_dir": str(run_dir) if run_dir else None,
+            "outcomes": dict(self.outcomes),
+            "caveats": dict(sum((found.caveats for found in self.pairs.values()), Counter[str]())),
+            "models": [found.row(names, times=times) for names, found in self.pairs.items()],
+            "left_out": [asdict(left) for left in left_out],
+            "notes": [*notes, *self.failed_scores, *self.removals],
+            "calls": self.calls,
+            "failed_attempts": self.failed_attempts,
+            "unknown_cost_attempts": self.unknown_cost_attempts,
+            "cost_usd": None if self.cost_unknown else self.cost.total,
+            "usage_unavailable": self.usage_unavailable,
+            **spent(ledger),
+            "replicate_stats": self._replicate_rows(),
+            **self.totals.told(self.usage, self.seconds, times=times),
+            "num_questions": self.complete + len(self._begun),
+            "num_models": len(self.models["answering"]),
+            "num_parsing_models": len(self.models["parsing"]),
+            "num_replicates": sum(found.items > 0 for _, found in self.replicates.values()),
+        }
+
+
+def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`{"reused_calls", "reused_cost_usd", "paid"}` of a run: its calls that other runs had paid for, what they cost
+    there, and `{"calls", "failed_attempts", "unknown_cost_attempts", "cost_usd", "tokens"}` of those that were made in
+    this run.
+
+    A reply that several items share is one call. Costs are None where one is unknown. All three are None where nothing
+    kept the calls, as in a run without a directory.
+    """
+    total = (ledger or {}).get("total")
+    if not isinstance(total, Mapping):
+        return {"reused_calls": None, "reused_cost_usd": None, "paid": None}
+    return {
+        "reused_calls": total["reused"],
+        "reused_cost_usd": total.get("reused_cost_usd"),
+        "paid": {
+            "calls": total["calls"],
+            "failed_attempts": total["failed"],
+            "unknown_cost_attempts": total["unknown_cost_attempts"],
+            "cost_usd": total["cost_usd"],
+            "tokens": {name: total[f"{name}_tokens"] for name in ("input", "output", "total")},
+        },
+    }
+
+
+def _is_unscored(result: VerificationResult, traits: Iterable[TraitOutcome]) -> bool:
+    """Whether scores were due and there is none: no trait was reached, or every one that was due has failed."""
+    states = {trait.state for trait in traits} - {"skipped"}
+    return "ok" not in states if states else has_no_scores(result)
+
+
+def has_no_scores(result: VerificationResult) -> bool:
+    """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
+
+    The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
+    """
+    if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
+        return False
+    due = any(entry.stage in RUBRIC_STAGES for entry in result.trail)
+    return due or (not result.trail and result.metadata.outcome == "error")

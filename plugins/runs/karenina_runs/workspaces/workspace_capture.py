@@ -1,0 +1,213 @@
+"""Keeping what an agent left in its workspace: all of it, or the files that are new or were changed."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import asdict, evolve, field, frozen
+from karenina_calls.files.folder_copy import Entry, Limits, contents, copy_tree, is_shared
+from karenina_calls.files.folder_removal import remove_tree
+
+from karenina_core.errors import WorkspaceError, one_line
+
+__all__ = [
+    "EXCLUDED",
+    "MANIFEST",
+    "WORKSPACES",
+    "CaptureRow",
+    "Snapshot",
+    "append_row",
+    "capture",
+    "captures",
+    "safe_name",
+    "snapshot",
+    "with_files",
+]
+
+MANIFEST = "manifest.jsonl"
+WORKSPACES = "workspaces"
+"""The folder of a run directory that holds the manifest and the kept workspaces."""
+EXCLUDED = (
+    *(".venv/", "venv/", "__pycache__/", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/"),
+    *(".hypothesis/", ".tox/", ".nox/", ".cache/", ".ipynb_checkpoints/", "node_modules/", "*.pyc"),
+)
+"""Never kept. A name that ends in `/` is a folder anywhere, or at its path where it has one; others are globs."""
+Snapshot = Mapping[str, tuple[str, int, str]]
+"""Files and links by path: kind, size and SHA-256 of a file; kind, 0 and target of a link."""
+
+
+@frozen(kw_only=True)
+class CaptureRow:
+    """One line of the manifest: what became of one result's workspace."""
+
+    question_id: str
+    result_id: str
+    run_name: str
+    replicate: int
+    answering: str
+    parsing: str
+    capture_mode: Literal["none", "full", "produced"]
+    """With `none`, the row is of a result whose stages have kept files."""
+    status: Literal["captured", "captured_with_errors", "skipped"] = "captured"
+    skip_reason: str | None = None
+    destination: str | None = None
+    """Relative to the folder of the manifest; None where nothing is kept."""
+    copied_file_count: int = 0
+    copy_errors: Sequence[str] = field(default=())
+
+
+def safe_name(text: str) -> str:
+    """A file name out of any text: letters, digits, `-`, `_` and `.` stay, at most 80 of them."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in text)
+    return kept[:80].strip("_.-") or "unknown"
+
+
+def wanted(patterns: Sequence[str] = ()) -> Callable[[Entry], bool]:
+    """Whether something is kept: what no pattern excludes, and what is not of judges."""
+    folders = [p.strip("/") for p in (*EXCLUDED, *patterns) if p.endswith("/")]
+    files = [p for p in (*EXCLUDED, *patterns) if not p.endswith("/")]
+
+    def keep(entry: Entry) -> bool:
+        if not is_shared(entry):
+            return False
+        if entry.kind == "folder":
+            return not any(fnmatch.fnmatchcase(entry.path if "/" in p else entry.name, p) for p in folders)
+        return not any(fnmatch.fnmatchcase(name, p) for p in files for name in (entry.path, entry.name))
+
+    return keep
+
+
+def snapshot(folder: Path, limits: Limits, patterns: Sequence[str] = ()) -> Snapshot:
+    """What the files in a folder are now. Raises WorkspaceError and OSError."""
+    return {entry.path: _look(entry) for entry in contents(folder, limits, wanted(patterns)) if entry.kind != "folder"}
+
+
+def _look(entry: Entry) -> tuple[str, int, str]:
+    if entry.kind == "link":
+        return ("link", 0, os.readlink(entry.name, dir_fd=entry.handle))
+    if entry.kind == "other":
+        return ("other", 0, "")
+    with open(entry.open(), "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return ("file", os.fstat(file.fileno()).st_size, digest)
+
+
+def capture(
+    workspace: Path, folder: Path, row: CaptureRow, limits: Limits, *, before: Snapshot | None, patterns: Sequence[str]
+) -> CaptureRow:
+    """Copy a workspace into a folder of `folder`, as a whole or not at all, and tell what became of it.
+
+    With a snapshot from `before`, only files and links that are new or were changed since. Raises nothing: what goes
+    wrong is in the row.
+    """
+    name = _name_of(row)
+    making: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
+        keep = wanted(patterns)
+        chosen = keep if before is None else lambda entry: keep(entry) and _is_new(entry, before)
+        copied = copy_tree(workspace, making, limits, wanted=chosen)
+        making.rename(folder / name)
+    except (OSError, WorkspaceError) as error:
+        if making is not None:
+            _quietly_removed(making)
+        return evolve(row, status="skipped", skip_reason=_reason(error))
+    if before is not None:
+        _without_empty(folder / name)
+    return evolve(
+        row,
+        status="captured_with_errors" if copied.left_out else "captured",
+        destination=name,
+        copied_file_count=copied.files,
+        copy_errors=tuple(copied.left_out[:100]),
+    )
+
+
+def with_files(folder: Path, row: CaptureRow, files: Mapping[str, str]) -> CaptureRow:
+    """Write texts by their paths into the folder of a row, and tell it. Raises nothing: what goes wrong is in the row.
+
+    The paths lie beneath `.karenina`, which no capture has. Why there is no capture becomes an error of the row.
+    """
+    place = folder / _name_of(row)
+    errors = [*row.copy_errors, *([row.skip_reason] if row.skip_reason else [])]
+    count = 0
+    for path, text in files.items():
+        try:
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / path).write_text(text, "utf-8", errors="replace", newline="")
+            count += 1
+        except OSError as error:
+            errors.append(f"{path} cannot be written: {one_line(error)}")
+    if not count and row.destination is None:
+        return evolve(row, status="skipped", skip_reason="; ".join(errors))
+    return evolve(
+        row,
+        status="captured_with_errors" if errors else "captured",
+        skip_reason=None,
+        destination=place.name,
+        copied_file_count=row.copied_file_count + count,
+        copy_errors=tuple(errors),
+    )
+
+
+def _name_of(row: CaptureRow) -> str:
+    return f"{safe_name(row.question_id)}__{safe_name(row.result_id)}"
+
+
+def _is_new(entry: Entry, before: Snapshot) -> bool:
+    return entry.kind == "folder" or before.get(entry.path) != _look(entry)
+
+
+def _without_empty(folder: Path) -> None:
+    """Folders that hold nothing new are none of what was produced."""
+    for place, _, _ in os.walk(folder, topdown=False):
+        if place != str(folder) and not os.listdir(place):
+            os.rmdir(place)
+
+
+def _quietly_removed(folder: Path) -> None:
+    try:
+        remove_tree(folder)
+    except OSError:
+        return  # the row tells the first error, which is the reason
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, WorkspaceError) else one_line(error)
+
+
+def append_row(folder: Path, row: CaptureRow) -> None:
+    """Add a line to the manifest of the folder. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(asdict(row), ensure_ascii=False) + "\n"
+    with (folder / MANIFEST).open("ab") as file:
+        file.write(line.encode("utf-8", "replace"))
+
+
+def captures(run_dir: Path | None) -> dict[str, Mapping[str, Any]]:
+    """The rows of a run's manifest by result; the last one of each counts."""
+    if run_dir is None:
+        return {}
+    try:
+        lines = (run_dir / WORKSPACES / MANIFEST).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    return {str(row.get("result_id")): row for row in _rows(lines)}
+
+
+def _rows(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # a run that was killed may leave half a line
+        if isinstance(row, Mapping):
+            yield row

@@ -1,0 +1,266 @@
+"""Filling a template with what a judge extracted.
+
+The judge fills a relaxed subclass of the template: every verified field may be null, which means that the answer
+does not say. One question without an answer then does not spoil the record. Everything else is as the author
+declared it, and because it is a subclass, the filled object is an instance of the author's class and need not be
+converted. Fields that are decided on the trace are none of the judge's business: data for them is dropped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import operator
+import re
+import threading
+import types
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from karenina_core.errors import FillError, TemplateError
+
+from .answer import BaseAnswer, read_ground_truths
+from .author_code import author_code
+from .coercions import careful_validator
+from .verification import Verification
+
+__all__ = ["any_field_names", "copied", "extraction_class", "fill", "keys_of"]
+
+A = TypeVar("A", bound=BaseAnswer)
+
+_MAKING = threading.Lock()
+_MOST = 20
+"""Problems of one reply that a judge is shown; the rest is counted. Chosen, not measured."""
+
+_KEPT = (
+    "alias",
+    "alias_priority",
+    "validation_alias",
+    "serialization_alias",
+    "title",
+    "description",
+)
+"""What stays of a verified field. Examples and free additions to its schema do not: they reveal what is expected."""
+
+
+def extraction_class(cls: type[A]) -> type[A]:
+    """The relaxed subclass that a judge's data is read into. Made once per class."""
+    if "__extraction__" not in cls.__dict__:
+        if not cls.__pydantic_complete__:
+            cls.model_rebuild()
+        read_ground_truths(cls)  # those of models that came later could not be read before
+        relaxed = _relax(cls)
+        relaxed.model_rebuild()  # where the author puts that off
+        schema = relaxed.__pydantic_core_schema__
+        type.__setattr__(relaxed, "__pydantic_validator__", careful_validator(schema))
+        type.__setattr__(relaxed, "__strict__", _is_strict(schema))
+        for made in (cls, relaxed):
+            type.__setattr__(made, "__extraction__", relaxed)
+    return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
+
+
+def _relax(cls: type[A]) -> type[A]:
+    def model_post_init(self: A, context: Any, /) -> None:
+        # Inside validation a ValueError from the hook would look like a fault of the data.
+        with author_code("the hook that sets self.correct", cls.__module__):
+            cls.model_post_init(self, context)
+
+    fields = {name: _relaxed_field(cls.model_fields[name], found) for name, found in cls.__verified__.items()}
+    config = ConfigDict(allow_inf_nan=False)  # JSON has no such numbers
+    if fields:
+        config["json_schema_extra"] = None
+    body = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__annotations__": {name: _nullable(cls.model_fields[name]) for name in fields},
+        "model_config": config,
+        "model_post_init": model_post_init,
+        **fields,
+    }
+    with any_field_names():  # the author's class has already warned which of them hide something of pydantic's
+        return types.new_class(cls.__name__, (cls,), exec_body=lambda namespace: namespace.update(body))
+
+
+@contextmanager
+def any_field_names() -> Iterator[None]:
+    """A class is made with fields that may be called `copy` or `schema`, without a warning."""
+    with _MAKING, warnings.catch_warnings():  # filters belong to the process, and templates are loaded in threads
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        yield
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether anything in a core schema is read strictly."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            if node.get("strict") is True:
+                return True
+            waiting += node.values()
+        elif isinstance(node, list | tuple):
+            waiting += node
+    return False
+
+
+def _relaxed_field(info: FieldInfo, verification: Verification) -> Any:
+    kept = {name: value for name in _KEPT if (value := getattr(info, name)) is not None}
+    relaxed = Field(default=None, **kept)
+    relaxed.metadata.append(verification)
+    return relaxed
+
+
+def _nullable(info: FieldInfo) -> Any:
+    """The declared type with its constraints inside, so that they stay in the schema, or null."""
+    constraints = [item for item in info.metadata if not isinstance(item, Verification)]
+    if info.discriminator is not None:
+        constraints.append(Field(discriminator=info.discriminator))
+    declared: Any = info.annotation
+    inner = operator.getitem(Annotated, (declared, *constraints)) if constraints else declared
+    return inner if _allows_null(declared) else operator.getitem(Union, (inner, None))
+
+
+def _allows_null(annotation: Any) -> bool:
+    if annotation is Any or annotation is None or annotation is type(None):
+        return True
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _allows_null(get_args(annotation)[0])
+    if origin is Literal:
+        return None in get_args(annotation)
+    return origin in (Union, types.UnionType) and any(_allows_null(member) for member in get_args(annotation))
+
+
+def keys_of(cls: type[BaseAnswer]) -> dict[str, str]:
+    """The key of every field in the judge's schema, by field name. Raises TemplateError where there are several."""
+    names: dict[str, str] = {}
+    for name, info in cls.model_fields.items():
+        if name in cls.__verified__ and cls.__verified__[name].kind == "trace":
+            continue
+        alias = name if info.validation_alias is None else info.validation_alias
+        if not isinstance(alias, str):
+            raise TemplateError(
+                f"field {name!r}: a judge can only be given one key; write alias='...' with a plain text"
+            )
+        if name == "id":
+            continue
+        if alias == "id":
+            raise TemplateError(f"field {name!r}: the alias 'id' is reserved for the question's id; choose another")
+        names[name] = alias
+    return names
+
+
+def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
+    """An instance of `cls` from a judge's data.
+
+    Keys that the template does not know are dropped; case, spaces, `-` and `_` make no difference. Raises FillError
+    where the data does not fit, TemplateError where the template's own code fails.
+    """
+    known = _known_part(cls, data)
+    relaxed = extraction_class(cls)
+    with author_code("building the answer", cls.__module__):
+        try:
+            # Strictly, a text is a date and a list a set in JSON only.
+            strict = relaxed.__dict__["__strict__"]
+            return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
+        except ValidationError as error:
+            raise FillError(_explain(error)) from None
+
+
+def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[str, Any]:
+    keys = keys_of(cls)
+    if not keys:
+        return {}
+    expected = ", ".join(keys.values())
+    if not isinstance(data, Mapping):
+        raise FillError(f"Expected a JSON object with the keys {expected}; got {_shown(data)}")
+    given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
+    if len(given) < len(keys):
+        given |= _spelled_otherwise(cls, keys, given, data)
+    known = {key: copied(data[word]) for key, word in given.items()}
+    if not known:
+        raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {_shown(list(data))}")
+    for name in cls.__verified__.keys() & keys.keys():
+        if known.get(keys[name], ...) is None:
+            del known[keys[name]]  # the author's validators were not written for null
+    return known
+
+
+def _spelled_otherwise(
+    cls: type[BaseAnswer], keys: Mapping[str, str], given: Mapping[str, str], data: Mapping[str, Any]
+) -> dict[str, str]:
+    """The words in the data for keys that are missing, by key: the same but for case, spaces, `-` and `_`.
+
+    Raises FillError where there are several, or where a verified key has a near miss: both may be a slip, and then null
+    would say that the answer does not say.
+    """
+    aliases = (info.validation_alias for info in cls.model_fields.values())
+    known = {"id", *given.values(), *cls.model_fields, *(alias for alias in aliases if isinstance(alias, str))}
+    others = {word: _folded(word) for word in data if isinstance(word, str) and word not in known}
+    if not others:
+        return {}
+    found: dict[str, str] = {}
+    problems = []
+    for name, key in keys.items():
+        if key in given:
+            continue
+        same = [word for word, folded in others.items() if folded in (_folded(key), _folded(name))]
+        if len(same) == 1 and same[0] not in found.values():
+            found[key] = same[0]
+        elif close := same or (_near(key, others) if name in cls.__verified__ else []):
+            problems.append(f"- {key}: missing, but there is {', '.join(map(_shown, close))}; write the key as {key!r}")
+    if problems:
+        raise FillError("\n".join(["Keys are not as expected:", *problems]))
+    return found
+
+
+def _near(key: str, others: Mapping[str, str]) -> list[str]:
+    near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8)
+    numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
+    return [word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers]
+
+
+def _folded(key: str) -> str:
+    return re.sub(r"[\s_-]+", "", key).casefold()
+
+
+def copied(value: Any) -> Any:
+    """A copy of JSON data: template code may change what it was given, and the data stays the caller's."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value
+
+
+def _explain(error: ValidationError) -> str:
+    lines = ["The data does not fit:"]
+    problems = error.errors(include_url=False, include_context=False)
+    for problem in problems[:_MOST]:
+        got = "" if problem["type"] == "missing" else f" (got {_shown(problem['input'])})"
+        lines.append(f"- {_path(problem['loc'])}: {problem['msg']}{got}")
+    if len(problems) > _MOST:
+        lines.append(f"- and {len(problems) - _MOST} more")
+    return "\n".join(lines)
+
+
+_FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")
+"""How pydantic names a member of a union that a function reads."""
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else "." + _FUNCTION.sub(r"\1", step)
+    return path.lstrip(".") or "the object"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,173 @@
+"""Which extracted values do not occur in the text that they were extracted from: found by code, without a call."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from karenina_vocabulary.handle import TemplateField
+
+from .number_words import spelt_numbers
+
+__all__ = ["standing", "ungrounded"]
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
+CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence", "Optional", "Union"})
+WORD = re.compile(r"[^\W_]+")
+NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
+GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
+SCALES = {
+    **dict.fromkeys(("hundred",), 1e2),
+    **dict.fromkeys(("thousand", "k"), 1e3),
+    **dict.fromkeys(("million", "mio", "mn", "m"), 1e6),
+    **dict.fromkeys(("billion", "bn"), 1e9),
+    **dict.fromkeys(("trillion",), 1e12),
+    **dict.fromkeys(("percent", "per cent", "%"), 1e-2),
+    **dict.fromkeys(("dozen",), 12.0),
+}
+SCALED = re.compile(rf"([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
+VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
+"""Before `½`, so that `2½` is two and a half."""
+DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
+LARGEST = 1e300
+"""Numbers from here on are looked for as they are written alone."""
+LEAST = 4
+"""Letters and digits from which a text is also looked for inside and across words; a shorter one is met there by
+chance."""
+
+
+def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The fields with a value that does not occur in the text, in the order of the template.
+
+    A text is found whatever its case, accents, spaces and punctuation, also where its words are apart; a number
+    however it is written (`1,000`, `2 million`, `5 %`, `3/4`, in English words up to trillions), also in a unit of
+    another power of ten; a date by its year and day. Truth values and choices are judgements rather than quotations,
+    and are not looked for; nor are nulls and values of other types.
+    """
+    source = _Source(text)
+    found = []
+    for field in fields:
+        value = values.get(field.name)
+        if value is None or not _is_looked_for(field.type):
+            continue
+        if not (isinstance(value, str) and len(value) >= LEAST and value in text):  # the usual case
+            found += [] if all(map(source.holds, _scalars(value))) else [field.name]
+    return tuple(found)
+
+
+def standing(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The fields whose value, or every member of it, occurs in the text: of whatever type, but no truth values."""
+    source = _Source(text)
+    found = ((field.name, _scalars(values.get(field.name))) for field in fields)
+    return tuple(
+        name for name, parts in found if parts and all(str(one).strip() and source.holds(one) for one in parts)
+    )
+
+
+@lru_cache(maxsize=256)
+def _is_looked_for(declared: str) -> bool:
+    names = set(NAME.findall(declared)) - CONTAINERS
+    return names <= LOOKED_FOR and bool(names)
+
+
+def _scalars(value: Any) -> list[str | int | float]:
+    """The texts and numbers in JSON data."""
+    kind = type(value)
+    if kind in (str, int, float):
+        return [value]
+    members = value.values() if kind is dict else value if kind in (list, tuple) else ()
+    return [scalar for member in members for scalar in _scalars(member)]
+
+
+class _Source:
+    """A text in which values are looked for. What that takes is made of it when it is needed first."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def holds(self, value: str | float) -> bool:
+        if not isinstance(value, str):
+            return str(value) in self._as_words or (abs(value) < LARGEST and self._holds_number(float(value)))
+        wanted = WORD.findall(_folded(value))
+        short = bool(wanted) and value.isascii() and sum(map(len, wanted)) < LEAST
+        if value in self.text and not short:
+            return True
+        if date := DATE.fullmatch(value.strip()):
+            return float(date[1]) in self._numbers and float(date[3]) in self._numbers
+        number = wanted[0] if len(wanted) == 1 and wanted[0].isdecimal() else ""
+        return self._holds_words(wanted) or (bool(number) and self._holds_number(float(number)))
+
+    def _holds_words(self, wanted: Sequence[str]) -> bool:
+        together = "".join(wanted)
+        if len(together) >= LEAST and together in self._squeezed:
+            return True
+        return bool(wanted) and all(
+            word in self._as_words or (len(word) >= LEAST and word in self._squeezed) for word in wanted
+        )
+
+    def _holds_number(self, value: float) -> bool:
+        value = abs(value)
+        digits = _digits(value)
+        if value in self._numbers or (len(digits) > 1 and digits in self._significant):
+            return True
+        decimals = len(repr(value).partition(".")[2])
+        return decimals > 1 and any(round(number, decimals) == value for number in self._spelt_and_fractions)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return WORD.findall(_folded(self.text))
+
+    @cached_property
+    def _as_words(self) -> frozenset[str]:
+        return frozenset(self._words)
+
+    @cached_property
+    def _squeezed(self) -> str:
+        return "".join(self._words)
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        """Every number in the text, by every way to read it."""
+        text = _folded(self.text)
+        found = {reading for written in NUMBER.findall(text) for reading in _readings(written)}
+        found |= {
+            float(f"{reading * SCALES[scale]:.12g}")
+            for written, scale in SCALED.findall(text)
+            for reading in _readings(written)
+        }
+        return frozenset(found | self._spelt_and_fractions)
+
+    @cached_property
+    def _spelt_and_fractions(self) -> frozenset[float]:
+        return frozenset(spelt_numbers(_folded(VULGAR.sub(" ", self.text))))
+
+    @cached_property
+    def _significant(self) -> frozenset[str]:
+        return frozenset(map(_digits, self._numbers))
+
+
+def _readings(written: str) -> Iterator[float]:
+    """The numbers that digits with marks between them may be: 1.234 is one in English and another in German."""
+    yield from map(float, re.findall(r"\d+", written))
+    for joined in (GROUPED.sub("", written), re.sub(r"\.(?=\d{3}(?!\d))", "", written).replace(",", ".")):
+        try:
+            yield float(joined)
+        except ValueError:  # several numbers in a row, a date, a version
+            continue
+
+
+def _digits(value: float) -> str:
+    """The significant digits of a number, the same in every unit that is a power of ten of another."""
+    return f"{value:.12g}".partition("e")[0].replace(".", "").strip("0")
+
+
+def _folded(text: str) -> str:
+    """The text without case, accents and differences of width."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", text)
+    return "".join(mark for mark in folded if not unicodedata.combining(mark)).casefold()

@@ -1,0 +1,284 @@
+"""Composition strategies: which of the verified fields must be right, as a tree.
+
+    class Answer(BaseAnswer):
+        drug: str = VerifiedField(...)
+        brand: str = VerifiedField(...)
+
+        class VerificationStrategy:
+            verify_strategy = AnyOf([FieldCheck("drug"), FieldCheck("brand")])
+
+Verdict and partial credit come from the same tree, so that an answer that passes with full scores has full credit.
+As data, a node is an object with a `type`: `{"type": "at_least_n", "n": 2, "conditions": [...]}`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from karenina_core.errors import TemplateError, did_you_mean
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "AtLeastN",
+    "Condition",
+    "FieldCheck",
+    "Standing",
+    "condition_from_spec",
+    "condition_problems",
+    "condition_spec",
+    "evaluate",
+    "fields_of",
+    "strategy_name",
+]
+
+MAX_DEPTH = 40
+"""Levels of a tree. Nobody reads more, and every level costs a call when it is evaluated."""
+
+
+@frozen
+class FieldCheck:
+    """Passes when this field is right. A field without a value is not."""
+
+    type: ClassVar[str] = "field_check"
+
+    field: str
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.field, str):
+            raise TypeError(f"FieldCheck takes the name of a field, not {self.field!r}")
+
+
+@frozen(init=False)
+class AllOf:
+    """Passes when every condition does; without conditions it passes."""
+
+    type: ClassVar[str] = "all_of"
+
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, *given: Any, conditions: Any = None) -> None:
+        _attrs_init(self, _conditions("AllOf", given, conditions))
+
+
+@frozen(init=False)
+class AnyOf:
+    """Passes when at least one condition does; without conditions it fails."""
+
+    type: ClassVar[str] = "any_of"
+
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, *given: Any, conditions: Any = None) -> None:
+        _attrs_init(self, _conditions("AnyOf", given, conditions))
+
+
+@frozen(init=False)
+class AtLeastN:
+    """Passes when at least `n` of the conditions do. `n` is a whole number from 0 to the number of conditions."""
+
+    type: ClassVar[str] = "at_least_n"
+
+    n: int
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, n: int, *given: Any, conditions: Any = None) -> None:
+        found = _conditions("AtLeastN", given, conditions)
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise TypeError(f"AtLeastN needs a whole number first, AtLeastN(2, [...]), not {n!r}")
+        if not 0 <= n <= len(found):
+            raise ValueError(f"AtLeastN({n}) of {len(found)} conditions: write a number from 0 to {len(found)}")
+        _attrs_init(self, n, found)
+
+
+Condition = AllOf | AnyOf | AtLeastN | FieldCheck
+NODES: Mapping[str, Any] = {node.type: node for node in (AllOf, AnyOf, AtLeastN, FieldCheck)}
+
+
+def _attrs_init(self: Any, *values: Any) -> None:
+    self.__attrs_init__(*values)
+
+
+def _conditions(name: str, given: tuple[Any, ...], conditions: Any) -> tuple[Condition, ...]:
+    """Conditions given as one list, one by one, or by keyword."""
+    if given and conditions is not None:
+        raise TypeError(f"{name} got its conditions twice; give them once, as a list")
+    if len(given) == 1 and not isinstance(given[0], Condition):
+        conditions, given = given[0], ()
+    if conditions is not None and (isinstance(conditions, str | Mapping) or not isinstance(conditions, Iterable)):
+        raise TypeError(f"{name} needs a list of conditions, such as [FieldCheck('drug')], not {conditions!r}")
+    found: tuple[Any, ...] = given if conditions is None else tuple(conditions)
+    for item in found:
+        if not isinstance(item, Condition):
+            hint = f"write FieldCheck({item!r})" if isinstance(item, str) else "use FieldCheck, AllOf, AnyOf, AtLeastN"
+            raise TypeError(f"{item!r} in {name} is no condition; {hint}")
+    return found
+
+
+def strategy_name(condition: Condition | None) -> str | None:
+    """The root of a tree as results name it: `all_of`, `any_of`, `at_least_n(2)`, `field_check`; None without one."""
+    if isinstance(condition, AtLeastN):
+        return f"{condition.type}({condition.n})"
+    return None if condition is None else condition.type
+
+
+def fields_of(condition: Condition) -> frozenset[str]:
+    """The names of all fields in a tree."""
+    return frozenset(node.field for node, _ in _nodes(condition) if isinstance(node, FieldCheck))
+
+
+def _nodes(condition: Condition) -> Iterator[tuple[Condition, int]]:
+    """Every node of a tree and its level, from 1. Deeper ones than the limit are left out."""
+    waiting = [(condition, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        yield node, level
+        if not isinstance(node, FieldCheck) and level <= MAX_DEPTH:
+            waiting += [(child, level + 1) for child in node.conditions]
+
+
+def condition_problems(condition: Any, fields: Iterable[str]) -> list[str]:
+    """What is wrong with a tree for a template whose verified fields are these."""
+    known = list(fields)
+    if not isinstance(condition, Condition):
+        return [f"verify_strategy must be FieldCheck, AllOf, AnyOf or AtLeastN, not {condition!r}"]
+    if not known:
+        return ["verify_strategy has nothing to decide on: no field is a VerifiedField"]
+    if any(level > MAX_DEPTH for _, level in _nodes(condition)):
+        return [f"verify_strategy is nested deeper than {MAX_DEPTH} levels; flatten it"]
+    return _unknown_fields(condition, known) or _constant(condition)
+
+
+def _constant(condition: Condition) -> list[str]:
+    """Why the tree decides nothing. Right fields never do harm, so all wrong and all right are the extremes."""
+    names = fields_of(condition)
+    weights = dict.fromkeys(names, 1.0)
+    if evaluate(condition, dict.fromkeys(names, False), dict.fromkeys(names, 0.0), weights).passed:
+        return [
+            f"{_TOO} fail: it passes even with every field wrong; add FieldCheck('name') or raise the n of AtLeastN"
+        ]
+    if not evaluate(condition, dict.fromkeys(names, True), dict.fromkeys(names, 1.0), weights).passed:
+        return [f"{_TOO} pass: it fails even with every field right; give its AnyOf conditions such as FieldCheck('x')"]
+    return []
+
+
+_TOO = "verify_strategy is one that no answer can"
+
+
+def _unknown_fields(condition: Condition, known: list[str]) -> list[str]:
+    return [
+        f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; there are {', '.join(known)}"
+        for name in sorted(fields_of(condition) - set(known))
+    ]
+
+
+@frozen
+class Standing:
+    """The state of a node of the tree: its verdict, its partial credit from 0 to 1, and how much it weighs."""
+
+    passed: bool
+    score: float
+    weight: float
+    """Sum of the weights of the fields below it, each as often as it occurs; always finite."""
+    fields: bool
+    """Whether there is any field below it."""
+
+
+def evaluate(
+    condition: Condition,
+    results: Mapping[str, bool | None],
+    scores: Mapping[str, float | None],
+    weights: Mapping[str, float],
+) -> Standing:
+    """Decide on a tree. A field without a value is not right and scores 0.
+
+    `FieldCheck` has the score and the weight of its field. `AllOf` scores the weighted mean of its conditions, `AnyOf`
+    the largest of their scores, `AtLeastN` the weighted mean of the n best. Where the weights sum to 0, a mean is 0,
+    and so is the score of the whole tree.
+    """
+    standing = _evaluate(condition, results, scores, weights)
+    if standing.fields and standing.weight == 0:
+        return Standing(standing.passed, 0.0, 0.0, True)
+    return standing
+
+
+def _evaluate(
+    node: Condition,
+    results: Mapping[str, bool | None],
+    scores: Mapping[str, float | None],
+    weights: Mapping[str, float],
+) -> Standing:
+    if isinstance(node, FieldCheck):
+        return Standing(results[node.field] is True, scores[node.field] or 0.0, weights[node.field], True)
+    below = [_evaluate(child, results, scores, weights) for child in node.conditions]
+    passing = sum(child.passed for child in below)
+    if isinstance(node, AllOf):
+        passed, score = passing == len(below), _mean(below)
+    elif isinstance(node, AnyOf):
+        passed, score = passing > 0, max((child.score for child in below), default=0.0)
+    else:
+        best = sorted(below, key=lambda child: (child.score, child.weight), reverse=True)[: node.n]
+        passed, score = passing >= node.n, _mean(best)
+    weight = min(sum(child.weight for child in below), sys.float_info.max)
+    return Standing(passed, score, weight, any(child.fields for child in below))
+
+
+def _mean(standings: list[Standing]) -> float:
+    """Weighted mean. Weights are taken relative to the largest, because the sum of large ones may be infinite."""
+    largest = max((standing.weight for standing in standings), default=0.0)
+    if largest == 0:
+        fields = any(standing.fields for standing in standings)
+        return 0.0 if fields else min((standing.score for standing in standings), default=1.0)
+    shares = [(standing.weight / largest, standing.score) for standing in standings]
+    return min(sum(share * score for share, score in shares) / sum(share for share, _ in shares), 1.0)
+
+
+def condition_spec(condition: Condition) -> dict[str, Any]:
+    """The plain data that `condition_from_spec` turns into an equal tree."""
+    if isinstance(condition, FieldCheck):
+        return {"type": condition.type, "field": condition.field}
+    children = {"conditions": [condition_spec(child) for child in condition.conditions]}
+    number = {"n": condition.n} if isinstance(condition, AtLeastN) else {}
+    return {"type": condition.type, **number, **children}
+
+
+def condition_from_spec(spec: Any) -> Condition:
+    """Make the tree that `spec` describes. Raises TemplateError for what is no tree."""
+    return _read(spec, 1)
+
+
+def _read(spec: Any, level: int) -> Condition:
+    form = '{"type": "any_of", "conditions": [{"type": "field_check", "field": "drug"}]}'
+    if not isinstance(spec, Mapping) or not isinstance(kind := spec.get("type"), str):
+        raise TemplateError(f"a condition is written {form}, not {spec!r:.200}")
+    if kind not in NODES:
+        raise TemplateError(f"unknown condition {kind!r}{did_you_mean(kind, NODES)}; there are {', '.join(NODES)}")
+    if level > MAX_DEPTH:
+        raise TemplateError(f"conditions are nested deeper than {MAX_DEPTH} levels; flatten them")
+    given = {("field" if key == "field_name" else key): value for key, value in spec.items() if key != "type"}
+    try:
+        return _made(kind, given, lambda part: _read(part, level + 1))
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"{kind}: {error}") from None
+
+
+def _made(kind: str, given: dict[str, Any], read: Callable[[Any], Condition]) -> Condition:
+    wanted = {"field_check": ("field",), "at_least_n": ("n", "conditions")}.get(kind, ("conditions",))
+    # What a builder writes for the parameters of other nodes is empty and means nothing.
+    given = {key: value for key, value in given.items() if key in wanted or value not in (None, [])}
+    for key in given:
+        if key not in wanted:
+            raise TypeError(f"unknown parameter {key!r}{did_you_mean(str(key), wanted)}; it takes {', '.join(wanted)}")
+    for key in wanted:
+        if key not in given:
+            raise TypeError(f"parameter {key!r} is missing")
+    if "conditions" in given:
+        if not isinstance(given["conditions"], list | tuple):
+            raise TypeError(f"conditions must be a list, not {given['conditions']!r:.200}")
+        given["conditions"] = [read(part) for part in given["conditions"]]
+    made: Condition = NODES[kind](**given)
+    return made

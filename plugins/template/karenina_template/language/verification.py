@@ -1,0 +1,232 @@
+"""The comparison of a template's fields with their ground truth: metadata of a field, results, partial credit.
+
+Most fields are decided from the extracted value alone. Two kinds need more: a trace primitive looks at the text of the
+trace, and a semantic one at a similarity that its caller measured. What they need is the `Evidence`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from karenina_core.errors import TemplateError, one_line
+
+from .primitives.base import VerificationPrimitive
+from .primitives.semantic import SemanticMatch
+from .primitives.trace import TracePrimitive
+from .strategies import AllOf, Condition, FieldCheck, evaluate
+
+__all__ = [
+    "Comparison",
+    "Evidence",
+    "Finding",
+    "Verification",
+    "check_evidence",
+    "check_values",
+    "compare",
+    "conclude",
+    "remarks_on",
+]
+
+_IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))
+
+
+@frozen(eq=False)
+class Verification:
+    """How one field is verified. It travels beside the field, never inside a schema, and keeps the value's own type."""
+
+    # Not in the repr: pydantic prints a field's metadata in error messages, and some of those are read by a judge.
+    ground_truth: Any = field(repr=False)
+    primitive: VerificationPrimitive = field(repr=False)
+    weight: float = 1.0
+    hint: str | None = None
+    kind: Literal["value", "trace", "semantic"] = field(init=False, repr=False)
+    """What decides: the extracted value, the text of the trace, or the value's similarity."""
+
+    @kind.default
+    def _kind(self) -> str:
+        if isinstance(self.primitive, TracePrimitive):
+            return "trace"
+        return "semantic" if isinstance(self.primitive, SemanticMatch) else "value"
+
+    def expected(self) -> Any:
+        """The ground truth, as a copy where it could be changed in place: no item can spoil it for the next."""
+        value = self.ground_truth
+        return value if isinstance(value, _IMMUTABLE) else copy.deepcopy(value)
+
+
+@frozen
+class Evidence:
+    """What a verdict rests on beside the extracted values."""
+
+    trace: str | None = None
+    """The raw trace with everything in it."""
+    said: str | None = None
+    """What the answering model itself wrote; the whole trace where that is not known."""
+    similarities: Mapping[str, float] = field(factory=dict)
+    """Per semantic field: how similar value and ground truth are, from 0 to 1."""
+    accepted: frozenset[str] = frozenset()
+    """Fields that count as right, whatever was extracted."""
+
+
+Finding = tuple[bool | None, float | None]
+"""Whether a field is right, and its score; both None where the answer does not say."""
+NOTHING: Finding = (None, None)
+ACCEPTED: Finding = (True, 1.0)
+
+
+@frozen
+class Comparison:
+    """Results and scores per verified field, and what follows from them."""
+
+    results: Mapping[str, bool | None]
+    scores: Mapping[str, float | None]
+    passed: bool
+    granular: float
+    """Partial credit from 0 to 1; a field without a value counts 0."""
+
+
+def compare(
+    verified: Mapping[str, Verification],
+    values: Mapping[str, Any],
+    tree: Condition | None = None,
+    evidence: Evidence | None = None,
+) -> Comparison:
+    """Compare all verified fields and decide by `tree`; without one all of them must be right.
+
+    Raises TemplateError where a primitive cannot compare a value, or where the evidence that it needs is not there.
+    """
+    evidence = evidence or Evidence()
+    findings = check_values(verified, values, evidence.accepted) | check_evidence(verified, values, evidence)
+    return conclude(verified, tree or AllOf(map(FieldCheck, verified)), findings)
+
+
+def check_values(
+    verified: Mapping[str, Verification], values: Mapping[str, Any], accepted: frozenset[str] = frozenset()
+) -> dict[str, Finding]:
+    """The findings of all fields that are decided from their extracted value alone."""
+    found: dict[str, Finding] = {}
+    for name, verification in verified.items():
+        if verification.kind == "value":
+            value = values.get(name)
+            found[name] = (
+                ACCEPTED if name in accepted else NOTHING if value is None else _compared(name, verification, value)
+            )
+    return found
+
+
+def check_evidence(
+    verified: Mapping[str, Verification], values: Mapping[str, Any], evidence: Evidence
+) -> dict[str, Finding]:
+    """The findings of all other fields."""
+    found: dict[str, Finding] = {}
+    for name, verification in verified.items():
+        if verification.kind == "value":
+            continue
+        value = values.get(name)
+        if name in evidence.accepted:
+            found[name] = ACCEPTED
+        elif verification.kind == "trace":
+            found[name] = _seen_in_trace(name, verification, evidence)
+        else:
+            found[name] = NOTHING if value is None else _similar(name, verification, value, evidence)
+    return found
+
+
+def remarks_on(
+    verified: Mapping[str, Verification], values: Mapping[str, Any], findings: Mapping[str, Finding]
+) -> tuple[str, ...]:
+    """What the primitives have to say about the values that they found wrong."""
+    found = []
+    for name, (result, _) in findings.items():
+        if result is False and verified[name].kind == "value" and (remark := _remark(verified[name], values[name])):
+            found.append(f"field {name!r}: {remark}")
+    return tuple(found)
+
+
+def _remark(verification: Verification, value: Any) -> str | None:
+    primitive = verification.primitive
+    if type(primitive).remark is VerificationPrimitive.remark:
+        return None
+    try:
+        return primitive.remark(value, verification.expected())
+    except Exception:  # the verdict does not depend on it
+        return None
+
+
+def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Mapping[str, Finding]) -> Comparison:
+    """Verdict and partial credit of these findings, one for every verified field."""
+    results = {name: findings[name][0] for name in verified}
+    scores = {name: findings[name][1] for name in verified}
+    weights = {name: verification.weight for name, verification in verified.items()}
+    standing = evaluate(tree, results, scores, weights)
+    return Comparison(results, scores, standing.passed, standing.score)
+
+
+def _compared(name: str, verification: Verification, value: Any) -> Finding:
+    primitive = verification.primitive
+    try:
+        result = primitive.check(value, verification.expected())
+    except Exception as error:  # primitives may come from anywhere
+        raise TemplateError(f"field {name!r}: {type(primitive).__name__} raised {one_line(error)}") from error
+    _need_bool(name, primitive, "check", result)
+    return result, _score(verification, value, result)
+
+
+def _need_bool(name: str, primitive: VerificationPrimitive, method: str, result: object) -> None:
+    if result is not True and result is not False:
+        raise TemplateError(
+            f"field {name!r}: {type(primitive).__name__}.{method} returned {result!r}; it must return True or False"
+        )
+
+
+def _score(verification: Verification, value: Any, result: bool) -> float:
+    """The primitive's own score within 0 and 1; where it has none to give, the plain result counts."""
+    primitive = verification.primitive
+    if type(primitive).score is VerificationPrimitive.score:
+        return float(result)
+    try:
+        score = float(primitive.score(value, verification.expected()))
+    except Exception:  # the verdict does not depend on it
+        return float(result)
+    return float(result) if math.isnan(score) else min(max(score, 0.0), 1.0)
+
+
+def _seen_in_trace(name: str, verification: Verification, evidence: Evidence) -> Finding:
+    primitive: Any = verification.primitive
+    text = evidence.trace if primitive.scope == "trace" or evidence.said is None else evidence.said
+    if text is None:
+        raise TemplateError(
+            f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
+            "fill the template through its handle and call verify(trace) first"
+        )
+    try:
+        seen = primitive.check_trace(text)
+    except Exception as error:  # primitives may come from anywhere
+        raise TemplateError(f"field {name!r}: {type(primitive).__name__} raised {one_line(error)}") from error
+    _need_bool(name, primitive, "check_trace", seen)
+    result = seen is verification.ground_truth
+    return result, float(result)
+
+
+def _similar(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:
+    primitive, expected = verification.primitive, verification.ground_truth
+    if not isinstance(value, str) or not isinstance(expected, str):
+        raise TemplateError(
+            f"field {name!r}: SemanticMatch compares two texts, not {value!r:.80} with {expected!r:.80}"
+        )
+    similarity = 1.0 if value.strip() == expected.strip() else evidence.similarities.get(name)
+    if similarity is None:
+        raise TemplateError(
+            f"field {name!r}: SemanticMatch needs an embedder, which says how similar the two texts are; verify it in "
+            f"a run with one, or give verify(trace, similarities={{{name!r}: ...}})"
+        )
+    if not 0 <= similarity <= 1:
+        raise TemplateError(f"field {name!r}: a similarity is a number from 0 to 1, not {similarity!r}")
+    result = primitive.accepts(similarity)  # type: ignore[attr-defined]  # the kind says that it is a SemanticMatch
+    _need_bool(name, primitive, "accepts", result)
+    return result, float(result)

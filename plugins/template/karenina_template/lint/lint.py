@@ -1,0 +1,200 @@
+"""A linter for templates: does what the judge reads reveal the right answer?
+
+A judge that can read the expected value is drawn towards it, and then finds it in answers that do not say it.
+Ground truth and primitives never enter a schema; descriptions, defaults, examples, bounds, patterns, names and hints
+are the author's own words, and the author can give the value away in them without noticing. Lists of options
+(`Literal`, enumerations) hold the expected value by design and are no finding.
+
+Of a primitive that decides without a ground truth the texts that it accepts are what is looked for (`lint_accepted`).
+
+Not seen: synonyms, limits of numbers and dates that a primitive keeps, numbers written as words, and everything that a
+judge could infer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from karenina_vocabulary.handle import TemplateHandle
+
+from ..language.to_json import plain
+from .limits import Severity, Weighed, read_bounds, read_options
+from .order import one_sided_positions
+from .patterns import read_pattern
+from .positions import Path, Place, Reading, Where, dotted, read_schema
+from .reach import Reach
+from .references import Scalar
+from .severity import Subject
+from .targets import Sought
+
+__all__ = ["Finding", "Severity", "Where", "lint_benchmark", "lint_schema", "lint_template"]
+
+_REMEDY: Mapping[Where, str] = {
+    "description": "say what to look for in a response, not what is right",
+    "title": "remove the title or choose another",
+    "default": "remove the default; what a response does not say is null",
+    "examples": "give examples that are not the answer",
+    "const": "add the options that a wrong answer would name",
+    "enum": "add options that a wrong answer would name",
+    "pattern": "let the pattern describe the form of any answer",
+    "bounds": "take bounds that hold for any plausible answer, or none",
+    "hint": "say where and how to look, not what is found",
+    "name": "rename the field",
+    "extra": "remove it from json_schema_extra",
+    "enum_order": "shuffle the options, or sort them by the alphabet",
+}
+
+
+@frozen
+class Finding:
+    """One way in which a template reveals its expected value.
+
+    Findings quote ground truth. They are for authors and must never become part of a prompt.
+    """
+
+    field: str | None
+    """The field whose expected value is revealed, `dose.value` for nested ones; None for a finding on all templates."""
+    where: Where
+    severity: Severity
+    """`leak`: a judge reads the value or cannot miss it. `hint`: part of it, or perhaps a coincidence. `note`: worth
+    a look, perhaps unavoidable.
+    """
+    message: str
+    """What was found and what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+def lint_template(handle: TemplateHandle, *, question: str = "") -> tuple[Finding, ...]:
+    """The findings on a loaded template. Nothing of it is executed. See `lint_schema` for their order and `question`.
+
+    Fields that are checked on the trace are left out: no judge decides them. A handle may have a method `accepted()`
+    with what `lint_schema` calls `accepted`.
+    """
+    schema, declared = handle.schema(), handle.fields()
+    traced = {item.name for item in handle.trace_fields()}
+    expected = {name: value for name, value in handle.ground_truth().items() if name not in traced}
+    properties = schema.get("properties") or {}
+    keys: dict[str, str] = {}
+    if len(properties) == len(declared):  # the author's own keys are in the order of the fields
+        keys = {item.name: key for item, key in zip(declared, properties, strict=True) if item.name not in properties}
+    hints = {item.name: item.hint for item in declared if item.hint}
+    accepted_by = getattr(handle, "accepted", None)
+    accepted: Mapping[str, Sequence[Any]] = accepted_by() if callable(accepted_by) else {}
+    return lint_schema(schema, expected, keys=keys, hints=hints, question=question, accepted=accepted)
+
+
+def lint_schema(
+    schema: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    *,
+    keys: Mapping[str, str] | None = None,
+    hints: Mapping[str, str] | None = None,
+    question: str = "",
+    accepted: Mapping[str, Sequence[Any]] | None = None,
+) -> tuple[Finding, ...]:
+    """The findings on a judge's JSON Schema and the expected values per field, in any type.
+
+    `keys` are the names of fields in the schema where they differ (aliases), `hints` the extraction hints per field.
+    A value that `question` names is known to the judge anyway; then what merely names it weighs one step less.
+    `accepted` are values of which each alone is right, for fields that are not compared with their expected value.
+
+    The order is that of the fields in `expected`, and for each of them that of the places in the schema. One place
+    gives at most one finding per field, and none for a field while it belongs to another one that expects the same.
+    Raises nothing for any JSON Schema.
+    """
+    keys, accepted = keys or {}, accepted or {}
+    reading = read_schema(schema)
+    top = {path[0] for path in reading.nodes if path}
+    subjects = [
+        subject
+        for name, value in expected.items()
+        for right in accepted.get(name, (value,))
+        for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
+    ]
+    hinted = [
+        Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
+        for name, text in (hints or {}).items()
+    ]
+    reach = Reach([*reading.places, *hinted], subjects)
+    return tuple(dict.fromkeys(found for subject in subjects for found in _findings(subject, reach, reading)))
+
+
+def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
+    """The findings that only many templates together show: options that are always in the same order.
+
+    A single list of options with the expected value first is no finding: it has to be somewhere. See
+    `lint_order.one_sided_positions` for when it happens too often to be chance.
+    """
+    lists = []
+    for handle in templates:
+        reading, expected = read_schema(handle.schema()), handle.ground_truth()
+        lists += [(reading.options((name,)), value) for name, value in expected.items()]
+    return tuple(
+        Finding(None, "enum_order", "hint", f"{text}: {_REMEDY['enum_order']}") for text in one_sided_positions(lists)
+    )
+
+
+def _subjects(
+    name: str, key: str, value: Any, reading: Reading, question: str, top: Collection[str]
+) -> Iterator[Subject]:
+    for path, values, many in _leaves((), value):
+        full = (key, *path)
+        yield Subject(
+            name=dotted((name, *path)),
+            path=full,
+            sought=Sought(values),
+            many=many,
+            options=reading.options(full),
+            in_schema=key in top,
+            question=question,
+        )
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, tuple[Scalar, ...], bool]]:
+    """`(path, values, whether they are a collection)` for every text, number, truth value or collection of them."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves((*path, str(key)), part)
+    elif isinstance(value, list):
+        single = [item for item in _flat(value) if isinstance(item, str | int | float) and item != ""]
+        if single:
+            yield path, tuple(dict.fromkeys(single)), True
+        objects = [item for item in _flat(value) if isinstance(item, Mapping)]
+        for key in dict.fromkeys(key for item in objects for key in item):
+            yield from _leaves((*path, str(key)), [item[key] for item in objects if key in item])
+    elif isinstance(value, str | int | float) and value != "":
+        yield path, (value,), False
+
+
+def _flat(value: list[Any]) -> Iterator[Any]:
+    for item in value:
+        if isinstance(item, list):
+            yield from _flat(item)
+        else:
+            yield item
+
+
+def _findings(subject: Subject, reach: Reach, reading: Reading) -> Iterator[Finding]:
+    for place, (severity, text) in reach.weighed(subject):
+        yield Finding(subject.name, place.where, severity, f"{place.label} {text}: {_REMEDY[place.where]}")
+    for where, (severity, text) in _limits(subject, reading):
+        label = f"in the schema of {dotted(subject.path)!r}"
+        yield Finding(subject.name, where, severity, f"{label} {text}: {_REMEDY[where]}")
+
+
+def _limits(subject: Subject, reading: Reading) -> Iterator[tuple[Where, Weighed]]:
+    if subject.discriminates(reading.nodes.get(subject.path[:-1], ())):
+        return
+    if found := read_options(subject.options, subject.sought, subject.many):
+        yield ("const" if len(subject.options) == 1 else "enum"), found
+    for node in reading.nodes.get(subject.path, ()):
+        if isinstance(pattern := node.get("pattern"), str) and (found := read_pattern(pattern, subject.sought)):
+            yield "pattern", found
+        if not subject.many and (found := read_bounds(node, subject.values[0])):
+            yield "bounds", found
+        if subject.many and node.get("minItems") == node.get("maxItems") == len(subject.values):
+            yield "bounds", ("note", f"the number of members is fixed to the {len(subject.values)} expected ones")

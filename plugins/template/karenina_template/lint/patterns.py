@@ -1,0 +1,190 @@
+"""Regular expressions of a schema, where they give the expected text away. They are read, never run: a pattern may come
+from anywhere, and running it could take forever.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from .limits import Weighed
+from .references import trivial_text
+from .spelling import squeezed
+from .targets import Sought
+
+__all__ = ["ANYTHING", "read_pattern", "spelled_out"]
+
+ANYTHING = "\0"
+"""Stands for an unknown text in what `spelled_out` gives."""
+
+_MOST_TEXTS = 64
+"""Texts that a pattern is spelled out into: alternatives multiply. Chosen, not measured."""
+_MOST_PATTERN = 500
+"""Characters of a pattern that is spelled out; a longer one is searched for names. Chosen, not measured."""
+
+
+def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
+    """What a regular expression reveals about expected texts."""
+    texts = spelled_out(pattern)
+    if texts is None:
+        named = sought.named_in(_without_syntax(pattern))
+        contained = [value for value in named if isinstance(value, str) and not trivial_text(value)]
+        return ("hint", f"the pattern {pattern!r} contains {contained[0]!r}") if contained else None
+    stems = {text.strip(ANYTHING) for text in texts}
+    if any(ANYTHING in stem for stem in stems):
+        return None
+    found = {squeezed(stem) for stem in stems}
+    if found <= {squeezed(str(value)) for value in sought.values}:
+        return (
+            "leak" if len(sought.values) == 1 else "hint"
+        ), f"the pattern {pattern!r} allows nothing but {sorted(stems)[0]!r}"
+    return None
+
+
+def _without_syntax(pattern: str) -> str:
+    return "".join(" " if mark in "^$()[]{}|?*+." else mark for mark in pattern.replace("\\", ""))
+
+
+class _Unreadable(Exception):
+    """The pattern uses something that this reader does not know."""
+
+
+def spelled_out(pattern: str) -> frozenset[str] | None:
+    """The texts that a regular expression matches, with `ANYTHING` for parts that could be many; None where there
+    are too many or it cannot be read.
+    """
+    if len(pattern) > _MOST_PATTERN:
+        return None
+    try:
+        texts, rest = _alternatives(pattern)
+    except (_Unreadable, RecursionError):
+        return None
+    return texts if not rest else None
+
+
+def _alternatives(rest: str) -> tuple[frozenset[str], str]:
+    texts: frozenset[str] = frozenset()
+    while True:
+        found, rest = _sequence(rest)
+        texts = _few(texts | found)
+        if not rest.startswith("|"):
+            return texts, rest
+        rest = rest[1:]
+
+
+def _sequence(rest: str) -> tuple[frozenset[str], str]:
+    texts = frozenset({""})
+    while rest and rest[0] not in "|)":
+        part, rest = _atom(rest)
+        part, rest = _repeated(part, rest)
+        texts = _joined(texts, part)
+    return texts, rest
+
+
+def _few(texts: frozenset[str]) -> frozenset[str]:
+    if len(texts) > _MOST_TEXTS:
+        raise _Unreadable
+    return texts
+
+
+def _joined(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+    if len(left) * len(right) > _MOST_TEXTS:
+        right = frozenset({ANYTHING})
+    return frozenset(a + b for a, b in itertools.product(left, right))
+
+
+def _atom(rest: str) -> tuple[frozenset[str], str]:
+    mark = rest[0]
+    if mark in "^$":
+        return frozenset({""}), rest[1:]
+    if mark == ".":
+        return frozenset({ANYTHING}), rest[1:]
+    if mark == "(":
+        return _group(rest)
+    if mark == "[":
+        return _class(rest)
+    if mark == "\\":
+        return _escape(rest)
+    if mark in "*+?":
+        raise _Unreadable
+    return frozenset({mark}), rest[1:]
+
+
+def _group(rest: str) -> tuple[frozenset[str], str]:
+    inner = rest[1:]
+    if inner.startswith("?"):
+        head, colon, after = inner.partition(":")
+        if inner.startswith("?P<") and ">" in inner:
+            inner = inner.partition(">")[2]
+        elif colon and all(mark in "?aimsux-" for mark in head):
+            inner = after
+        elif (flags := inner.partition(")"))[1] and all(mark in "?aimsux" for mark in flags[0]):
+            return frozenset({""}), flags[2]
+        else:
+            raise _Unreadable
+    texts, after = _alternatives(inner)
+    if not after.startswith(")"):
+        raise _Unreadable
+    return texts, after[1:]
+
+
+def _escape(rest: str) -> tuple[frozenset[str], str]:
+    mark = rest[1:2]
+    if mark in ("b", "B", "A", "Z"):
+        return frozenset({""}), rest[2:]
+    if mark in ("d", "D", "w", "W", "S"):
+        return frozenset({ANYTHING}), rest[2:]
+    if mark == "s":
+        return frozenset({" "}), rest[2:]
+    if not mark or mark.isalnum():
+        raise _Unreadable
+    return frozenset({mark}), rest[2:]
+
+
+def _class(rest: str) -> tuple[frozenset[str], str]:
+    end = rest.find("]", 2)
+    if end < 0:
+        raise _Unreadable
+    body, after = rest[1:end], rest[end + 1 :]
+    if body.startswith("^") or "\\" in body or "[" in body:
+        return frozenset({ANYTHING}), after
+    marks = frozenset(_class_marks(body))
+    return (marks if len(marks) <= 10 else frozenset({ANYTHING})), after
+
+
+def _class_marks(body: str) -> Iterator[str]:
+    index = 0
+    while index < len(body):
+        if body[index + 1 : index + 2] == "-" and index + 2 < len(body):
+            yield from map(chr, range(ord(body[index]), min(ord(body[index + 2]), ord(body[index]) + 20) + 1))
+            index += 3
+        else:
+            yield body[index]
+            index += 1
+
+
+def _repeated(part: frozenset[str], rest: str) -> tuple[frozenset[str], str]:
+    mark = rest[:1]
+    if mark == "?":
+        part, rest = part | {""}, rest[1:]
+    elif mark in ("*", "+"):
+        part, rest = frozenset({ANYTHING}), rest[1:]
+    elif mark == "{":
+        low, comma, high = rest[1:].partition("}")[0].partition(",")
+        if "}" not in rest or not low.isdecimal() or (high and not high.isdecimal()):
+            raise _Unreadable
+        rest = rest.partition("}")[2]
+        times = range(int(low), (int(high) if high else int(low)) + 1)
+        if (comma and not high) or times.stop > 9:
+            return frozenset({ANYTHING}), rest.removeprefix("?")
+        part = _few(frozenset().union(*(_power(part, count) for count in times)))
+    else:
+        return part, rest
+    return part, rest[1:] if rest[:1] in ("?", "+") else rest
+
+
+def _power(part: frozenset[str], count: int) -> frozenset[str]:
+    texts = frozenset({""})
+    for _ in range(count):
+        texts = _joined(texts, part)
+    return texts

@@ -1,0 +1,253 @@
+"""How much one place reveals about one expected value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from .limits import Severity, Weighed
+from .positions import Path, Place, scalars
+from .references import Mention, Scalar, is_common, is_trivial, mentions, number_of, part_of_name, same, shown, words_of
+from .targets import Sought
+
+__all__ = ["Subject", "weigh"]
+
+_LESS: Mapping[Severity, Severity] = {"leak": "hint", "hint": "note", "note": "note"}
+_RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
+
+_TELLING = frozenset(("truth", "expected", "correct", "gold", "solution", "verification", "verify", "answer"))
+_BESIDE = frozenset(("ground", "value", "with", "right", "standard", "x", "the"))
+"""Words of keys under which the right answer is kept: one of the first, and nothing but these."""
+
+
+@frozen(kw_only=True)
+class Subject:
+    """What is looked for: the expected value of one field, or of one nested in it."""
+
+    name: str
+    path: Path
+    """The place of its field in the schema."""
+    sought: Sought
+    """The value, or the members of a collection."""
+    many: bool
+    options: Sequence[Any] = ()
+    """The values that the schema lists for the field."""
+    in_schema: bool = True
+    """Whether the schema has a field of this name at all."""
+    question: str = ""
+
+    @property
+    def values(self) -> Sequence[Scalar]:
+        """Those that are looked for."""
+        return self.sought.values
+
+    def owns(self, path: Path) -> bool:
+        """Whether a place at `path` speaks about this field."""
+        return not self.in_schema or (path != () and self.path[: len(path)] == path)
+
+    def is_known(self, value: Scalar) -> bool:
+        """Whether the question itself names the value."""
+        return bool(self.question) and bool(mentions(self.question, value))
+
+    def discriminates(self, parents: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether the field only tells the alternatives of a union apart; then each of them allows one value."""
+        named = [node["discriminator"] for node in parents if isinstance(node.get("discriminator"), Mapping)]
+        return any(item.get("propertyName") == self.path[-1] for item in named)
+
+
+def weigh(place: Place, subject: Subject, *, named: bool = True) -> Weighed | None:
+    """What the place reveals about the value, or None where it reveals nothing. `named`: a text may name the value."""
+    if place.where in ("default", "examples"):
+        return _in_data(place, subject)
+    if place.where == "extra":
+        return _in_extra(place, subject)
+    own, is_name = subject.owns(place.path), place.where == "name"
+    found = _in_text(str(place.value), subject, own=own, is_name=is_name) if named else None
+    return found or (_part_in_text(str(place.value), subject) if own and not is_name else None)
+
+
+def _worst(weighed: Iterable[Weighed | None]) -> Weighed | None:
+    return min((item for item in weighed if item is not None), key=lambda item: _RANK[item[0]], default=None)
+
+
+# Texts
+
+
+def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -> Weighed | None:
+    if len(subject.values) > 1:
+        return _members_in_text(text, subject, own=own)
+    value = subject.values[0]
+    if isinstance(value, bool) and (not own or is_name):
+        return None
+    found = mentions(text, value)
+    if isinstance(value, bool):
+        stated = any(mention.stated for mention in found)
+        return ("note", f"says that {shown(value)} is right") if stated else None
+    if number_of(value) is not None:
+        weights = [(_number_severity(value, mention, subject, own), mention) for mention in found]
+    else:
+        weights = [(_text_severity(value, mention, text, subject, own), mention) for mention in found]
+    return _worst((severity, _said(severity, mention)) for severity, mention in weights if severity is not None)
+
+
+def _part_in_text(text: str, subject: Subject) -> Weighed | None:
+    if len(subject.values) > 1 or subject.options:
+        return None
+    part = part_of_name(text, subject.values[0])
+    if part is None or mentions(subject.question, part):
+        return None
+    return "hint", f"names part of the expected value, {shown(part)}"
+
+
+def _said(severity: Severity, mention: Mention) -> str:
+    if mention.stated and severity == "leak":
+        return f"says that {shown(mention.found)} is right"
+    return (
+        f"names the expected value as one of several, {shown(mention.found)}"
+        if severity != "leak" and (mention.offered or mention.among > 1)
+        else (f"names the expected value, {shown(mention.found)}")
+    )
+
+
+def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: bool) -> Severity | None:
+    common = is_common(value)
+    if mention.stated and (own or not common):
+        return "leak"
+    if mention.in_range or common:
+        if not own or (common and not mention.example):
+            return None
+        return "note" if mention.in_range else "hint"
+    specific = _is_specific(value)
+    if not own:
+        return "hint" if specific else None
+    severity: Severity = "leak" if specific or mention.example else "hint"
+    return _LESS[severity] if subject.is_known(value) else severity
+
+
+def _is_specific(value: Scalar) -> bool:
+    """A number that hardly occurs by chance: not whole, or with three significant digits."""
+    number = number_of(value)
+    if number is None:
+        return False
+    return number != number.to_integral_value() or len(number.normalize().as_tuple().digits) > 2
+
+
+def _text_severity(value: Scalar, mention: Mention, text: str, subject: Subject, own: bool) -> Severity | None:
+    if mention.stated and (own or not is_trivial(value)):
+        return "leak"
+    if is_trivial(value):
+        return None
+    if subject.options:
+        others = [o for o in subject.options if isinstance(o, str) and not same(o, value) and mentions(text, o)]
+        severity: Severity | None = None if others else "hint"
+    elif _is_alternative(mention, value) or (not own and _is_plain_word(value)):
+        severity = "hint"
+    else:
+        severity = "leak"
+    return _LESS[severity] if severity is not None and subject.is_known(value) else severity
+
+
+def _is_alternative(mention: Mention, value: Scalar) -> bool:
+    """Whether the text names other values too. Two names with `or` may mean the same thing, two words hardly."""
+    return mention.offered or mention.among > 2 or (mention.among == 2 and _is_plain_word(value))
+
+
+def _is_plain_word(value: Scalar) -> bool:
+    """One word in lower case, which another field may use for a reason of its own."""
+    return isinstance(value, str) and value.isalpha() and value.islower()
+
+
+def _members_in_text(text: str, subject: Subject, *, own: bool) -> Weighed | None:
+    found = subject.sought.named_in(text)
+    clear = [value for value in found if not is_trivial(value) and (number_of(value) is None or _is_specific(value))]
+    if not clear and not (own and len(found) == len(subject.values)):
+        return None
+    others = [o for o in subject.options if not subject.sought.equal_to(o) and mentions(text, str(o))]
+    if others or (not own and len(found) < len(subject.values)):
+        return None
+    named = ", ".join(shown(spots[0].found, 30) for spots in found.values())
+    if len(found) < len(subject.values):
+        return "hint", f"names {len(found)} of the {len(subject.values)} expected members, {named}"
+    spots_of_all = [mention for spots in found.values() for mention in spots]
+    offered = any(mention.offered or mention.among > len(subject.values) for mention in spots_of_all)
+    vague = offered or subject.options or not clear or (not own and all(map(_is_plain_word, found)))
+    known = all(map(subject.is_known, subject.values))
+    return ("hint" if vague or known else "leak"), f"names every expected member, {named}"
+
+
+# Defaults and examples
+
+
+def _in_data(place: Place, subject: Subject) -> Weighed | None:
+    examples = place.where == "examples"
+    items = place.value if examples and isinstance(place.value, list) else [place.value]
+    if subject.path[: len(place.path)] == place.path and subject.in_schema:
+        inside = subject.path[len(place.path) :]
+        dug = [found for item in items for found in _dug(item, inside)]
+        return _equal(dug, subject, alone=not examples or len({repr(item) for item in dug}) == 1)
+    texts = (scalar for _, scalar in scalars(items) if isinstance(scalar, str))
+    return _worst(_in_text(text, subject, own=not subject.in_schema) for text in texts)
+
+
+def _dug(data: Any, keys: Path) -> Iterator[Any]:
+    """What is under the keys, in every element of a list on the way."""
+    if not keys:
+        yield data
+    elif isinstance(data, Mapping):
+        if keys[0] in data:
+            yield from _dug(data[keys[0]], keys[1:])
+    elif isinstance(data, list):
+        for item in data:
+            yield from _dug(item, keys)
+
+
+def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | None:
+    """Data given for the field itself. `alone`: there is one piece of it only."""
+    given = [scalar for _, scalar in scalars(list(data))]
+    given_values = {value for item in given for value in _given(item, subject.sought)}
+    matched = [value for value in subject.values if value in given_values]
+    if not matched:
+        return None
+    what = ", ".join(shown(value, 30) for value in matched)
+    weak = all(map(is_trivial, matched))
+    if len(matched) < len(subject.values):
+        text = f"holds {len(matched)} of the {len(subject.values)} expected members, {what}"
+        return None if weak else ("hint", text)
+    if not alone and (weak or subject.options):
+        return None
+    return ("hint" if weak else "leak"), f"holds the expected value, {what}"
+
+
+def _given(item: Any, sought: Sought) -> Iterator[Scalar]:
+    yield from sought.equal_to(item)
+    if isinstance(item, str):
+        yield from (value for value in sought.named_in(item) if not is_trivial(value))
+
+
+# What is no keyword of JSON Schema
+
+
+def _in_extra(place: Place, subject: Subject) -> Weighed | None:
+    own = subject.owns(place.path)
+    found: list[Weighed | None] = []
+    for keys, scalar in scalars(place.value):
+        telling = any(map(_is_telling, (place.key, *keys)))
+        equal = subject.sought.equal_to(scalar)
+        strong = any(not is_trivial(value) for value in equal)
+        if equal and (telling or (own and strong)):
+            found.append(("leak", f"holds the expected value, {shown(equal[0])}"))
+        elif any(_is_specific(value) for value in equal):
+            found.append(("hint", f"holds the expected value, {shown(equal[0])}"))
+        elif isinstance(scalar, str):
+            found.append(_in_text(scalar, subject, own=own))
+        if own and telling:
+            found.append(("hint", "looks like ground truth"))
+        found += [_in_text(key, subject, own=own) for key in keys]
+    return _worst(found)
+
+
+def _is_telling(key: str) -> bool:
+    words = {word.removesuffix("s") for word in words_of(key).casefold().split()}
+    return bool(words & _TELLING) and words <= _TELLING | _BESIDE

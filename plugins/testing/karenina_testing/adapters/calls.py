@@ -1,0 +1,184 @@
+"""What an adapter promises about calls, looked at with a scripted server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+
+from karenina_calls.ports.structured import json_object
+
+from karenina_core.errors import ParseError, PortError, one_line
+from karenina_core.ports.values import LLMResponse, ParsePortResult, Tool
+from karenina_core.values.message import Message, ToolUseBlock
+
+from ..checks import Fault, Promises, Raised, attempt
+from ..watch.source_lines import line_of_error
+from .ports import ASK, DATA, Ports
+from .replies import Reply, ServedRequest
+
+__all__ = ["LLM_CALLS", "PARSER_CALLS", "replies_or_refuses"]
+
+ODD = "a\ud800b\0c\u202ed"
+ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
+LOOK_UP = Tool(
+    name="look_up_capital",
+    description="The capital of a country.",
+    input_schema={
+        "type": "object",
+        "properties": {"country_name": {"type": "string"}},
+        "required": ["country_name"],
+        "additionalProperties": False,
+    },
+)
+CALLS = (
+    ToolUseBlock("call_a", LOOK_UP.name, {"country_name": "France"}),
+    ToolUseBlock("call_b", LOOK_UP.name, {"country_name": "Peru"}),
+)
+ANSWERS = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
+
+
+def success(ports: Ports) -> Iterator[Fault]:
+    """Text and usage arrive."""
+    with ports.serve(Reply("Paris", usage=(7, 2))) as server:
+        reply = ports.use(ports.configured(server.url), ports.ask, "llm")
+        asked = server.requests[0].text
+    if not isinstance(reply, LLMResponse):
+        yield ports.fault(f"ainvoke returned {reply!r}", "return an LLMResponse")
+    if missing := [message.text for message in ASK if message.text not in asked]:
+        yield ports.fault(f"the message {missing[0]!r} did not arrive", "send every message")
+    if reply.content != "Paris":
+        yield ports.fault(f"the server sent 'Paris', the reply's content is {reply.content!r}")
+    used = reply.usage
+    if (used.input_tokens, used.output_tokens, used.total_tokens) != (7, 2, 9) or reply.usage_unavailable:
+        yield ports.fault(
+            f"the server reported 7 and 2 tokens, the usage is {used}", "fill usage=UsageMetadata(...) from the reply"
+        )
+    if used.cost_usd == 0:
+        yield ports.fault("its cost is 0", "a price that is not known is None")
+
+
+def unknown_usage(ports: Ports) -> Iterator[Fault]:
+    """Without numbers from the server, the usage is unknown."""
+    with ports.serve(Reply("Paris", usage=None)) as server:
+        reply = ports.use(ports.configured(server.url), ports.ask, "llm")
+    if reply.usage_unavailable:
+        return
+    yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
+
+
+def temperature(ports: Ports) -> Iterator[Fault]:
+    """The temperature of a call wins over that of the configuration."""
+    with ports.serve("Paris") as server:
+        ports.use(ports.configured(server.url, temperature=0.7), ports.asking(temperature=0.0), "llm")
+        ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
+        given, none = (request.body.get("temperature") for request in server.requests)
+    if given != 0.0:
+        yield ports.fault(f"asked with temperature 0.0, it sent {given!r}", "send what the call was given")
+    if none is not None:
+        yield ports.fault(f"configured with temperature None, it sent {none!r}", "send none at all")
+
+
+def odd_text(ports: Ports) -> Iterator[Fault]:
+    """Odd text can be sent, and arrives safe to write and flagged."""
+    with ports.serve(Reply(ODD)) as server:
+        config = ports.configured(server.url)
+        try:
+            reply = ports.use(config, ports.asking(messages=(*ASK[:1], type(ASK[1]).user(ODD))), "llm")
+        except UnicodeError as error:
+            yield Fault(one_line(error), line_of_error(error, None), "pass what is sent through ports.text.sanitize")
+    wanted = ODD.replace("\ud800", "\ufffd")
+    if reply.content != wanted:
+        yield ports.fault(f"the content is {reply.content!r}, not {wanted!r}", SANITIZE)
+    if missing := [flag for flag in ODD_FLAGS if flag not in reply.flags]:
+        yield ports.fault(f"its flags are {reply.flags}, without {', '.join(missing)}", SANITIZE)
+
+
+def channels(ports: Ports) -> Iterator[Fault]:
+    """Every channel that is offered carries the schema, and the data comes back."""
+    offered = ports.make("llm", ports.configured()).capabilities.output_channels
+    for channel in offered:
+        with ports.serve(Reply(DATA)) as server:
+            reply = ports.use(ports.configured(server.url), partial(ports.ask_on, channel), "llm")
+            request = server.requests[-1]
+        if problem := _channel_problem(channel, request, reply):
+            remedy = f"send it, or take {channel!r} out of output_channels"
+            yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
+
+
+def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -> str | None:
+    if request.channel != channel:
+        return f"the request asks for {request.channel!r}"
+    if channel in ("json_schema", "tool_call") and "capital" not in (request.schema or {}).get("properties", {}):
+        return "the request holds no schema"
+    raw = reply.structured if reply.structured is not None else reply.content
+    try:
+        return None if json_object(raw) == DATA else f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
+    except ParseError:
+        return f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
+
+
+def tools(ports: Ports) -> Iterator[Fault]:
+    """A model that is given tools is sent them, its calls arrive, and it is sent what they answered."""
+    if not ports.make("llm", ports.configured()).capabilities.supports_tools:
+        return
+    with ports.serve([Reply(tool_calls=CALLS, usage=(7, 2)), Reply("Paris", usage=(9, 1))]) as server:
+        config = ports.configured(server.url)
+        called = ports.use(config, ports.asking(tools=(LOOK_UP,)), "llm")
+        asked = json.dumps(server.requests[0].body)
+        if missing := [text for text in (LOOK_UP.name, LOOK_UP.description, "country_name") if text not in asked]:
+            yield ports.fault(f"the tool's {missing[0]!r} did not arrive", SEND_TOOLS)
+        if called.tool_calls != CALLS:
+            problem = f"the server called two tools, the reply's tool_calls are {called.tool_calls!r}"
+            yield ports.fault(problem, "fill tool_calls, in the order of the calls, from the reply")
+        answers = [Message.tool_result(call.id, text) for call, text in zip(CALLS, ANSWERS, strict=True)]
+        messages = (*ASK, Message.assistant(tool_calls=CALLS), *answers)
+        reply = ports.use(config, ports.asking(messages=messages, tools=(LOOK_UP,)), "llm")
+        asked = json.dumps(server.requests[1].body)
+    if missing := [text for text in (*(call.id for call in CALLS), *ANSWERS) if text not in asked]:
+        yield ports.fault(f"{missing[0]!r} of a tool's answer did not arrive", "send every message")
+    if reply.content != "Paris" or reply.tool_calls:
+        yield ports.fault(f"after the tools the server sent 'Paris', the reply is {reply!r}")
+
+
+def parsed(ports: Ports) -> Iterator[Fault]:
+    """A parser returns the data, and says so where there is none."""
+    with ports.serve(lambda request: Reply(DATA) if request.number == 1 else Reply("no data", in_tool=False)) as server:
+        config = ports.configured(server.url)
+        result = ports.use(config, ports.asking(kind="parser"), "parser")
+        if not isinstance(result, ParsePortResult) or dict(result.data) != DATA:
+            yield ports.fault(f"the server sent {dict(DATA)!r}, aparse returned {result!r}", method="aparse")
+        again = attempt(ports.use, config, ports.asking(kind="parser"), "parser")
+    if not isinstance(again, Raised):
+        yield ports.fault(f"for a reply without data it returned {again!r}", RAISE_PARSE, method="aparse")
+    elif not isinstance(again.error, ParseError):
+        yield Fault.raised(again.error, RAISE_PARSE, by="for a reply without data it")
+
+
+def replies_or_refuses(ports: Ports) -> Iterator[Fault]:
+    """Without a server: a call returns a reply or raises PortError."""
+    for kind in ports.kinds:
+        reply = attempt(ports.use, ports.configured(), ports.asking(kind=kind), kind)
+        if isinstance(reply, Raised):
+            if not isinstance(reply.error, PortError):
+                yield Fault.raised(reply.error, "raise PortError", by=f"the {kind} port")
+            continue
+        wanted = {"llm": LLMResponse, "parser": ParsePortResult}.get(kind)
+        if wanted is not None and not isinstance(reply, wanted):
+            yield ports.fault(f"the {kind} port returned {reply!r}", f"return {wanted.__name__}")
+
+
+SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
+SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
+RAISE_PARSE = "raise ParseError(..., raw_response=text)"
+LLM_CALLS: Promises[Ports] = {
+    "success": ("A reply has the text and the usage that the server sent.", success),
+    "unknown_usage": ("Tokens that the server does not report are unknown, not zero.", unknown_usage),
+    "temperature": ("The temperature of a call wins; None sends none.", temperature),
+    "odd_text": ("Odd text can be sent, and what comes back is safe to write and flagged.", odd_text),
+    "channels": ("Every output channel that it offers carries the schema.", channels),
+    "tools": ("A model that takes tools is sent them, and its calls come back.", tools),
+}
+PARSER_CALLS: Promises[Ports] = {
+    "parsed": ("A parser returns the data of a reply, and raises ParseError where there is none.", parsed),
+}

@@ -1,0 +1,185 @@
+"""What a check is, and running many of them.
+
+import pytest
+from karenina_core.testing import stage_checks
+
+@pytest.mark.parametrize("check", stage_checks(MyStage))
+def test_my_stage_keeps_its_promises(check):
+    check.run()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from attrs import evolve, field, frozen
+
+from karenina_core.errors import did_you_mean, one_line
+
+from .watch.source_lines import line_of_error
+
+__all__ = [
+    "BrokenPromise",
+    "Check",
+    "Fault",
+    "FindFaults",
+    "Promises",
+    "Raised",
+    "attempt",
+    "attempt_async",
+    "expecting",
+    "first_fault",
+    "promise_checks",
+    "run_checks",
+]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class BrokenPromise(AssertionError):
+    """A check failed; the message says whose, which promise, what happened, where, and what to change."""
+
+
+@frozen
+class Fault:
+    """What is wrong."""
+
+    problem: str
+    line: str = ""
+    """`path:number: source`: the place, or nothing where no line can be named."""
+    remedy: str = ""
+    """What to change."""
+    cause: BaseException | None = field(default=None, eq=False, repr=False)
+    """The exception that showed it; its traceback is shown too."""
+
+    @classmethod
+    def raised(
+        cls, error: BaseException, remedy: str = "", *, by: str = "it", line: str = "", file: Any = None
+    ) -> Fault:
+        """That foreign code raised; `line` is shown where the error came through no line of such code."""
+        return cls(f"{by} raised {one_line(error)}", line_of_error(error, file) or line, remedy, error)
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.problem, f"  {self.line}" if self.line else "", self.remedy) if part)
+
+
+@frozen
+class Check:
+    """One promise about one subject, and how to find out whether it is kept."""
+
+    subject: str
+    """What is examined, as it is called in messages: `stage WordCount`."""
+    name: str
+    promise: str
+    """One sentence."""
+    find_fault: Callable[[], Fault | None] = field(eq=False, repr=False)
+    expected_failure: str | None = None
+    """Why the promise is known to be broken. A check that is expected to fail must fail."""
+
+    @property
+    def __name__(self) -> str:
+        """pytest calls parametrized cases by it."""
+        return self.name
+
+    def run(self) -> None:
+        """Raises BrokenPromise (an AssertionError), also where an expected failure does not happen."""
+        fault = self.find_fault()
+        if self.expected_failure is None and fault is not None:
+            raise BrokenPromise(f"{self.subject} breaks {self.name}: {self.promise}\n{fault}") from fault.cause
+        if self.expected_failure is not None and fault is None:
+            raise BrokenPromise(
+                f"{self.subject} keeps {self.name}, which was expected to fail ({self.expected_failure}); remove "
+                f"{self.name!r} from expected_failures"
+            )
+
+
+FindFaults = Callable[[S], Iterator[Fault]]
+"""Examines something and yields what is wrong. It is closed after the first fault."""
+Promises = Mapping[str, tuple[str, FindFaults[S]]]
+"""Name of a check -> the promise, and how it is examined."""
+
+
+@frozen
+class Raised:
+    """That foreign code raised something."""
+
+    error: Exception | SystemExit
+
+
+def attempt(call: Callable[..., T], *arguments: Any) -> T | Raised:
+    """Call foreign code: what it returns, or what it raised."""
+    try:
+        return call(*arguments)
+    except (Exception, SystemExit) as error:  # a plugin may raise anything: that is what the checks look for
+        return Raised(error)
+
+
+async def attempt_async(work: Awaitable[T]) -> T | Raised:
+    """Await foreign code: what it returns, or what it raised. Cancellation goes through."""
+    try:
+        return await work
+    except (Exception, SystemExit) as error:  # as in `attempt`
+        return Raised(error)
+
+
+def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
+    """The first fault that is found. Raises what examining raises."""
+    faults = find_faults(thing)
+    try:
+        return next(faults, None)
+    finally:
+        if close := getattr(faults, "close", None):
+            close()
+
+
+def promise_checks(
+    subject: str, thing: S, promises: Promises[S], fault_of: Callable[[BaseException], Fault] | None = None
+) -> list[Check]:
+    """One check for every promise. What examining raises is a fault by `fault_of`; without that, it is raised on."""
+
+    def run(find_faults: FindFaults[S]) -> Fault | None:
+        if fault_of is None:
+            return first_fault(find_faults, thing)
+        outcome = attempt(first_fault, find_faults, thing)
+        return fault_of(outcome.error) if isinstance(outcome, Raised) else outcome
+
+    return [
+        Check(subject, name, promise, partial(run, find_faults)) for name, (promise, find_faults) in promises.items()
+    ]
+
+
+def expecting(
+    checks: Iterable[Check], expected_failures: Mapping[str, str] | None, absent: Iterable[str] = ()
+) -> list[Check]:
+    """The checks, some of them marked as expected to fail: `{name: reason}`.
+
+    `absent` are the names of checks that could be among them, and are not made here. Raises ValueError for names that
+    are neither.
+    """
+    checks = list(checks)
+    expected = dict(expected_failures or {})
+    known = list(dict.fromkeys([*(check.name for check in checks), *absent]))
+    for name in expected:
+        if name not in known:
+            raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+    return [evolve(check, expected_failure=expected.get(check.name)) for check in checks]
+
+
+def run_checks(checks: Sequence[Check]) -> None:
+    """Run all of them. Raises one ExceptionGroup with everything that failed."""
+    failures: list[Exception] = []
+    for check in checks:
+        try:
+            check.run()
+        except BrokenPromise as broken:
+            failures.append(broken)
+        except Exception as error:  # foreign code went wrong where no check looks for it; the others still run
+            error.add_note(f"{check.subject}: while checking {check.name}: {check.promise}")
+            failures.append(error)
+    if failures:
+        subject = checks[0].subject
+        first = one_line(failures[0], 200)
+        raise ExceptionGroup(f"{subject}: {len(failures)} of {len(checks)} checks failed; first: {first}", failures)

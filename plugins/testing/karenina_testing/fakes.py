@@ -1,0 +1,287 @@
+"""Stand-ins for models and templates: what they say is written down beforehand."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
+
+from karenina_core.errors import FillError, TemplateError
+from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.ports.values import CallContext, Channel, LLMResponse, OutputFormat, PortCapabilities
+from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, UsageMetadata
+
+__all__ = [
+    "SCRIPTED",
+    "FakeFilled",
+    "FakeHandle",
+    "Script",
+    "ScriptedCall",
+    "ScriptedLLM",
+    "ScriptedReply",
+    "example_of",
+]
+
+SCRIPTED = "scripted"
+"""The interface of a `ScriptedLLM`, unless it is given another one."""
+
+
+@frozen(kw_only=True)
+class ScriptedCall:
+    """One call that a `ScriptedLLM` received."""
+
+    messages: tuple[Message, ...]
+    output: OutputFormat | None = None
+    temperature: float | None = None
+    context: CallContext | None = None
+
+    @property
+    def task(self) -> str:
+        """What the call was for; empty where the caller did not say."""
+        return self.context.task if self.context else ""
+
+    @property
+    def text(self) -> str:
+        """All messages as one text, for looking into prompts."""
+        return "\n\n".join(message.text for message in self.messages)
+
+
+ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
+"""A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
+Script = Callable[[ScriptedCall], ScriptedReply | Awaitable[ScriptedReply]]
+
+
+class ScriptedLLM:
+    """An `LLMPort` that gives written replies and remembers what it was asked.
+
+    Made of replies, each given once and in order, or of one function that is called with every `ScriptedCall`. A call
+    beyond the last reply is an AssertionError. `seconds` is how long each reply takes.
+    """
+
+    def __init__(
+        self,
+        *replies: ScriptedReply | Script,
+        channels: Sequence[Channel] = ("text",),
+        usage: UsageMetadata | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self._script: Script | None = None
+        if len(replies) == 1 and callable(replies[0]):
+            self._script = replies[0]
+        self._replies = list(replies)
+        self._usage = UsageMetadata(10, 5, 15) if usage is None else usage
+        self._seconds = seconds
+        self.capabilities = PortCapabilities(output_channels=tuple(channels))
+        self.calls: list[ScriptedCall] = []
+        self.opened = 0
+        """How often it was opened; `closed` counts the other end."""
+        self.closed = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        """The largest number of calls that were waiting for their reply at the same time."""
+
+    async def aopen(self) -> None:
+        self.opened += 1
+
+    async def ainvoke(
+        self,
+        messages: Sequence[Message],
+        *,
+        output: OutputFormat | None = None,
+        temperature: float | None = None,
+        call: CallContext | None = None,
+    ) -> LLMResponse:
+        """The next reply. Raises what the script says, and AssertionError where it says nothing."""
+        asked = ScriptedCall(messages=tuple(messages), output=output, temperature=temperature, context=call)
+        self.calls.append(asked)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self._seconds)
+            return self._response(await self._reply(asked), asked)
+        finally:
+            self.in_flight -= 1
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+    def adapter(self, interface: str = SCRIPTED, **facts: Any) -> AdapterSpec:
+        """An adapter that serves every model of `interface` with this one; `facts` are fields of `AdapterSpec`."""
+        return AdapterSpec(interface=interface, llm_factory=self._for, **facts)
+
+    def asked(self, task: str) -> list[ScriptedCall]:
+        """The calls for one task."""
+        return [call for call in self.calls if call.task == task]
+
+    def _for(self, model: ModelConfig) -> ScriptedLLM:
+        return self
+
+    async def _reply(self, asked: ScriptedCall) -> ScriptedReply:
+        if self._script is None:
+            if len(self.calls) > len(self._replies):
+                raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
+            reply: Any = self._replies[len(self.calls) - 1]
+        else:
+            reply = self._script(asked)
+        return await reply if inspect.isawaitable(reply) else reply  # type: ignore[no-any-return]  # Any is awaited
+
+    def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, LLMResponse):
+            return reply
+        text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        called = call.output is not None and call.output.channel == "tool_call" and not isinstance(reply, str)
+        return LLMResponse(content=text, structured=text if called else None, usage=self._usage)
+
+
+@frozen(kw_only=True)
+class FakeHandle:
+    """A `TemplateHandle` without a runtime: one field per expected value, right when the extracted value equals it."""
+
+    expected: Mapping[str, str | int | float | bool] = field(factory=lambda: {"fact": "42"})
+    """The fields and their ground truth. Without any, no judge is needed."""
+    patterns: RegexVerdict = RegexVerdict(False, True)
+    """What the patterns say about every trace."""
+    credit: float | None = None
+    """The partial credit of every filled template."""
+    failure: str | None = None
+    """Where given, `verify`, `regex` and `granular` raise TemplateError with this text."""
+    marks: Mapping[str, str] = field(factory=dict)
+    """Fields that are decided on the trace, and the text that the answering model has to have written for each."""
+    semantic: frozenset[str] = field(default=frozenset(), converter=frozenset)
+    """Fields that are right from a similarity of 0.5 on."""
+    isolation: str = "no-code"
+
+    def schema(self) -> dict[str, Any]:
+        words = {str: "string", bool: "boolean", int: "integer", float: "number"}
+        properties = {name: {"type": [words[type(value)], "null"]} for name, value in self.expected.items()}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    def fields(self) -> tuple[TemplateField, ...]:
+        return tuple(
+            TemplateField(
+                name, type(value).__name__, f"what the response says about {name}", True, semantic=name in self.semantic
+            )
+            for name, value in self.expected.items()
+        )
+
+    def trace_fields(self) -> tuple[TemplateField, ...]:
+        return tuple(
+            TemplateField(name, "bool", f"whether it says {text!r}", True) for name, text in self.marks.items()
+        )
+
+    def ground_truth(self) -> Mapping[str, Any]:
+        return {**self.expected, **dict.fromkeys(self.marks, True)}
+
+    async def build(self, data: Mapping[str, Any] | None) -> FakeFilled:
+        """Raises FillError for values of another type, and where no field is there."""
+        given = data if isinstance(data, Mapping) else {}
+        if self.expected and not self.expected.keys() & given.keys():
+            raise FillError(f"expected an object with the keys {', '.join(self.expected)}")
+        known = {name: given.get(name) for name in self.expected}
+        for name, value in known.items():
+            kind = type(self.expected[name])
+            if value is not None and type(value) is not kind and (kind, type(value)) != (float, int):
+                raise FillError(f"{name} must be {kind.__name__}, not {value!r}")
+        return FakeFilled(handle=self, data=known)
+
+
+@frozen(kw_only=True)
+class FakeFilled:
+    """A `FilledTemplate` of a `FakeHandle`."""
+
+    handle: FakeHandle = field(factory=FakeHandle)
+    data: Mapping[str, Any] = field(factory=lambda: {"fact": "42"})
+    accepted: frozenset[str] = frozenset()
+
+    @property
+    def nulls(self) -> frozenset[str]:
+        return frozenset(name for name, value in self.data.items() if value is None)
+
+    def values(self) -> Mapping[str, Any]:
+        return dict(self.data)
+
+    def accepting(self, fields: Collection[str]) -> FakeFilled:
+        for name in fields:
+            if name not in self.handle.expected:
+                raise TemplateError(f"field {name!r} has no expected value")
+        return evolve(self, accepted=self.accepted | frozenset(fields))
+
+    async def verify(
+        self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
+    ) -> FieldVerdict:
+        self._may_fail()
+        right = {name: self._right(name, similarities or {}) for name in self.data}
+        right |= {name: text in (trace if said is None else said) for name, text in self.handle.marks.items()}
+        scores = {name: None if found is None else float(found) for name, found in right.items()}
+        return FieldVerdict(all(found is True for found in right.values()), right, scores)
+
+    async def granular(self) -> float | None:
+        """The handle's credit; 1 where every field is accepted."""
+        self._may_fail()
+        everything = self.accepted >= self.data.keys() and not self.handle.marks
+        return 1.0 if self.handle.credit is not None and everything else self.handle.credit
+
+    async def regex(self, trace: str) -> RegexVerdict:
+        self._may_fail()
+        return self.handle.patterns
+
+    def _right(self, name: str, similarities: Mapping[str, float]) -> bool | None:
+        value, expected = self.data[name], self.handle.expected[name]
+        if name in self.accepted:
+            return True
+        if value is None:
+            return None
+        if name in self.handle.semantic and value != expected:
+            if name not in similarities:
+                raise TemplateError(f"field {name!r} needs a similarity")
+            return similarities[name] >= 0.5
+        return bool(value == expected)
+
+    def _may_fail(self) -> None:
+        if self.handle.failure is not None:
+            raise TemplateError(self.handle.failure)
+
+
+def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
+    """The plainest JSON value that fits a JSON Schema: what a scripted judge can say where any answer will do.
+
+    Knows types, enumerations, unions, references and the lower bounds of numbers and lists; no patterns or formats.
+    """
+    root = schema if root is None else root
+    if "$ref" in schema:
+        target: Any = root
+        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
+            target = target[step]
+        return example_of(target, root)
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    for union in ("anyOf", "oneOf", "allOf"):
+        if union in schema:
+            return example_of(schema[union][0], root)
+    kind = schema.get("type", "object")
+    match kind if isinstance(kind, str) else kind[0]:
+        case "object":
+            properties = schema.get("properties", {})
+            return {name: example_of(properties[name], root) for name in schema.get("required", properties)}
+        case "array":
+            return [example_of(schema.get("items", {}), root)] * int(schema.get("minItems", 0))
+        case "integer" | "number":
+            return schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+        case "boolean":
+            return True
+        case "null":
+            return None
+    return "x" * int(schema.get("minLength", 1))

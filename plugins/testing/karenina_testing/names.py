@@ -1,0 +1,43 @@
+"""The public names of the conformance kit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["NAMES"]
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "karenina_core.testing": {
+        "BrokenPromise": "karenina_testing.checks",
+        "Check": "karenina_testing.checks",
+        "FakeFilled": "karenina_testing.fakes",
+        "FakeHandle": "karenina_testing.fakes",
+        "Fault": "karenina_testing.checks",
+        "Reply": "karenina_testing.adapters.replies",
+        "ScriptedBatches": "karenina_testing.adapters.batches",
+        "ScriptedCall": "karenina_testing.fakes",
+        "ScriptedLLM": "karenina_testing.fakes",
+        "ScriptedServer": "karenina_testing.adapters.server",
+        "ServedRequest": "karenina_testing.adapters.replies",
+        "StageInput": "karenina_testing.stages.inputs",
+        "VirtualTimeLoop": "karenina_testing.virtual_time",
+        "adapter_checks": "karenina_testing.adapters.adapters",
+        "application": "karenina_testing.apps",
+        "check_adapter": "karenina_testing.adapters.adapters",
+        "check_embedder": "karenina_testing.embedders",
+        "check_search_tool": "karenina_testing.search_tools",
+        "check_stage": "karenina_testing.stages.stages",
+        "check_trait_evaluator": "karenina_testing.traits.traits",
+        "embedder_checks": "karenina_testing.embedders",
+        "executor_checks": "karenina_testing.executors",
+        "plugin_checks": "karenina_testing.plugins",
+        "run_checks": "karenina_testing.checks",
+        "run_in_virtual_time": "karenina_testing.virtual_time",
+        "runtime_checks": "karenina_testing.runtimes.runtimes",
+        "search_tool_checks": "karenina_testing.search_tools",
+        "sink_checks": "karenina_testing.sinks.sinks",
+        "stage_checks": "karenina_testing.stages.stages",
+        "strategies": "karenina_testing.strategies",
+        "trait_checks": "karenina_testing.traits.traits",
+    },
+}

@@ -1,0 +1,248 @@
+"""Does a whole plugin load cleanly beside others, and does everything that it brings keep its promises?"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any
+
+from attrs import evolve
+from karenina_calls.services.shared import EmbedderRegistry, SearchToolRegistry
+from karenina_vocabulary.kinds import TemplateRuntimeRegistry
+
+from karenina_core.errors import ConfigError, PluginError, did_you_mean, one_line
+from karenina_core.plugin.adapters import AdapterRegistry
+from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, load_all
+from karenina_core.plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
+from karenina_core.plugin.registry import Registry
+
+from .adapters.adapters import adapter_checks
+from .checks import Check, Fault, Promises, expecting, promise_checks
+from .embedders import embedder_checks
+from .runtimes.runtimes import runtime_checks
+from .search_tools import search_tool_checks
+from .sinks.sinks import sink_checks
+from .stages.stages import stage_checks
+from .traits.traits import evaluator_checks
+from .watch.imports import heavy_imports
+from .watch.source_lines import file_of, line_of_function
+
+__all__ = ["plugin_checks"]
+
+Options = Mapping[str, Mapping[str, Any]]
+Kind = type[Registry[Any]]
+
+
+def plugin_checks(
+    plugin: Any,
+    *,
+    options: Options | None = None,
+    kinds: Iterable[Kind] = (),
+    expected_failures: Mapping[str, str] | None = None,
+) -> list[Check]:
+    """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder, search tool and trait
+    evaluator that it brings.
+
+    `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
+    `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
+    checks of a thing are called `thing.check`. Nothing is embedded, searched or scored without an option that says so:
+    `{"letters": {"model": "counts"}, "papers": {"search": True}}`. `kinds` are registry classes that no installed
+    distribution declares. Raises ValueError for names that the plugin does not bring.
+    """
+    brought = _Plugin(plugin, tuple(kinds))
+    given = dict(options or {})
+    checks = promise_checks(f"plugin {brought.name}", brought, PROMISES)
+    for kind, name, thing in brought.things():
+        if make := CHECKS.get(kind):
+            checks += _checks_of(name, partial(make, thing, **{**brought.arguments(kind), **given.pop(name, {})}))
+    if given:
+        known = [name for _, name, _ in brought.things()]
+        name = next(iter(given))
+        raise ValueError(f"plugin {brought.name} brings no {name!r} to check{did_you_mean(name, known)}")
+    return expecting(checks, expected_failures)
+
+
+def _checks_of(name: str, make: Callable[[], list[Check]]) -> list[Check]:
+    try:
+        return [evolve(check, name=f"{name}.{check.name}") for check in make()]
+    except (ConfigError, ValueError, TypeError) as error:
+        fault = Fault(
+            one_line(error), remedy=f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
+        )
+        return [Check(name, f"{name}.options", "Its checks can be made.", lambda: fault)]
+
+
+class _Plugin:
+    """A plugin and how it comes to be loaded."""
+
+    def __init__(self, plugin: Any, kinds: tuple[Kind, ...] = ()) -> None:
+        self.entry_point = plugin if isinstance(plugin, str) else None
+        self._object = plugin
+        self.kinds = kinds
+
+    @property
+    def name(self) -> str:
+        if self.entry_point is not None:
+            return self.entry_point
+        if isinstance(self._object, ModuleType):
+            return self._object.__name__.rpartition(".")[2]
+        return str(getattr(self._object, "__name__", type(self._object).__name__))
+
+    @property
+    def sources(self) -> list[Source]:
+        """The installed entry points of its name."""
+        return [source for source in discover() if source.name == self.entry_point]
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The plugin object. Raises PluginError."""
+        if self.entry_point is None:
+            return self._object
+        if not self.sources:
+            close = did_you_mean(self.entry_point, [source.name for source in discover()])
+            raise PluginError(f"no installed plugin is called {self.entry_point!r}{close}; install its package first")
+        return load(self.sources[0])
+
+    @cached_property
+    def alone(self) -> Karenina:
+        """An application of this plugin and no other. Raises PluginError where the plugin cannot be imported."""
+        return Karenina({self.name: self.loaded}, kinds=self.kinds)
+
+    @property
+    def state(self) -> PluginInfo:
+        return self.alone.plugin(self.name)
+
+    @property
+    def module(self) -> ModuleType | None:
+        return self.loaded if isinstance(self.loaded, ModuleType) else inspect.getmodule(type(self.loaded))
+
+    def things(self) -> Iterator[tuple[Kind, str, Any]]:
+        """`(kind, name, thing)` of what it brings and can be loaded; stages are made with their settings."""
+        try:
+            app = self.alone
+        except PluginError:
+            return
+        for kind, name in self.registered(app):
+            try:
+                yield kind, name, self._made(app, kind, name)
+            except PluginError:
+                continue  # the check of what it registers says so
+
+    def registered(self, app: Karenina) -> Iterator[tuple[Kind, str]]:
+        """`(kind, name)` of what an application has from this plugin."""
+        for registry in sorted(app.registries, key=lambda registry: registry.hook):
+            yield from ((type(registry), name) for name, entry in registry.items() if entry.plugin == self.name)
+
+    def arguments(self, kind: Kind) -> dict[str, Any]:
+        """What else the checks of a thing are given."""
+        return {"settings": self.alone.settings(self.name)} if kind in MADE_BY_CHECKS else {}
+
+    def _made(self, app: Karenina, kind: Kind, name: str) -> Any:
+        made = kind is StageRegistry and app.settings(self.name) is not None
+        return app.registry(kind).make(name) if made else app.registry(kind).load(name)
+
+
+def _loads(plugin: _Plugin) -> Iterator[Fault]:
+    if len(plugin.sources) > 1:
+        owners = " and ".join(source.distribution for source in plugin.sources)
+        yield Fault(f"{owners} both provide a plugin called {plugin.name!r}", remedy="uninstall or rename one of them")
+    try:
+        state = plugin.state
+    except PluginError as error:
+        yield Fault(str(error), remedy="correct the module that the entry point names")
+    if state.state != "active":
+        yield Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
+    if state.reason:
+        yield Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
+    if not (state.kinds):
+        yield Fault("it brings nothing", _first_line(plugin), "register something in a hook")
+
+
+def _marked(plugin: _Plugin) -> Iterator[Fault]:
+    for name in dir(plugin.loaded):
+        thing = getattr(plugin.loaded, name)
+        if not name.startswith("karenina_") or not callable(thing):
+            continue
+        if not (hasattr(thing, "karenina_impl") or hasattr(thing, "karenina_spec")):
+            yield Fault(
+                f"{name} is not marked and will never be called", line_of_function(thing), "put @hookimpl above"
+            )
+
+
+def _light(plugin: _Plugin) -> Iterator[Fault]:
+    module = plugin.module
+    if module is None or file_of(module) is None:
+        return
+    for what, line in heavy_imports(module).items():
+        yield Fault(f"importing its entry module {what}", line, "import it inside a function, or use an import string")
+
+
+def _again(plugin: _Plugin) -> Iterator[Fault]:
+    first = list(plugin.registered(plugin.alone))
+    second = list(plugin.registered(Karenina({plugin.name: plugin.loaded}, kinds=plugin.kinds)))
+    if first == second:
+        return
+    listed = (", ".join(f"{kind.kind} {name}" for kind, name in found) or "nothing" for found in (second, first))
+    yield Fault(
+        "in a second application it registers {}, not {}".format(*listed),
+        _first_line(plugin),
+        "let the hooks depend on nothing but their arguments",
+    )
+
+
+def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
+    others, infos = load_all(source for source in discover() if source.name != plugin.name)
+    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
+    both, own = {**others, plugin.name: plugin.loaded}, [source.info for source in plugin.sources]
+    after = Karenina(both, infos=[*infos.values(), *own], kinds=plugin.kinds)
+    for info in after.plugins:
+        if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
+            yield Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
+
+
+def _registered(plugin: _Plugin) -> Iterator[Fault]:
+    for kind, name in plugin.registered(plugin.alone):
+        try:
+            plugin.alone.registry(kind).load(name)
+        except PluginError as error:
+            yield Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
+
+
+def _kinds(plugin: _Plugin) -> Iterator[Fault]:
+    own = {source.distribution for source in plugin.sources}
+    for kind in plugin.alone.kinds if own else ():
+        if kind.distribution in own and kind.state != "active":
+            yield Fault(kind.reason, remedy="correct the entry point in the group karenina.kinds")
+
+
+def _first_line(plugin: _Plugin) -> str:
+    """Where the first of its hooks begins."""
+    hooks = [getattr(plugin.loaded, name) for name in dir(plugin.loaded) if name.startswith("karenina_")]
+    functions = [inspect.unwrap(hook) for hook in hooks if callable(hook) and hasattr(hook, "karenina_impl")]
+    functions.sort(key=lambda function: function.__code__.co_firstlineno)
+    return line_of_function(functions[0]) if functions else ""
+
+
+CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
+    StageRegistry: stage_checks,
+    AdapterRegistry: adapter_checks,
+    SinkRegistry: sink_checks,
+    TemplateRuntimeRegistry: runtime_checks,
+    EmbedderRegistry: embedder_checks,
+    SearchToolRegistry: search_tool_checks,
+    TraitRegistry: evaluator_checks,
+}
+MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
+"""Kinds of classes that the checks themselves make, with the plugin's settings."""
+PROMISES: Promises[_Plugin] = {
+    "loads": ("It can be imported, and every hook that it implements exists.", _loads),
+    "marked": ("Every function that is called like a hook is one.", _marked),
+    "light_import": ("Its entry module imports nothing heavy and does nothing.", _light),
+    "again": ("It registers the same in every application.", _again),
+    "beside_others": ("Its names clash with no installed plugin.", _beside_others),
+    "registered": ("Everything that it registers can be imported.", _registered),
+    "kinds": ("The kinds of things that its distribution declares can be used.", _kinds),
+}

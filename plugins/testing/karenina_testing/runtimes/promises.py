@@ -1,0 +1,275 @@
+"""What a template runtime promises, looked at on random templates."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import frozen
+from karenina_template.language.primitives.base import VerificationPrimitive
+from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateField, TemplateHandle, TemplateRuntime
+
+from karenina_core import templates
+from karenina_core.errors import FillError, TemplateError
+
+from ..checks import Fault, FindFaults, Promises, Raised, attempt
+from ..compare import difference
+from ..examples import every
+from ..strategies.templates import template_specs
+from ..strategies.values import json_objects
+from ..watch.loops import in_loop
+from ..watch.source_lines import line_of_attribute
+from .template_sources import Source, Spec, regilded, right_data, wrong_data
+
+__all__ = ["PROMISES", "Loaded", "each_template", "filled_outcome"]
+
+BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
+
+
+@functools.cache
+def _primitives() -> Mapping[str, type]:
+    named = {name: getattr(templates, name) for name in dir(templates)}
+    return {
+        name: thing
+        for name, thing in named.items()
+        if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
+    }
+
+
+class Loaded:
+    """A runtime and the templates that it is tried on."""
+
+    def __init__(self, runtime: TemplateRuntime, write: Source, max_examples: int) -> None:
+        self.runtime = runtime
+        self.write = write
+        self._max_examples = max_examples
+
+    @cached_property
+    def specs(self) -> list[Spec]:
+        return list(every(template_specs(), self._max_examples))
+
+    def load(self, spec: Spec) -> TemplateHandle:
+        return self.load_text(self.write(spec))
+
+    def load_text(self, text: str) -> TemplateHandle:
+        async def load() -> TemplateHandle:
+            return await self.runtime.load(text, _primitives())
+
+        return in_loop(load())
+
+    def fault(self, problem: str, method: str, remedy: str = "", handle: object = None) -> Fault:
+        """A fault of a method of the runtime, or of one of its handles."""
+        return Fault(problem, self.line(method, handle), remedy)
+
+    def line(self, method: str, thing: object = None) -> str:
+        """Where a method of the runtime, its handles or its filled templates begins."""
+        return line_of_attribute(type(thing or self.runtime), method)
+
+
+def each_template(
+    find_faults: Callable[[Loaded, Spec, TemplateHandle], Iterator[Fault]],
+) -> FindFaults[Loaded]:
+    """Examine the random templates one after the other, each as its spec and as it was loaded."""
+
+    def of_all(loaded: Loaded) -> Iterator[Fault]:
+        for spec in loaded.specs:
+            yield from find_faults(loaded, spec, loaded.load(spec))
+
+    return of_all
+
+
+def _declared(loaded: Loaded) -> Iterator[Fault]:
+    runtime: Any = loaded.runtime
+    line = loaded.line("load")
+    if not isinstance(runtime, TemplateRuntime):
+        yield Fault("it lacks a part of TemplateRuntime", line, "see karenina_vocabulary.handle.TemplateRuntime")
+    wanted: Mapping[str, type | tuple[type, ...]] = {
+        "name": str,
+        "languages": (set, frozenset),
+        "executes_code": bool,
+        "isolation": str,
+    }
+    for attribute, kind in wanted.items():
+        if not isinstance(value := getattr(runtime, attribute), kind) or (value == "" or value == frozenset()):
+            yield Fault(f"its {attribute} is {value!r}", loaded.line(attribute), "say what it is")
+
+
+def _gold_blind(loaded: Loaded) -> Iterator[Fault]:
+    for spec in loaded.specs:
+        handle, twin = loaded.load(spec), loaded.load(regilded(spec))
+        for method in ("schema", "fields"):
+            if differs := difference(getattr(handle, method)(), getattr(twin, method)()):
+                yield Fault(
+                    f"two templates that differ in their ground truth alone have another {method}(): {differs}",
+                    loaded.line(method, handle),
+                    f"keep the ground truth out of {method}(): the judge reads it",
+                )
+
+
+def _closed(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
+    for path, node in _objects(handle.schema(), "schema"):
+        if node.get("additionalProperties") is not False:
+            remedy = "set additionalProperties to false: servers refuse open objects, and judges fill them"
+            yield loaded.fault(f"{path} allows further properties", "schema", remedy, handle=handle)
+
+
+def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema of an object with named properties."""
+    if isinstance(node, Mapping):
+        if isinstance(node.get("properties"), Mapping):
+            yield path, node
+        for key, value in node.items():
+            yield from _objects(value, f"{path}.{key}")
+    elif isinstance(node, list):
+        for number, value in enumerate(node):
+            yield from _objects(value, f"{path}[{number}]")
+
+
+def _fields(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
+    fields, line = handle.fields(), loaded.line("fields", handle)
+    if not all(isinstance(field, TemplateField) for field in fields):
+        yield Fault(f"fields() returned {fields!r}", line, "return TemplateField values")
+    wanted = [field["name"] for field in spec["fields"]]
+    if [field.name for field in fields] != wanted:
+        yield Fault(f"fields() names {[f.name for f in fields]}, the template has {wanted}", line)
+    if handle.trace_fields():
+        yield loaded.fault("trace_fields() names fields that a judge extracts", "trace_fields", handle=handle)
+    if set(handle.schema().get("properties", {})) != set(wanted):
+        yield Fault(f"the schema asks for {sorted(handle.schema().get('properties', {}))}, not {wanted}", line)
+    if differs := difference(right_data(spec), dict(handle.ground_truth())):
+        yield loaded.fault(f"ground_truth() is not what the template says: {differs}", "ground_truth", handle=handle)
+
+
+@frozen
+class _Outcome:
+    """Everything that a filled template says."""
+
+    values: Mapping[str, Any]
+    nulls: frozenset[str]
+    verdict: FieldVerdict
+    granular: float | None
+
+
+async def filled_outcome(handle: TemplateHandle, data: Mapping[str, Any]) -> _Outcome:
+    """Fill a template and ask for everything. Raises AssertionError where it does not say the same twice."""
+    return await _outcome(await handle.build(data))
+
+
+async def _outcome(filled: FilledTemplate) -> _Outcome:
+    verdict = await filled.verify("the trace")
+    again = await filled.verify("the trace")
+    if verdict != again:
+        raise AssertionError(f"verify() returned {verdict!r} and then {again!r}")
+    return _Outcome(dict(filled.values()), filled.nulls, verdict, await filled.granular())
+
+
+def _verdict(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
+    right, wrong = right_data(spec), wrong_data(spec)
+    first = next(iter(right))
+    for data, result, found in (
+        (right, True, dict.fromkeys(right, True)),
+        (wrong, False, dict.fromkeys(right, False)),
+        (right | {first: None}, False, dict.fromkeys(right, True) | {first: None}),
+    ):
+        outcome = in_loop(filled_outcome(handle, data))
+        verdict = outcome.verdict
+        if verdict.result is not result or dict(verdict.field_results) != found:
+            yield loaded.fault(
+                f"for the fields {data!r} verify() returned {verdict!r}, not {result} with {found!r}",
+                "build",
+                "compare each field with its ground truth; None is `not found`: no match, and no error",
+                handle=handle,
+            )
+        if outcome.nulls != {name for name, value in data.items() if value is None}:
+            yield loaded.fault(f"for the fields {data!r} nulls is {set(outcome.nulls)!r}", "build", handle=handle)
+
+
+def _shared(loaded: Loaded) -> Iterator[Fault]:
+    for spec in loaded.specs:
+        handle, alone = loaded.load(spec), loaded.load(spec)
+        replies = [right_data(spec), wrong_data(spec)] * 3
+        expected = [in_loop(filled_outcome(alone, reply)) for reply in replies]
+        together = in_loop(_together(handle, replies))
+        if differs := difference(expected, together):
+            remedy = "keep nothing of an item on the handle; what belongs to it goes into the filled template"
+            yield loaded.fault(
+                f"filled several times at once it says something else: {differs}", "build", remedy, handle=handle
+            )
+        before = json.dumps(handle.schema(), sort_keys=True)
+        handle.schema().clear()
+        if json.dumps(handle.schema(), sort_keys=True) != before:
+            yield loaded.fault("schema() gives out its own dictionary", "schema", "return a copy", handle=handle)
+
+
+async def _together(handle: TemplateHandle, replies: Sequence[Mapping[str, Any]]) -> list[_Outcome]:
+    """Fill all, and only then ask each of them."""
+    filled = await asyncio.gather(*(handle.build(reply) for reply in replies))
+    return list(await asyncio.gather(*(_outcome(one) for one in filled)))
+
+
+def _junk(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
+    names = [field["name"] for field in spec["fields"]]
+    useless: list[Any] = [{}, {"something_else": 1}, *({**right_data(spec), name: {"odd": [1]}} for name in names)]
+    for data in useless:
+        if (raised := _built(handle, data)) is not FillError:
+            yield loaded.fault(
+                f"build({data!r}) {f'raised {raised.__name__}' if raised else 'made a filled template'}",
+                "build",
+                "raise FillError with words that a judge can act on",
+                handle=handle,
+            )
+    for data in every(json_objects(names), 5):
+        if (raised := _built(handle, data)) not in (None, FillError):
+            yield loaded.fault(f"build({data!r}) raised {raised.__name__}", "build", "raise FillError", handle=handle)
+
+
+def _built(handle: TemplateHandle, data: Any) -> type[BaseException] | None:
+    outcome = attempt(lambda: in_loop(filled_outcome(handle, data)))
+    if not isinstance(outcome, Raised):
+        return None
+    return FillError if isinstance(outcome.error, FillError) else type(outcome.error)
+
+
+def _writable(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
+    outcome = in_loop(filled_outcome(handle, right_data(spec)))
+    for what, data in (("values()", dict(outcome.values)), ("ground_truth()", dict(handle.ground_truth()))):
+        try:
+            read = json.loads(json.dumps(data, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            yield loaded.fault(f"{what} is no JSON data: {error}", "build", "return JSON data", handle=handle)
+        if differs := difference(data, read):
+            yield loaded.fault(f"{what} is read back changed: {differs}", "build", "return JSON data", handle=handle)
+    if set(outcome.values) != {field.name for field in handle.fields()}:
+        yield loaded.fault(
+            f"values() has the keys {sorted(outcome.values)}", "build", "give every field", handle=handle
+        )
+
+
+def _refuses(loaded: Loaded) -> Iterator[Fault]:
+    line = loaded.line("load")
+    for text in BROKEN:
+        outcome = attempt(loaded.load_text, text)
+        if not isinstance(outcome, Raised):
+            yield Fault(f"load({text[:20]!r}) made a template of it", line, "raise TemplateError")
+        elif not isinstance(outcome.error, TemplateError):
+            yield Fault.raised(outcome.error, "raise TemplateError", by=f"load({text[:20]!r})")
+        elif not str(outcome.error).strip():
+            yield Fault(f"refusing {text[:20]!r} it gives no reason", line, "say what is wrong")
+
+
+PROMISES: Promises[Loaded] = {
+    "declared": ("It says its name, its languages and what it does with code.", _declared),
+    "gold_blind": ("The judge's schema and fields do not depend on the ground truth.", _gold_blind),
+    "closed_schema": ("Every object of the schema is closed.", each_template(_closed)),
+    "fields": ("fields(), the schema and ground_truth() speak of the template's fields.", each_template(_fields)),
+    "verdict": ("Right fields are right, wrong ones wrong, missing ones not found.", each_template(_verdict)),
+    "shared": ("A handle keeps nothing of an item and can be used by many at once.", _shared),
+    "junk": ("Data that does not fit is a FillError, and nothing else is raised.", each_template(_junk)),
+    "writable": ("values() and ground_truth() are JSON data.", each_template(_writable)),
+    "refuses": ("A text that is no template is a TemplateError with a reason.", _refuses),
+}

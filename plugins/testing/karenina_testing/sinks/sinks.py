@@ -1,0 +1,271 @@
+"""Does a sink keep every result, once, whole, and without secrets?"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import evolve
+from karenina_runs.results.sinks import RunInfo, Sinks
+
+from karenina_core.errors import one_line
+from karenina_core.values.convert import unstructure
+from karenina_core.values.result import VerificationResult
+
+from ..checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
+from ..compare import difference
+from ..watch.loops import in_loop
+from .targets import MANY, Factory, ReadBack, SinkSubject, Target, examples, id_of
+
+__all__ = ["sink_checks"]
+
+SUMMARY: Mapping[str, Any] = {"outcomes": {"passed": MANY}}
+SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
+
+
+def sink_checks(
+    factory: Factory, read_back: ReadBack | None = None, *, expected_failures: Mapping[str, str] | None = None
+) -> list[Check]:
+    """One check for every promise of a sink.
+
+    `factory` makes a sink for a target, the path of a file that does not exist yet in a folder of its own; it may
+    ignore it. `read_back` gives what is stored at a target: the results, or the `result_id` of each record where whole
+    results are not kept. Without it, records are counted by looking for their ids in the files of the folder.
+    """
+    name = getattr(factory, "name", None) or getattr(factory, "__name__", "sink")
+    subject = SinkSubject(factory, read_back)
+    return expecting(promise_checks(f"sink {name}", subject, PROMISES, Fault.raised), expected_failures)
+
+
+def _methods(subject: SinkSubject) -> Iterator[Fault]:
+    with subject.target() as target:
+        sink = target.sink()
+    for method in ("open", "write", "close"):
+        if not inspect.iscoroutinefunction(getattr(sink, method, None)):
+            yield subject.fault(
+                f"it has no `async def {method}`", method, "add it; see karenina_runs.results.sinks.Sink"
+            )
+
+
+def _keeps(subject: SinkSubject) -> Iterator[Fault]:
+    with subject.target() as target:
+        target.write(examples())
+        for result in examples():
+            if not target.count(result):
+                yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
+
+
+def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
+    first, *others = examples()
+    with subject.target() as once, subject.target() as twice:
+        once.write([first, *others])
+        twice.write([first, first, *others])
+        if (counted := twice.count(first)) != once.count(first):
+            problem = f"a result was written twice in a row, and there are {counted} records of it"
+            yield subject.fault(problem, "write", REMEMBER)
+        twice.write([first])
+        if (counted := twice.count(first)) != once.count(first):
+            problem = f"a result was written again after a new start, and there are {counted} records of it"
+            yield subject.fault(problem, "open", REMEMBER)
+        if lost := [other for other in others if not twice.count(other)]:
+            problem = f"after a new start result {lost[0].metadata.result_id} was gone"
+            yield subject.fault(problem, "open", "append to what is there")
+
+
+def _replaces(subject: SinkSubject) -> Iterator[Fault]:
+    """What had failed in an interrupted run has another result when the run goes on."""
+    first, *others = examples()
+    again = evolve(first, generation=evolve(first.generation, raw_llm_response="what came of the second attempt"))
+    with subject.target() as once, subject.target() as target:
+        once.write([again, *others])
+        target.write([first, *others[:-1]])
+        evolve(target, resumed=True).write([*others, again, others[0], again])
+        if (counted := target.count(first)) != once.count(first):
+            problem = f"a resumed run replaced a result, and there are {counted} records of it"
+            yield subject.fault(problem, "write", REPLACE)
+        for record in target.stored():
+            replaced = isinstance(record, VerificationResult) and id_of(record) == first.metadata.result_id
+            if replaced and (differs := difference(again, record)):
+                problem = f"a resumed run replaced a result, and the one before is there: {differs}"
+                yield subject.fault(problem, "write", REPLACE)
+        if lost := [other for other in others if target.count(other) != once.count(other)]:
+            problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
+            yield subject.fault(problem, "write", REPLACE)
+
+
+def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
+    broken = evolve(examples()[0], generation=evolve(examples()[0].generation, raw_llm_response="a\ud800b"))
+    with subject.target() as target:
+        target.write([broken])
+        if not target.count(broken):
+            yield subject.fault("a result with a lone surrogate is not there", "write", FLUSH)
+    with subject.target() as target:
+        target.write(examples())
+        stored = {id_of(record): record for record in target.stored()}
+    for result in examples():
+        record = stored.get(result.metadata.result_id)
+        if isinstance(record, VerificationResult) and (differs := difference(result, record)):
+            yield subject.fault(f"a result was read back changed: {differs}", "write", "store text as it is")
+
+
+def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
+    async def run(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        await sink.write(examples()[0])
+        await sink.close(SUMMARY)
+        await sink.close({})
+
+    with subject.target() as once, subject.target() as twice:
+        once.write(examples()[:1])
+        in_loop(run(twice.sink(), twice.info()))
+        if twice.count(examples()[0]) != once.count(examples()[0]):
+            yield subject.fault("closing it twice changed what is stored", "close", "do nothing the second time")
+
+
+def _nothing_written(subject: SinkSubject) -> Iterator[Fault]:
+    with subject.target() as target:
+        target.write([])
+        if records := target.stored():
+            yield subject.fault(f"nothing was written, and {records[0]!r} is there", "close")
+
+
+def _secrets(subject: SinkSubject) -> Iterator[Fault]:
+    first, second = examples()[:2]
+    leaking = [
+        evolve(first, generation=evolve(first.generation, raw_llm_response=f"the key is {secret}."))
+        for secret in SECRETS
+    ]
+    leaking[1] = evolve(
+        leaking[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}}
+    )
+    with subject.target(*SECRETS) as target:
+        target.write(leaking)
+        content = target.everything()
+        texts = [
+            text
+            for record in target.stored()
+            for text in _texts(record if isinstance(record, str) else unstructure(record))
+        ]
+    for secret in SECRETS:
+        written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
+        if any(form.encode() in content for form in written) or any(secret in text for text in texts):
+            yield subject.fault(f"the secret {secret!r} was written", "write", REDACT)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield str(key)
+            yield from _texts(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _texts(value)
+
+
+def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
+    async def run(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        await asyncio.gather(*(sink.write(result) for result in examples()))
+        await sink.close(SUMMARY)
+
+    with subject.target() as alone, subject.target() as together:
+        alone.write(examples())
+        in_loop(run(together.sink(), together.info()))
+        stored = attempt(together.stored)
+        if isinstance(stored, Raised):  # a torn record is unreadable in any way
+            problem = f"results written at the same time cannot be read back: {one_line(stored.error)}"
+            yield subject.fault(problem, "write", WHOLE)
+            return
+        for result in examples():
+            if together.count(result) != alone.count(result):
+                problem = f"of {MANY} results written at the same time, {result.metadata.result_id} was not stored once"
+                yield subject.fault(problem, "write", WHOLE)
+        if len(stored) != len(alone.stored()):
+            yield subject.fault("results written at the same time are not the same records", "write")
+
+
+def _crash(subject: SinkSubject) -> Iterator[Fault]:
+    """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
+    first, others = examples()[: MANY // 2], examples()[MANY // 2 :]
+
+    async def begin(sink: Any, info: RunInfo) -> None:
+        await sink.open(info)
+        for result in first:
+            await sink.write(result)
+
+    async def end(sink: Any) -> None:
+        await sink.close({})
+
+    def again() -> list[VerificationResult]:
+        after.write([*first, *others])
+        return [result for result in examples() if not after.count(result)]
+
+    with subject.target() as crashed, subject.target() as after:
+        sink = crashed.sink()
+        in_loop(begin(sink, crashed.info()))
+        shutil.copytree(crashed.path.parent, after.path.parent, dirs_exist_ok=True)
+        in_loop(end(sink))
+        lost = attempt(again)
+        if isinstance(lost, Raised):
+            problem = f"after a crash in the middle of a run, a new start failed: {one_line(lost.error)}"
+            yield subject.fault(problem, "open", MEND)
+        elif lost:
+            problem = f"a run crashed and was started again, and {lost[0].metadata.result_id} is missing"
+            yield subject.fault(problem, "open", MEND)
+
+
+class _Failing:
+    """A sink that fails at every write."""
+
+    async def open(self, run: RunInfo) -> None: ...
+
+    async def write(self, result: VerificationResult) -> None:
+        raise OSError("no space left on device")
+
+    async def close(self, summary: Mapping[str, Any]) -> None: ...
+
+
+def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
+    async def run(target: Target) -> Sinks:
+        sinks = Sinks({"failing": _Failing(), "subject": target.sink()})
+        await sinks.open(target.info())
+        for result in examples():
+            await sinks.write(result)
+        await sinks.close(SUMMARY)
+        return sinks
+
+    with subject.target() as target:
+        sinks = in_loop(run(target))
+        if "subject" in sinks.failures:
+            yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
+        if lost := [result for result in examples() if not target.count(result)]:
+            yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
+
+
+WHOLE = "write a record in one piece, or take an asyncio.Lock"
+FLUSH = "write it to disk in `write`, or at the latest in `close`"
+REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
+MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
+REDACT = (
+    "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
+)
+PROMISES: Promises[SinkSubject] = {
+    "methods": ("It has open, write and close as coroutine functions.", _methods),
+    "keeps": ("What is written is there after close.", _keeps),
+    "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),
+    "replaces": ("In a resumed run another result of an item takes the place of the first.", _replaces),
+    "odd_text": ("Odd text is stored, and read back as it was.", _odd_text),
+    "crash": ("After a crash before `close` it can be used again, and what is written then is there.", _crash),
+    "closes_twice": ("Closing it twice is harmless.", _closes_twice),
+    "nothing_written": ("A run without results leaves no record.", _nothing_written),
+    "secrets": ("No secret of the run is written.", _secrets),
+    "concurrent": ("Results written at the same time stay whole.", _concurrent),
+    "beside_another": ("The failure of another sink does not touch it.", _beside_another),
+}

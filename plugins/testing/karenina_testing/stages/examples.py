@@ -1,0 +1,279 @@
+"""Random items for one stage, made from what it declares."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, get_args
+
+from attrs import evolve, fields, frozen
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.traits import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+)
+
+from karenina_core.errors import ContractError, did_you_mean
+from karenina_core.pipeline.declaration import check_result_field, field_types, result_fields
+from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
+from karenina_core.pipeline.stage import PlanRequest, Stage
+from karenina_core.values.config import EvaluationMode, VerificationConfig
+from karenina_core.values.outcome import Effect
+from karenina_core.values.question import Question
+from karenina_core.values.result import VerificationResult, all_parts
+from karenina_core.values.rubric import Rubric
+
+from .. import strategies as values
+from ..checks import Raised, attempt
+from ..examples import every
+from ..fakes import FakeHandle
+from ..strategies.values import ODD_TEXTS
+from .inputs import Behaviour, StageInput
+
+__all__ = ["KNOWN_KEYS", "corners", "stage_inputs"]
+
+T = TypeVar("T")
+Strategies = Mapping[str, SearchStrategy[Any]]
+Request = tuple[EvaluationMode, frozenset[str], str | None]
+"""A mode, features, and the kind of the rubric's traits."""
+KNOWN_KEYS: Mapping[str, Key[Any]] = {
+    str(key): key for key in (getattr(ArtifactKeys, name) for name in dir(ArtifactKeys)) if isinstance(key, Key)
+}
+TRAITS: Mapping[str, SearchStrategy[Any]] = {
+    "llm": values.llm_traits(),
+    "regex": values.regex_traits(),
+    "callable": values.callable_traits(),
+    "metric": values.metric_traits(),
+    "agentic": values.agentic_traits(),
+}
+EXAMPLES: Mapping[str, Rubric] = {
+    "llm": Rubric(llm_traits=[LLMRubricTrait(name="clear", kind="boolean")]),
+    "regex": Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="doi")]),
+    "callable": Rubric(callable_traits=[CallableRubricTrait(name="short", kind="boolean", callable_code=b"code")]),
+    "metric": Rubric(metric_traits=[MetricRubricTrait(name="named", metrics=["f1"], tp_instructions=["aspirin"])]),
+    "agentic": Rubric(agentic_traits=[AgenticRubricTrait(name="runs", kind="boolean", description="the code runs")]),
+}
+"""One rubric for each kind of trait."""
+SOME_KEYS = st.sets(st.sampled_from(sorted(KNOWN_KEYS)), max_size=4)
+GOOD: Behaviour = "good"
+BEHAVIOUR: SearchStrategy[Behaviour] = st.sampled_from([GOOD, GOOD, GOOD, "odd", "empty", "failing"])
+ERROR = st.none() | values.texts()
+POOL = 30
+
+
+def stage_inputs(
+    stage: Stage, strategies: Strategies | None = None, config: VerificationConfig | None = None
+) -> SearchStrategy[StageInput]:
+    """Items of plans that the stage is in, with every artifact that it requires and some of those that it may read.
+
+    `strategies` says what artifacts and fields of the result look like, by key; other artifacts are made from the type
+    of their key. Raises ValueError for artifacts that the stage does not read, and fields that it sets itself.
+    """
+    given = dict(strategies or {})
+    readable = set(map(str, (*stage.requires, *stage.reads, *(result_fields().keys() - set(stage.result_fields)))))
+    for key in given:
+        if str(key) not in readable and not stage.final:
+            raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
+    _pools()  # now, and not while the first example is drawn
+    return _inputs(stage, given, config, tuple(_requests(stage, config)))
+
+
+def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[StageInput]:
+    """Every odd text in every artifact that is a text, of an otherwise ordinary item: no matter of chance.
+
+    Artifacts that the author described (`described`) stay as they are.
+    """
+    texts = [
+        key
+        for item in drawn
+        for key, value in item.artifacts.items()
+        if isinstance(value, str) and key not in described
+    ]
+    plain = next((item for item in drawn if texts and set(texts) <= item.artifacts.keys()), None)
+    if plain is None:
+        return []
+    usual = evolve(plain, answering="good", parsing="good", error=None)
+    return [
+        evolve(
+            usual,
+            artifacts={**plain.artifacts, **dict.fromkeys(texts, odd)},
+            result_fields={**plain.result_fields, **dict.fromkeys(texts & plain.result_fields.keys(), odd)},
+        )
+        for odd in ("", *ODD_TEXTS)
+    ]
+
+
+@frozen
+class _Pools:
+    """What belongs to every item, made once: to draw it again for every example would take most of the time."""
+
+    questions: SearchStrategy[Question]
+    configs: SearchStrategy[VerificationConfig]
+    handles: SearchStrategy[FakeHandle]
+    traces: SearchStrategy[list[dict[str, Any]]]
+    cached: SearchStrategy[CachedAnswer | None]
+    effects: SearchStrategy[list[Effect]]
+    results: SearchStrategy[VerificationResult]
+
+
+@cache
+def _pools() -> _Pools:
+    return _Pools(
+        _pool(values.questions()),
+        _pool(values.verification_configs(with_models=False)),
+        _pool(values.template_handles()),
+        _pool(values.traces()),
+        _pool(st.none() | values.cached_answers()),
+        _pool(st.lists(values.effects(), max_size=2)),
+        _pool(values.results()),
+    )
+
+
+def _pool(strategy: SearchStrategy[T]) -> SearchStrategy[T]:
+    """Some of the values, the shortest first."""
+    found = sorted(every(strategy, POOL), key=lambda value: len(repr(value)))
+    return st.sampled_from(range(len(found))).map(found.__getitem__)
+
+
+@st.composite
+def _inputs(
+    draw: DrawFn,
+    stage: Stage,
+    strategies: Strategies,
+    config: VerificationConfig | None,
+    requests: tuple[Request, ...],
+) -> StageInput:
+    mode, features, kind = draw(st.sampled_from(requests))
+    pools = _pools()
+    base = config or draw(pools.configs)
+    handle = draw(pools.handles)
+    artifacts = draw(_artifacts(stage, strategies, handle))
+    return StageInput(
+        question=draw(pools.questions),
+        config=evolve(base, features=features, evaluation_mode=mode),
+        mode=mode,
+        rubric=draw(_rubrics(kind)) if kind else None,
+        artifacts=artifacts,
+        result_fields=draw(_result_fields(stage, strategies, artifacts)),
+        effects=tuple(draw(_effects(stage))),
+        cached_answer_data=draw(pools.cached),
+        handle=draw(st.sampled_from([handle, handle, handle, None])),
+        answering=draw(BEHAVIOUR),
+        parsing=draw(BEHAVIOUR),
+        error=draw(ERROR) if stage.final else None,
+    )
+
+
+def _requests(stage: Stage, config: VerificationConfig | None) -> list[Request]:
+    """Requests for plans that the stage is in; with a rubric only where it needs one."""
+    modes: Iterable[EvaluationMode] = get_args(EvaluationMode)
+    if config is not None and config.evaluation_mode is not None:
+        modes = (config.evaluation_mode,)
+    features = {frozenset[str](), frozenset(stage.features), *(frozenset({name}) for name in stage.features)}
+    wanted = sorted(features, key=sorted) if config is None else [config.features]
+    every = list(itertools.product(modes, wanted, (None, *TRAITS)))
+    plain = [request for request in every if request[2] is None and _included(stage, request)]
+    return plain or [request for request in every if _included(stage, request)] or every
+
+
+def _included(stage: Stage, request: Request) -> bool:
+    mode, features, kind = request
+    if kind is not None and mode == "template_only":
+        return False
+    plan_request = PlanRequest(mode=mode, features=features, rubric=EXAMPLES[kind] if kind else None)
+    included = attempt(stage.included_when, plan_request)  # what it raises is reported by the check of included_when
+    return not isinstance(included, Raised) and bool(included)
+
+
+def _rubrics(kind: str) -> SearchStrategy[Rubric]:
+    several = st.lists(TRAITS[kind], min_size=1, max_size=2, unique_by=lambda trait: str(trait.name))
+    return several.map(Rubric.from_traits)
+
+
+@st.composite
+def _artifacts(draw: DrawFn, stage: Stage, strategies: Strategies, handle: FakeHandle) -> dict[str, Any]:
+    keys = {str(key): key for key in stage.requires}
+    if stage.final:
+        keys |= {
+            str(key): KNOWN_KEYS.get(key, key) for key in draw(st.sets(st.sampled_from(sorted(KNOWN_KEYS)), max_size=4))
+        }
+    keys |= {str(key): key for key in stage.reads if draw(st.booleans())}
+    found: dict[str, Any] = {}
+    for name, key in keys.items():
+        if name not in VERDICT_VIEWS and name not in stage.produces:
+            found[name] = draw(strategies[name] if name in strategies else _of_key(key, handle))
+    return found
+
+
+def _of_key(key: str, handle: FakeHandle) -> SearchStrategy[Any]:
+    """Values of one artifact: as karenina's own stages write it, else anything of its type."""
+    if key in (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER):
+        return st.just(handle)
+    if key == ArtifactKeys.PARSED_ANSWER:
+        return values.fillings_of(handle)
+    if key == ArtifactKeys.FINAL_RESULT:
+        return _pools().results
+    if key == ArtifactKeys.REGEX_VERIFICATION_RESULTS:
+        return st.fixed_dictionaries(
+            {"success": st.booleans(), "results": st.dictionaries(values.names(), st.booleans(), max_size=2)}
+        )
+    known: object = KNOWN_KEYS.get(key, key)
+    return values.of_type(known.type if isinstance(known, Key) else object)
+
+
+def _effects(stage: Stage) -> SearchStrategy[list[Effect]]:
+    """What earlier stages recorded; where the stage requires a verdict, there is one."""
+    earlier = _pools().effects
+    needed = {
+        name: st.booleans()
+        for name, key in (("field", ArtifactKeys.FIELD_VERIFICATION_RESULT), ("verdict", ArtifactKeys.VERIFY_RESULT))
+        if key in stage.requires
+    }
+    if not needed:
+        return earlier
+    last = st.builds(Effect, stage=st.just("an earlier stage"), **needed)
+    return st.builds(lambda some, one: [*some, one], earlier, last)
+
+
+@st.composite
+def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that earlier stages set: those named like an artifact, the trace, for final stages any, and those that
+    `strategies` gives."""
+    found = {name: value for name, value in artifacts.items() if result_fields().get(name) in all_parts()}
+    if stage.final:
+        found |= _fields_of(draw(_pools().results))
+    elif draw(st.booleans()):
+        found["trace_messages"] = draw(_pools().traces)
+    given = {name: drawn for name, drawn in strategies.items() if name in result_fields() and name not in artifacts}
+    found |= {str(name): draw(drawn) for name, drawn in given.items()}
+    own = {*stage.result_fields, *VERDICT_VIEWS}
+    found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
+    types = {name: key.type for name, key in field_types().items()}
+    return found | {str(name): draw(values.of_type(types.get(name, object))) for name in stage.revises}
+
+
+def _settable(name: str, value: Any) -> bool:
+    """An artifact may be None where the result's field of the same name may not."""
+    try:
+        check_result_field(name, value)
+    except ContractError:
+        return False
+    return True
+
+
+def _fields_of(result: VerificationResult) -> dict[str, Any]:
+    parts = (getattr(result, part) for part in all_parts())
+    return {
+        attribute.name: getattr(part, attribute.name)
+        for part in parts
+        if part is not None
+        for attribute in fields(type(part))
+        if attribute.name in result_fields()
+    }

@@ -1,0 +1,283 @@
+"""Does a stage keep the promises of its declaration?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, evolve
+
+from karenina_core.errors import ContractError, KareninaError, one_line
+from karenina_core.pipeline.stage import Stage
+from karenina_core.values.config import VerificationConfig
+
+from ..apps import application
+from ..checks import (
+    Check,
+    Fault,
+    FindFaults,
+    Promises,
+    Raised,
+    attempt,
+    expecting,
+    first_fault,
+    promise_checks,
+    run_checks,
+)
+from ..compare import difference
+from ..examples import every, smallest
+from ..strategies.models import verification_configs
+from ..watch.imports import heavy_imports
+from ..watch.source_lines import file_of, line_of_attribute, line_of_error
+from .cases import MOST_STEPS, MakeContext, Run, Trial, is_no, with_error, without_artifacts
+from .declarations import careless_check, declaration_faults, impure_condition
+from .examples import corners, stage_inputs
+from .inputs import StageInput
+from .outputs import missing_output, wrong_result_field
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["check_stage", "stage_checks"]
+
+
+def stage_checks(
+    stage: Any,
+    *,
+    strategies: Mapping[str, SearchStrategy[Any]] | None = None,
+    config: VerificationConfig | None = None,
+    make_context: MakeContext | None = None,
+    expected_failures: Mapping[str, str] | None = None,
+    max_examples: int = 50,
+) -> list[Check]:
+    """One check for every promise of the stage contract.
+
+    `stage` is a class, or an instance where the class needs settings. Items are made from what it declares:
+    `strategies` says what an artifact, or a field of the result that an earlier stage sets, looks like
+    (`{key: strategy}`), `config` fixes the configuration instead of varying it, `make_context` turns a `StageInput`
+    into a context (`lambda given: given.context(app=my_app)`).
+    `expected_failures` are `{name of a check: reason}`. Raises ValueError for names and keys that do not exist.
+    """
+    made = _made(stage)
+    inputs = stage_inputs(made, strategies, config)
+    described = frozenset(map(str, strategies or ()))
+    survey = _Survey(made, inputs, make_context or StageInput.context, max_examples, described, config)
+    return expecting(promise_checks(f"stage {made.name}", survey, PROMISES), expected_failures)
+
+
+def check_stage(stage: Any, **options: Any) -> None:
+    """Run all checks of a stage; `options` are those of `stage_checks`. Raises an ExceptionGroup of all that fail."""
+    run_checks(stage_checks(stage, **options))
+
+
+def _made(stage: Any) -> Stage:
+    if not isinstance(stage, type):
+        made: Stage = stage
+        return made
+    try:
+        return stage()  # type: ignore[no-any-return]  # any class may be given
+    except TypeError as error:
+        raise TypeError(
+            f"{stage.__name__} cannot be made without arguments ({error}); give an instance of it"
+        ) from error
+
+
+@define(eq=False, slots=False)
+class _Survey:
+    """Random items are tried once, for all checks together; only a failure is looked for again, to make it small."""
+
+    stage: Stage
+    inputs: SearchStrategy[StageInput]
+    make_context: MakeContext
+    max_examples: int
+    described: frozenset[str]
+    """Keys whose values the author describes."""
+    config: VerificationConfig | None
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        drawn = every(self.inputs, self.max_examples)
+        return [self.trial(given) for given in (*drawn, *corners(drawn, self.described))]
+
+    def trial(self, given: StageInput) -> Trial:
+        return Trial(self.stage, given, self.make_context, file_of(type(self.stage)))
+
+
+def _on_items(find_faults: FindFaults[Trial], survey: _Survey) -> Iterator[Fault]:
+    """The fault on the simplest item that shows it."""
+    for trial in survey.trials:
+        if fault := first_fault(find_faults, trial):
+            shows = lambda given: first_fault(find_faults, survey.trial(given)) is not None  # noqa: E731
+            found = smallest(survey.inputs, shows, trial.given)
+            fault = first_fault(find_faults, survey.trial(found)) or fault
+            yield evolve(fault, problem=f"{fault.problem}\n  with {found}")
+
+
+def _unreached(survey: _Survey) -> Iterator[Fault]:
+    """Whether the other checks had anything to look at. What has a fault of its own is theirs to report."""
+    trials = survey.trials
+    if any(trial.first.finished or trial.first.context.breaches or first_fault(_crashed, trial) for trial in trials):
+        return
+    reasons = dict.fromkeys(_why_not(trial.first) for trial in trials)
+    yield Fault(
+        f"of {len(trials)} items none ran to the end ({'; '.join(list(reasons)[:3])}), so nothing else was checked",
+        line_of_attribute(type(survey.stage), "should_run"),
+        "describe its artifacts with strategies={key: strategy}, or make contexts that suit it with "
+        "make_context=lambda given: given.context(...)",
+    )
+
+
+def _why_not(run: Run) -> str:
+    if run.error is not None:
+        return one_line(run.error, 120)
+    return run.context.error or str(getattr(run.answer, "reason", "should_run answered no"))
+
+
+def _breach(name: str, trial: Trial) -> Iterator[Fault]:
+    for breach in trial.first.context.breaches:
+        if breach.check == name:
+            yield Fault(breach.message, breach.line)
+
+
+def _incomplete(trial: Trial) -> Iterator[Fault]:
+    run = trial.first
+    missing = missing_output(trial.stage, run.context) if run.finished else None
+    if missing is None:
+        return
+    yield Fault(
+        f"execute ended without an error and without {missing!r}, which is in produces",
+        trial.last_line or line_of_attribute(type(trial.stage), "execute"),
+        f"write {missing!r} on every path, None where its type allows it, or report the failure with mark_error",
+    )
+
+
+def _mistyped(trial: Trial) -> Iterator[Fault]:
+    yield from _breach("typed_output", trial)
+    wrong = wrong_result_field(trial.stage, trial.first.context)
+    if wrong:
+        yield trial.fault(wrong, "execute")
+
+
+def _changed_input(trial: Trial) -> Iterator[Fault]:
+    if trial.changed is None:
+        return
+    yield Fault(
+        f"execute changed what it was given: {trial.changed}",
+        trial.changing_line or line_of_attribute(type(trial.stage), "execute"),
+        "copy a value before changing it: other stages and other items share it",
+    )
+
+
+def _unrepeatable(trial: Trial) -> Iterator[Fault]:
+    if trial.changed is not None or trial.first.asking:
+        return
+    differs = difference(trial.first.outcome, trial.second.outcome)
+    if differs is None:
+        return
+    yield trial.fault(
+        f"run twice on equal items, it did two things: {differs}",
+        "execute",
+        "depend on the context alone: no clock, no random numbers, no state kept on the stage between items",
+    )
+
+
+def _crashed(trial: Trial) -> Iterator[Fault]:
+    error = trial.first.error
+    if error is None or isinstance(error, KareninaError) or trial.first.context.breaches:
+        return
+    where = "should_run" if trial.first.asking else "execute"
+    yield Fault(
+        f"{where} raised {one_line(error)}",
+        line_of_error(error, file_of(type(trial.stage))) or line_of_attribute(type(trial.stage), where),
+        "handle this input; what cannot be handled is reported with context.mark_error(...) or a KareninaError",
+        error,
+    )
+
+
+def _uncancellable(trial: Trial) -> Iterator[Fault]:
+    if trial.stage.blocking or not trial.first.finished or trial.changed is not None:
+        return
+    if difference(trial.first.outcome, trial.second.outcome) is not None:
+        return  # not repeatable: a run after a cancelled one can be compared with nothing
+    steps = 0
+    while steps < MOST_STEPS and (cancelled := trial.cancelled(steps + 1)) is not None:
+        steps += 1
+        if cancelled.how:
+            yield Fault(
+                f"cancelled while it was waiting, {cancelled.how}",
+                cancelled.line or line_of_attribute(type(trial.stage), "execute"),
+                "let asyncio.CancelledError through: clean up in finally, and re-raise what an except clause catches",
+            )
+    differs = difference(trial.second.outcome, trial.rerun.outcome) if steps else None
+    if differs is None:
+        return
+    yield trial.fault(
+        f"after a cancelled run, a new run on an equal item did something else: {differs}",
+        "execute",
+        "keep nothing of an item on the stage, or put it back in finally",
+    )
+
+
+def _eager(trial: Trial) -> Iterator[Fault]:
+    """What is wrong with should_run: before an error, after one, and where artifacts are missing."""
+    final = trial.stage.final
+    for given in (trial.given, with_error(trial.given), without_artifacts(trial.given)):
+        outcome = attempt(trial.asked, given)
+        if isinstance(outcome, Raised):
+            if not isinstance(outcome.error, ContractError):  # which the check of declared reads reports
+                yield Fault.raised(outcome.error, ASK_BEFORE_USE, by="should_run", file=file_of(type(trial.stage)))
+            continue
+        answer, changed, context = outcome
+        line = line_of_attribute(type(trial.stage), "should_run")
+        if changed is not None:
+            yield Fault(f"asking should_run changed something: {changed}", line, "let should_run only read")
+        if answer is not True and not is_no(answer):
+            yield Fault(f"should_run answered {answer!r}", line, "return True, False or Skip('why')")
+        if final and not answer:
+            problem = f"a final stage must always run, but should_run answered {answer!r}"
+            yield Fault(problem, line, "return True in should_run")
+        if not final and answer and context.error is not None:
+            remedy = "begin should_run with `allowed = super().should_run(context)` and return it where it is false"
+            yield Fault("an error was set, and should_run answered True", line, remedy)
+
+
+def _careless(survey: _Survey) -> Iterator[Fault]:
+    some = min(survey.max_examples, 20)
+    drawn = [survey.config] if survey.config else every(verification_configs(with_models=False), some)
+    yield from careless_check(survey.stage, application(installed=True), drawn)
+
+
+def _heavy_import(survey: _Survey) -> Iterator[Fault]:
+    for what, line in heavy_imports(type(survey.stage)).items():
+        yield Fault(f"importing its module {what}", line, "do it inside the function that needs it")
+
+
+ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
+ON_ITEMS: Promises[Trial] = {
+    "declared_reads": ("It reads only artifacts that it declares.", partial(_breach, "declared_reads")),
+    "declared_writes": ("It writes only what it declares.", partial(_breach, "declared_writes")),
+    "verdict_recorded": ("It records effects and never writes a verdict.", partial(_breach, "verdict_recorded")),
+    "written_once": ("It writes every artifact and result field once.", partial(_breach, "written_once")),
+    "complete_output": ("It writes everything that it produces, unless it reports an error.", _incomplete),
+    "typed_output": ("What it writes has the types that are declared.", _mistyped),
+    "inputs_untouched": ("It leaves what it is given as it was.", _changed_input),
+    "repeatable": ("Equal items get equal output.", _unrepeatable),
+    "odd_input": ("Odd but valid input is no reason to crash.", _crashed),
+    "cancellation": ("A cancelled run ends at once and leaves nothing behind.", _uncancellable),
+    "should_run": ("After an error it does not want to run, and asking changes nothing.", _eager),
+}
+PROMISES: Promises[_Survey] = {
+    "declaration": (
+        "Its declaration is complete: a name, typed keys, known result fields.",
+        lambda survey: declaration_faults(survey.stage),
+    ),
+    "included_when": (
+        "included_when is a pure function of the plan request.",
+        lambda survey: impure_condition(survey.stage, survey.max_examples),
+    ),
+    "check_config": ("check_config reports problems, and nothing else.", _careless),
+    "reached": ("It runs to the end for some ordinary items.", _unreached),
+    **{name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()},
+    "light_import": ("Importing its module loads nothing heavy and does nothing.", _heavy_import),
+}

@@ -1,0 +1,187 @@
+"""Strategies for results: everything that sinks, exports and reports must be able to take."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.rubric_part import RubricPart
+
+from karenina_core.errors import RETRYABLE
+from karenina_core.pipeline.item import CachedAnswer
+from karenina_core.values.identity import ModelIdentity
+from karenina_core.values.message import trace_dicts
+from karenina_core.values.outcome import OutcomeName
+from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
+
+from .models import MESSAGE, MODE
+from .scores import SCORES
+from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name
+
+__all__ = ["cached_answers", "identities", "results", "traces"]
+
+SECONDS = st.floats(0, 1000)
+TOKENS = st.integers(0, 10**6)
+DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
+
+IDENTITY = st.builds(ModelIdentity, NAME, NAME, MAYBE_NAME, NAMES, MAYBE_NAME)
+TRACE = st.lists(MESSAGE, max_size=3).map(trace_dicts)
+USAGE_ROW = st.fixed_dictionaries(
+    {
+        "calls": st.just(1),
+        "attempts": st.integers(1, 3),
+        "seconds": SECONDS,
+        "input_tokens": TOKENS,
+        "output_tokens": TOKENS,
+        "total_tokens": TOKENS,
+        "cost_usd": SHARE,
+    }
+)
+USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
+CACHED = st.builds(
+    CachedAnswer,
+    raw_llm_response=TEXT,
+    trace_messages=TRACE.map(tuple),
+    recursion_limit_reached=SWITCH,
+    answering_mcp_servers=NAMES.map(tuple),
+    usage_metadata=USAGE,
+    agent_metrics=st.none() | OBJECT,
+)
+
+
+def identities() -> SearchStrategy[ModelIdentity]:
+    """Which model, reached how."""
+    return IDENTITY
+
+
+def traces() -> SearchStrategy[list[dict[str, Any]]]:
+    """The messages of an answer in the flat form that results store."""
+    return TRACE
+
+
+def cached_answers() -> SearchStrategy[CachedAnswer]:
+    """An answer that was generated for another judge."""
+    return CACHED
+
+
+def _metadata(outcome: OutcomeName, error: str, **facts: Any) -> MetadataPart:
+    failed = outcome == "error"
+    return MetadataPart(
+        outcome=outcome,
+        outcome_detail=DETAILS.get(outcome),
+        completed_without_errors=not failed,
+        error=error if failed else None,
+        timestamp="2026-01-31T12:00:00+01:00",
+        **facts,
+    )
+
+
+METADATA = st.builds(
+    _metadata,
+    st.sampled_from(get_args(OutcomeName)),
+    TEXT,
+    question_id=NAME,
+    template_id=st.sampled_from(["no_template", "0" * 32]),
+    result_id=st.text("0123456789abcdef", min_size=16, max_size=16),
+    question_text=TEXT,
+    raw_answer=MAYBE_TEXT,
+    keywords=st.lists(TEXT, max_size=2),
+    answering=IDENTITY,
+    parsing=IDENTITY,
+    answering_system_prompt=MAYBE_TEXT,
+    warnings=st.lists(TEXT, max_size=2),
+    execution_time=SECONDS,
+    run_name=MAYBE_NAME,
+    replicate=st.integers(1, 9),
+    evaluation_mode=MODE,
+    retry_counts=st.dictionaries(st.sampled_from(sorted(RETRYABLE)), st.integers(1, 5), max_size=2),
+    template_isolation=st.sampled_from([None, "no-code", "in-process"]),
+)
+GENERATION = st.builds(
+    GenerationPart,
+    raw_llm_response=TEXT,
+    trace_messages=TRACE,
+    answering_mcp_servers=NAMES,
+    recursion_limit_reached=SWITCH,
+    usage_metadata=USAGE,
+    usage_unavailable=SWITCH,
+    agent_metrics=st.none() | OBJECT,
+    text_flags=st.lists(st.sampled_from(["lone_surrogate", "nul", "bidi_control"]), unique=True),
+    replayed_from=st.none() | OBJECT,
+)
+CHECKS = st.builds(
+    ChecksPart,
+    abstention_check_performed=SWITCH,
+    abstention_detected=MAYBE,
+    abstention_reasoning=MAYBE_TEXT,
+    sufficiency_detected=MAYBE,
+    trace_validation_failed=SWITCH,
+    trace_validation_error=MAYBE_TEXT,
+)
+TEMPLATE = st.builds(
+    TemplatePart,
+    template_validation_error=MAYBE_TEXT,
+    template_verification_performed=SWITCH,
+    parsed_gt_response=st.none() | OBJECT,
+    parsed_llm_response=st.none() | OBJECT,
+    verify_result=MAYBE,
+    verify_granular_result=SHARE,
+    field_verification_result=MAYBE,
+    field_results=st.none() | by_name(MAYBE),
+    field_scores=st.none() | by_name(SHARE),
+    regex_validations_performed=SWITCH,
+    regex_validation_results=st.none() | by_name(SWITCH),
+    judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
+    judge_repairs=st.integers(0, 2),
+    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
+)
+RUBRIC = st.builds(
+    RubricPart,
+    rubric_evaluation_performed=SWITCH,
+    llm_trait_scores=by_name(MAYBE | st.integers(-1, 5)),
+    llm_trait_labels=by_name(TEXT),
+    regex_trait_scores=by_name(MAYBE),
+    metric_trait_scores=by_name(by_name(SHARE)),
+    trait_states=by_name(
+        st.fixed_dictionaries(
+            {"state": st.sampled_from(["ok", "invalid", "missing", "error", "skipped"]), "reason": TEXT}
+        )
+    ),
+)
+DEEP_JUDGMENT = st.builds(
+    DeepJudgmentPart,
+    deep_judgment_performed=SWITCH,
+    extracted_excerpts=OBJECT,
+    attribute_reasoning=by_name(TEXT),
+    deep_judgment_model_calls=st.integers(0, 9),
+    attributes_without_excerpts=NAMES,
+    hallucination_risk_assessment=st.none() | by_name(st.sampled_from(["none", "low", "high"])),
+)
+LEDGER_ENTRY = st.builds(
+    LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
+)
+TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
+RESULT = st.builds(
+    VerificationResult,
+    metadata=METADATA,
+    generation=GENERATION,
+    checks=CHECKS,
+    template=st.none() | TEMPLATE,
+    rubric=st.none() | RUBRIC | SCORES,
+    deep_judgment=st.none() | DEEP_JUDGMENT,
+    deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
+    evaluation_input=MAYBE_TEXT,
+    used_full_trace=SWITCH,
+    trace_extraction_error=MAYBE_TEXT,
+    ledger=st.lists(LEDGER_ENTRY, max_size=2).map(tuple),
+    trail=st.lists(TRAIL_ENTRY, max_size=2).map(tuple),
+    extensions=by_name(by_name(JSON)),
+)
+
+
+@st.composite
+def results(draw: DrawFn) -> VerificationResult:
+    """The result of one item. Its parts are each valid; they need not tell one story."""
+    return draw(RESULT)

@@ -1,0 +1,116 @@
+"""What an evaluator says about itself and its traits: names, value classes, scales, files, configurations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from karenina_core.errors import Problem, one_line
+from karenina_core.values.rubric import Rubric, RubricTrait
+
+from ..checks import Fault
+from ..watch.audit import watching
+from ..watch.source_lines import line_at, line_of_attribute
+from .cases import Trial, not_json
+from .files import round_trip
+
+__all__ = ["VALUES"]
+
+LONGEST_CHECK = 2.0
+"""Seconds for looking at a configuration."""
+
+
+def _name(trial: Trial) -> Iterator[Fault]:
+    name, trait_class = getattr(trial.cls, "name", None), getattr(trial.cls, "trait_class", None)
+    if not isinstance(trait_class, type) or not issubclass(trait_class, RubricTrait):
+        problem, remedy = f"its trait_class is {trait_class!r}", "name a class that derives from RubricTrait"
+    elif not isinstance(name, str) or not name.strip():
+        problem, remedy = f"its name is {name!r}", f"set name = {trait_class.type_name!r}"
+    elif name != trait_class.type_name:
+        problem = f"its name is {name!r}, and the type_name of {trait_class.__name__} is {trait_class.type_name!r}"
+        remedy = "give both the same text, else its traits are never brought to it"
+    else:
+        return
+    yield Fault(problem, line_of_attribute(trial.cls, "name"), remedy)
+
+
+def _trait_class(trial: Trial) -> Iterator[Fault]:
+    cls = trial.cls.trait_class
+    for trait in (*trial.traits, *trial.broken):
+        if not isinstance(trait, cls):
+            yield trial.fault(f"{trait!r} is no {cls.__name__}", "give it traits of its trait_class")
+        if not _is_frozen(trait):
+            yield _of_class(cls, f"{cls.__name__} can be changed", "make it an attrs class with @frozen(kw_only=True)")
+        if trait != attrs.evolve(trait):
+            yield _of_class(cls, f"{trait.name!r} is not equal to its copy", "let attrs compare its fields")
+    try:
+        Rubric.from_traits(trial.traits)
+    except (ValueError, KeyError, AttributeError) as error:
+        problem = f"no rubric can hold its traits: {one_line(error)}"
+        yield _of_class(cls, problem, "leave list_name as RubricTrait has it")
+
+
+def _of_class(cls: type, problem: str, remedy: str) -> Fault:
+    return Fault(problem, line_of_attribute(cls, "type_name"), remedy)
+
+
+def _is_frozen(trait: Any) -> bool:
+    """Whether no field can be set; what could be set is set back."""
+    if not attrs.has(type(trait)):
+        return False
+    name = trait.name
+    try:
+        trait.name = name
+    except attrs.exceptions.FrozenInstanceError:
+        return True
+    return False
+
+
+def _scale(trial: Trial) -> Iterator[Fault]:
+    cls = trial.cls.trait_class
+    for trait in trial.traits:
+        scale: object = trait.scale()
+        if not isinstance(scale, Mapping) or scale.get("type") != cls.type_name:
+            problem, remedy = f"the scale of {trait.name!r} is {scale!r}", "build on super().scale()"
+        elif wrong := not_json(scale):
+            problem, remedy = f"the scale of {trait.name!r} {wrong}", "give plain data"
+        elif scale.get("higher_is_better", "nothing") not in (True, False, None):
+            problem = f"higher_is_better of {trait.name!r} is {scale.get('higher_is_better', 'missing')!r}"
+            remedy = "say True, False or None"
+        else:
+            continue
+        yield Fault(problem, line_of_attribute(cls, "scale"), remedy)
+
+
+def _check_config(trial: Trial) -> Iterator[Fault]:
+    evaluator, app = trial.made.fresh(), trial.case(trial.judge()).context.app
+    traits = [*trial.traits, *trial.broken]
+    started = time.monotonic()
+    with watching(threads=False) as seen:
+        reported = evaluator.check_config(traits, trial.config, app)
+        first = None if reported is None else list(reported)
+    seconds = time.monotonic() - started
+    problem, remedy = "", "let it look, and change nothing"
+    if seen:
+        what, where = next(iter(seen.items()))
+        yield Fault(f"check_config {what}", line_at(*where), "look at the values; call nothing")
+    if first is None or not all(isinstance(one, Problem) for one in first):
+        problem, remedy = f"check_config returned {reported!r}", "return Problem values, or nothing in a tuple: ()"
+    elif first != list(evaluator.check_config(traits, trial.config, app)):
+        problem = "check_config reported something else when asked again"
+    elif seconds > LONGEST_CHECK:
+        problem, remedy = f"check_config took {seconds:.1f} s", "look at the values; do no work"
+    if problem:
+        yield Fault(problem, trial.made.line("check_config"), remedy)
+
+
+VALUES = {
+    "name": ("It is called as the type of the traits that it scores.", _name),
+    "trait_class": ("Its traits are frozen attrs values, and a rubric can hold them.", _trait_class),
+    "scale": ("Every trait says as plain data what its score means.", _scale),
+    "round_trip": ("A trait can be written into a file, and is the same when it is read again.", round_trip),
+    "check_config": ("It reports problems of a configuration at once, and calls nothing.", _check_config),
+}

@@ -1,0 +1,31 @@
+"""Settings of a run that several stages which judge an answer share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from karenina_core.values.fields import texts
+from karenina_core.values.sections import Section, flag, setting, whole
+
+__all__ = ["JudgeSettings"]
+
+
+def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else texts(value)
+
+
+@frozen(kw_only=True, slots=False)
+class JudgeSettings(Section):
+    """What judges read, and what they are asked about."""
+
+    use_full_trace_for_template: bool = flag(False)
+    """Whether the judge reads the whole trace instead of the final message."""
+    include_extraction_hints: bool = flag(True)
+    use_full_trace_for_rubric: bool = flag(True)
+    """Whether traits are scored on the whole trace instead of the final message."""
+    rubric_trait_names: tuple[str, ...] | None = setting(None, converter=_names, environment=False)
+    """Evaluate these traits only; None: all."""
+    rubric_concurrency: int = whole(6, least=1, neutral=True)
+    """Calls about traits of one item that are in flight at the same time."""

@@ -1,0 +1,89 @@
+"""What a prompt is made of beside karenina's own words: the user's instructions and worked examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal
+
+from attrs import field, fields_dict, frozen, validators
+
+from karenina_core.values.fields import instance_of
+from karenina_core.values.sections import Section
+
+__all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig", "PromptSettings"]
+
+
+FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
+"""How the names of tasks begin that share instructions."""
+
+
+def _optional_at_least(bound: float) -> Any:
+    return validators.optional(validators.ge(bound))
+
+
+@frozen(kw_only=True)
+class PromptConfig:
+    """Instructions of the user's own, added to karenina's prompts by task."""
+
+    generation: str | None = None
+    parsing: str | None = None
+    abstention_detection: str | None = None
+    sufficiency_detection: str | None = None
+    rubric_evaluation: str | None = None
+    agentic_parsing: str | None = None
+    deep_judgment: str | None = None
+    embedding_equivalence: str | None = None
+
+    def get_for_task(self, task: str) -> str | None:
+        """The instructions for a task: by its own name, else by its family."""
+        own = getattr(self, task) if task in _tasks() else None
+        if own is not None:
+            return str(own)
+        for prefix, name in FAMILIES.items():
+            if task.startswith(prefix):
+                return getattr(self, name) or None
+        return None
+
+
+@cache
+def _tasks() -> frozenset[str]:
+    return frozenset(fields_dict(PromptConfig))
+
+
+def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:
+    return tuple(value)
+
+
+def _examples(value: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    return tuple(value)
+
+
+@frozen(kw_only=True)
+class FewShotQuestion:
+    """Which examples one question gets."""
+
+    mode: Literal["all", "k-shot", "custom", "inherit"] = "inherit"
+    k: int | None = field(default=None, validator=_optional_at_least(1))
+    selected_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+    """Positions in the question's pool, or MD5s of an example's question text."""
+    excluded_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+
+
+@frozen(kw_only=True)
+class FewShotConfig:
+    """Worked examples that are put before the question."""
+
+    source: Literal["disabled", "question_pool", "global", "both"] = "both"
+    pool_mode: Literal["all", "k-shot", "custom"] = "all"
+    pool_k: int = field(default=3, validator=validators.ge(1))
+    question_configs: Mapping[str, FewShotQuestion] = field(factory=dict)
+    global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_examples)
+    """Each `{"question": ..., "answer": ...}`; added after those of the question's pool."""
+
+
+@frozen(kw_only=True, slots=False)
+class PromptSettings(Section):
+    """The user's part of prompts."""
+
+    prompt_config: PromptConfig = field(factory=PromptConfig, validator=instance_of(PromptConfig))
