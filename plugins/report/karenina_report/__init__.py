@@ -1,7 +1,6 @@
 """Results as one HTML file that needs nothing beside it.
 
-The page is made with jinja2, its plots with matplotlib: the extra `karenina-results[report]`, imported by the first
-report. Everything that models and files say is text on the page, whatever it looks like: it is escaped, what a browser
+The page is made with jinja2, its plots with matplotlib; both are imported by the first report. Everything that models and files say is text on the page, whatever it looks like: it is escaped, what a browser
 would obey or hide is written out, and the page's own policy forbids every request and every script but its own.
 """
 
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_runs.folder.directory import MANIFEST, RESULTS
 
-from karenina_core.errors import PluginError, RunDirectoryError
-from karenina_core.plugin.registry import is_installed
+from karenina_core.errors import RunDirectoryError
 
 if TYPE_CHECKING:
     from karenina_compare.question_groups import Cluster
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["report_on", "write_report"]
 
 NAME = "report.html"
-PACKAGES = ("jinja2", "matplotlib")
 
 
 def report_on(path: Path, output: Path | None = None, *, cluster: Cluster | None = None) -> Path:
@@ -34,7 +31,6 @@ def report_on(path: Path, output: Path | None = None, *, cluster: Cluster | None
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.results.stored import stored_results
 
-    _require_packages()
     stored = stored_results(path)
     file = output or stored.directory / NAME
     return write_report(VerificationResultSet.load(path), file, manifest=stored.manifest, cluster=cluster)
@@ -50,19 +46,10 @@ def write_report(
     """Write the page and return its path.
 
     `manifest` is that of the run whose results these are: it gives versions and configuration. `cluster` says which
-    questions belong together, as for `headline_numbers`. Raises PluginError where the extra's packages are missing,
-    RunDirectoryError where the file cannot be written.
+    questions belong together, as for `headline_numbers`. Raises RunDirectoryError where the file cannot be written.
     """
-    _require_packages()
     if file.name in (RESULTS, MANIFEST):
         raise RunDirectoryError(f"the report would replace {file}, which belongs to the run; choose another (-o FILE)")
     from .page import chunks, written
 
     return written(file, chunks(results, manifest or {}, cluster))
-
-
-def _require_packages() -> None:
-    if missing := [name for name in PACKAGES if not is_installed(name)]:
-        raise PluginError(
-            f"a report needs {' and '.join(missing)}; install with: pip install 'karenina-results[report]'"
-        )

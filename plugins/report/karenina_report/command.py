@@ -32,7 +32,7 @@ def command(ctx: click.Context, directory: Path, output: Path | None, cluster_by
     the page is printed.
 
     \b
-    Exit codes: 0 written, 1 the results cannot be read or a package is missing, 74 the page cannot be written.
+    Exit codes: 0 written, 1 the results cannot be read, 74 the page cannot be written.
     """
     from karenina_compare.question_groups import grouping
 

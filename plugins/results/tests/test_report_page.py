@@ -38,7 +38,7 @@ from karenina_vocabulary.quotations import pieces, quotations
 from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
-from karenina_core.errors import BenchmarkError, PluginError, RunDirectoryError
+from karenina_core.errors import BenchmarkError, RunDirectoryError
 from karenina_core.values.convert import unstructure
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
@@ -821,12 +821,6 @@ def test_a_page_is_there_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
         written(tmp_path / "page.html", broken())
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert (tmp_path / "page.html").read_text() == "the old page"
-
-
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "is_installed", lambda name: name != "matplotlib")
-    with pytest.raises(PluginError, match=r"matplotlib.*pip install 'karenina-results\[report\]'"):
-        write_report(VerificationResultSet(), tmp_path / "page.html")
 
 
 def test_the_command_is_light_until_it_is_run() -> None:
