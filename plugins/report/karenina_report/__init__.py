@@ -1,7 +1,8 @@
 """Results as one HTML file that needs nothing beside it.
 
-The page is made with jinja2, its plots with matplotlib; both are imported by the first report. Everything that models and files say is text on the page, whatever it looks like: it is escaped, what a browser
-would obey or hide is written out, and the page's own policy forbids every request and every script but its own.
+The page is made with jinja2, its plots with matplotlib; both are imported by the first report. Everything that models
+and files say is text on the page, whatever it looks like: it is escaped, what a browser would obey or hide is written
+out, and the page's own policy forbids every request and every script but its own.
 """
 
 from __future__ import annotations
