@@ -77,7 +77,7 @@ def test_a_pattern_is_searched_for_and_the_result_may_be_turned_round(
     assert evaluated(trait(pattern, **facts), text=text) == {"x": TraitScore(value=found)}
 
 
-# The same as Python's own engine; tests/templates/test_template_searches.py has the law for patterns of any kind
+# The same as Python's own engine; plugins/template/tests/test_template_searches.py has the law for patterns of any kind
 
 
 @LAW

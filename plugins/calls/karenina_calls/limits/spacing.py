@@ -23,8 +23,8 @@ FINE = 0.2
 """A smaller step wins less than what a refusal may cost, which is a `Retry-After` for one call. So no refusal is risked
 for a time of"""
 REST = 8.0
-"""Retry-Afters. Both were tried out with the rows of tests/run/test_gateway_rates.py, over 8 to 20 seeds: 0.13 and 4
-lose up to a fifth where waits are long, 0.26 a tenth where they are short."""
+"""Retry-Afters. Both were tried out with the rows of plugins/runs/tests/test_gateway_rates.py, over 8 to 20 seeds: 0.13
+and 4 lose up to a fifth where waits are long, 0.26 a tenth where they are short."""
 REPEATED = 1.5
 """How much larger a step towards slower becomes than the one before, if that was one as well: three of them undo the
 halving of two, for a provider that has become slower."""

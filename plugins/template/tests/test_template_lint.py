@@ -40,7 +40,7 @@ from karenina_core.templates import (
     VerifiedField,
 )
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=150)
 CLEAN = "What the response settles on"
 

@@ -12,7 +12,7 @@ import pytest
 from karenina_testing.checks import BrokenPromise, Check, run_checks
 
 PLANTED = Path(__file__).parent / "planted"
-STRANGER = Path(__file__).parents[1] / "packages" / "stranger" / "karenina_stranger_wordcount.py"
+STRANGER = Path(__file__).parents[3] / "tests" / "packages" / "stranger" / "karenina_stranger_wordcount.py"
 MARK = "# the fault"
 
 
@@ -88,3 +88,9 @@ def stranger_file() -> Path:
 @pytest.fixture(scope="session")
 def stranger(load: Callable[[Path], ModuleType]) -> ModuleType:
     return load(STRANGER)
+
+
+@pytest.fixture(scope="session")
+def long(pytestconfig: pytest.Config) -> bool:
+    """Whether tests that have a short form do all that they can: `pytest --long`."""
+    return bool(pytestconfig.getoption("--long", default=False))

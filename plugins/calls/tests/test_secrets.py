@@ -94,7 +94,7 @@ def test_other_names_are_no_secrets(name: str) -> None:
 
 
 def test_no_documented_variable_of_karenina_is_a_secret() -> None:
-    text = (Path(__file__).parents[2] / "docs/reference/configuration.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs/reference/configuration.md").read_text("utf-8")
     names = set(re.findall(r"\bKARENINA_[A-Z_]+\b", text))
     assert "KARENINA_BUDGET_TOKENS" in names
     assert not [name for name in names if is_secret_name(name)]
