@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from attrs import evolve
@@ -44,6 +44,12 @@ __all__ = [
 MODES = get_args(EvaluationMode)
 MODE = st.sampled_from(MODES)
 FEATURES = sorted(switches().values())
+
+
+def _some_of(values: Sequence[str]) -> SearchStrategy[frozenset[str]]:
+    return st.frozensets(st.sampled_from(values)) if values else st.just(frozenset())
+
+
 SECONDS = st.floats(0.1, 600)
 TOKENS = st.integers(0, 10**6)
 MAYBE_TOKENS = st.none() | TOKENS
@@ -164,7 +170,7 @@ SETTINGS = {
     "deep_judgment_fuzzy_match_threshold": st.floats(0, 1),
     "deep_judgment_excerpt_retry_attempts": st.integers(0, 3),
     "embedding_check_threshold": st.floats(0, 1),
-    "features": st.frozensets(st.sampled_from(FEATURES)),
+    "features": _some_of(FEATURES),
     "use_full_trace_for_template": SWITCH,
     "include_extraction_hints": SWITCH,
     "few_shot_config": st.none() | FEW_SHOT,
@@ -210,5 +216,5 @@ def effects() -> SearchStrategy[Effect]:
 
 def plan_requests(features: Iterable[str] = ()) -> SearchStrategy[PlanRequest]:
     """What a plan may be asked for. `features` are names to draw from, beside those that have a switch."""
-    known = st.sampled_from(sorted({*FEATURES, *features}))
-    return st.builds(PlanRequest, mode=MODE, features=st.frozensets(known), rubric=st.none() | rubrics())
+    known = _some_of(sorted({*FEATURES, *features}))
+    return st.builds(PlanRequest, mode=MODE, features=known, rubric=st.none() | rubrics())
