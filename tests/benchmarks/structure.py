@@ -18,6 +18,19 @@ __all__ = ["Source", "Structure", "read_structure"]
 
 REPOSITORY = Path(__file__).parents[2]
 CORE = "karenina_core"
+KEYWORD_APIS = {
+    *(
+        "arun_verification",
+        "aextend_run",
+        "arun_single_model_verification",
+        "compare",
+        "compare_models",
+        "trait_checks",
+    ),
+    *("VerificationContext.__init__", "VerificationResultSet.filter", "CallableRubricTrait.from_callable"),
+    "trait_checks",
+}
+"""Functions for users, whose parameters are given by name: there may be many."""
 
 
 @frozen
@@ -132,9 +145,26 @@ class Structure:
         found |= {name for registry in (app.stages, app.traits, app.adapters, app.sinks) for name in registry}
         return frozenset(found)
 
-    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return [n for source in self.sources.values() for n in ast.walk(source.tree) if isinstance(n, kinds)]
+    def parameters(self) -> Mapping[str, int]:
+        """How many parameters each function takes, keyword-only ones included, `self` not, by its full name; those of
+        `KEYWORD_APIS` are left out."""
+        return {
+            f"{source.module}.{name}": len([arg for arg in args if arg not in ("self", "cls")])
+            for source in self.sources.values()
+            for name, args in _signatures(source.tree)
+            if name not in KEYWORD_APIS
+        }
+
+    def hooks(self) -> int:
+        """The hooks that the core specifies, and those that its kinds are registered by."""
+        specified = [
+            node
+            for node in ast.walk(self.sources[f"{CORE}.plugin.hookspecs"].tree)
+            if isinstance(node, ast.FunctionDef)
+            and any(ast.unparse(mark).startswith("hookspec") for mark in node.decorator_list)
+        ]
+        kinds = [point for point in entry_points(group="karenina.kinds") if point.value.startswith(f"{CORE}.")]
+        return len(specified) + len(kinds)
 
     def called_once(self) -> float:
         """The share of private functions with exactly one place that names them, of all functions."""
@@ -173,6 +203,17 @@ def read_structure(repository: Path = REPOSITORY) -> Structure:
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             sources[module] = Source(module, path, name, path.read_text("utf-8"))
     return Structure(sources, declared, core["dependencies"])
+
+
+def _signatures(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, list[str]]]:
+    """`(name, parameters)` of functions; that of a method is `Class.method`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            named = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            yield f"{inside}{node.name}", [parameter.arg for parameter in named]
+            yield from _signatures(node)
+        else:
+            yield from _signatures(node, f"{node.name}." if isinstance(node, ast.ClassDef) else inside)
 
 
 def _strings(tree: ast.Module) -> Iterator[ast.Constant]:
@@ -227,7 +268,6 @@ def rows(found: Structure) -> Iterator[tuple[str, str, str]]:
     core = "karenina-core"
     folders = found.folders()
     of_core = {folder: count for folder, count in folders.items() if CORE in folder.relative_to(REPOSITORY).parts[:1]}
-    most = max(len(n.args.posonlyargs + n.args.args + n.args.kwonlyargs) for n in found.functions())
     yield "lines of source in the core", str(found.lines(core)), "7,000"
     yield "lines of source in all", str(found.lines()), "72,000"
     yield "dependencies of the core", str(len(found.core_dependencies)), "5"
@@ -240,7 +280,8 @@ def rows(found: Structure) -> Iterator[tuple[str, str, str]]:
     yield "files in one folder", str(max(folders.values())), "20"
     yield "private functions with one caller", f"{found.called_once():.1%}", "15 %"
     yield "lines with a comment", f"{found.comments():.1%}", ""
-    yield "parameters of a function", str(most), "8"
+    yield "parameters of a function", str(max(found.parameters().values())), "8"
+    yield "hooks of the core", str(found.hooks()), "20"
 
 
 def main() -> None:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.benchmarks.structure import read_structure
+
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
 MAX_PARAMETERS = 8
-"""`self` does not count."""
-KEYWORD_APIS = {
-    *("arun_verification", "aextend_run", "arun_single_model_verification", "compare", "compare_models"),
-    *("filter", "from_callable", "trait_checks"),  # of VerificationResultSet and CallableRubricTrait; of the kit
-    "__init__",  # of VerificationContext
-}
-"""Functions for users, whose parameters are given by name."""
 
 
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -37,17 +32,8 @@ def test_modules_are_short(source_files: list[Path], repository: Path) -> None:
     assert {path: lines for path, lines in lengths.items() if lines > MAX_MODULE_LINES} == {}
 
 
-def test_functions_take_few_parameters(source_files: list[Path], repository: Path) -> None:
+def test_functions_take_few_parameters() -> None:
     """Keyword-only ones included: what needs more of them needs a value that holds them together."""
-    greedy = [
-        f"{path.relative_to(repository)}: {node.name} takes {count}"
-        for path in source_files
-        for node in _functions(path)
-        if (count := _parameters(node)) > MAX_PARAMETERS and node.name not in KEYWORD_APIS
-    ]
-    assert greedy == []
-
-
-def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return len([parameter for parameter in named if parameter.arg not in ("self", "cls")])
+    found = read_structure().parameters()
+    assert len(found) > 1000
+    assert {name: count for name, count in found.items() if count > MAX_PARAMETERS} == {}
