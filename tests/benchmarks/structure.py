@@ -19,14 +19,7 @@ __all__ = ["Source", "Structure", "read_structure"]
 REPOSITORY = Path(__file__).parents[2]
 CORE = "karenina_core"
 KEYWORD_APIS = {
-    *(
-        "arun_verification",
-        "aextend_run",
-        "arun_single_model_verification",
-        "compare",
-        "compare_models",
-        "trait_checks",
-    ),
+    *("Benchmark.arun_verification", "aextend_run", "arun_single_model_verification", "compare", "compare_models"),
     *("VerificationContext.__init__", "VerificationResultSet.filter", "CallableRubricTrait.from_callable"),
     "trait_checks",
 }
