@@ -704,6 +704,7 @@ def test_a_recording_has_a_line_for_every_call(tmp_path: Path) -> None:
             lines = (tmp_path / "calls.jsonl").read_text("utf-8").splitlines()
             assert lines == list(recording_lines(reader))
             assert {json.loads(line)["key"] for line in lines} == {call(text).key for text in "abc"}
+            assert lines == [json.dumps(json.loads(line), separators=(",", ":")) for line in lines], "without spaces"
             with pytest.raises(ConfigError, match="cannot be written"):
                 write_recording(reader, tmp_path / "nowhere" / "calls.jsonl")
 
