@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from attrs import evolve
 
 from karenina_core.errors import RunDirectoryError
 from karenina_core.model.message import Message
@@ -150,3 +151,23 @@ def test_neither_a_crowd_nor_what_comes_after_a_failure_waits_for_others(tmp_pat
     submit("one more")
     assert settled.get(timeout=20) == (1, failure)
     assert writer.stop() is failure
+
+
+def test_who_waits_for_what_another_asks_learns_at_once_that_nothing_can_be_kept(tmp_path: Path) -> None:
+    """The other one may be asking for an hour."""
+    request = evolve(REQUEST, messages=(Message.user("What?").to_dict(),))
+
+    async def work() -> None:
+        journal = Journal.open(tmp_path)
+        assert await journal.take(CALL) is None
+        waiting = asyncio.ensure_future(journal.take(CALL))
+        await asyncio.sleep(0)
+        (tmp_path / "journal.sqlite").unlink()
+        with pytest.raises(RunDirectoryError, match="is gone"):
+            await journal.put(StoredCall(request.key, 0, request), {"reply": {}}, CallFacts())
+        with pytest.raises(RunDirectoryError, match="is gone"):
+            await asyncio.wait_for(waiting, 10)
+        with pytest.raises(RunDirectoryError, match="is gone"):
+            await journal.aclose()
+
+    asyncio.run(work())

@@ -23,7 +23,7 @@ from karenina_core.ports.calls import Request
 from karenina_core.ports.metered import CallFacts, StoredCall
 from karenina_core.run.directory import RunDirectory
 from karenina_core.run.journal import Journal
-from karenina_core.run.owner import LOCK, RunLock, marked, owner_of
+from karenina_core.run.owner import LOCK, WAITS, RunLock, marked, owner_of
 
 OWNER = """\
 import sys, time
@@ -130,7 +130,10 @@ def test_a_lock_that_cannot_be_written_is_not_held(tmp_path: Path, times_open: C
         assert owner_of(tmp_path) == os.getpid()
 
 
-def test_who_asks_for_the_owner_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("waits", [1, WAITS])
+def test_who_asks_for_the_owner_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
     """Whoever asks holds the lock for a moment: others who ask may hold it too, and an owner waits for its end."""
     RunLock(tmp_path).acquire().release()
     with (tmp_path / LOCK).open("rb") as asking:
@@ -140,12 +143,13 @@ def test_who_asks_for_the_owner_is_not_taken_for_it(tmp_path: Path, monkeypatch:
 
         def sleep(seconds: float) -> None:
             waited.append(seconds)
-            fcntl.flock(asking, fcntl.LOCK_UN)
+            if len(waited) == waits:
+                fcntl.flock(asking, fcntl.LOCK_UN)
 
         monkeypatch.setattr("karenina_core.run.owner.time", SimpleNamespace(sleep=sleep))
         with RunLock(tmp_path):
             assert owner_of(tmp_path) == os.getpid()
-        assert len(waited) == 1
+        assert len(waited) == waits
 
 
 def test_a_child_that_outlives_its_owner_owns_nothing(tmp_path: Path) -> None:
