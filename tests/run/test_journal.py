@@ -773,6 +773,11 @@ def test_bodies_are_packed_with_the_last_dictionary_that_was_learnt() -> None:
     assert reader.unpacked(packed) == text
 
 
+def test_a_body_that_cannot_be_decompressed_says_so() -> None:
+    with pytest.raises(ValueError, match="a body cannot be decompressed"):
+        Bodies().unpacked(b"x is how compressed data begin")
+
+
 def test_bodies_are_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To compress takes as long as all else that is done for a reply, and other threads can run meanwhile."""
     threads = set()

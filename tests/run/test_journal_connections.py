@@ -79,6 +79,15 @@ def test_a_copy_that_something_else_has_removed_is_closed_all_the_same(left: Pat
         found.connection.execute("SELECT 1")
 
 
+def test_a_copy_that_cannot_be_made_leaves_nothing_behind(left: Path, copies: Path) -> None:
+    log = left.with_name("journal.sqlite-wal")
+    log.unlink()
+    log.mkdir()
+    with pytest.raises(RunDirectoryError, match=r"is damaged .*Is a directory"):
+        opened(left)
+    assert list(copies.iterdir()) == []
+
+
 def test_what_is_no_database_is_not_kept_open(tmp_path: Path, times_open: Callable[[Path], int]) -> None:
     path = tmp_path / "journal.sqlite"
     path.write_bytes(b"not a database " * 1000)
