@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import resource
@@ -128,6 +129,21 @@ def test_a_lock_that_cannot_be_written_is_not_held(tmp_path: Path, times_open: C
     assert times_open(lock.path) == 0
     with lock.acquire():
         assert owner_of(tmp_path) == os.getpid()
+
+
+def test_where_the_system_has_no_lock_left_nothing_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times_open: Callable[[Path], int]
+) -> None:
+    def flock(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    facts = {name: getattr(fcntl, name) for name in ("LOCK_EX", "LOCK_SH", "LOCK_NB", "LOCK_UN")}
+    monkeypatch.setattr("karenina_core.run.owner.fcntl", SimpleNamespace(flock=flock, **facts))
+    lock = RunLock(tmp_path)
+    with pytest.raises(RunDirectoryError, match=f"cannot be written: {os.strerror(errno.ENOLCK)}"):
+        lock.acquire()
+    assert not lock.held
+    assert times_open(lock.path) == 0
 
 
 @pytest.mark.parametrize("waits", [1, WAITS])
