@@ -53,6 +53,16 @@ def test_it_ends():
     assert room.spins(3) == 0
     assert room.spins(-2) == -2
 """
+CONFTEST = """
+import gc
+import sys
+
+sys.path.insert(0, {0!r})
+
+
+def pytest_collection_finish():
+    gc.freeze()  # the conftest.py of the tests does so too: garbage collections find nothing of what is imported
+"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -60,7 +70,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def mutations(repository: Path, tmp_path: Path) -> Run:
     """`mutations(TESTS, "--option")` tries changes of CODE."""
     (tmp_path / "room.py").write_text(CODE, "utf-8")
-    (tmp_path / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n", "utf-8")
+    (tmp_path / "conftest.py").write_text(CONFTEST.format(str(tmp_path)), "utf-8")
     (tmp_path / "rooms.toml").write_text('[planted]\nsource = ["room.py"]\ntests = ["test_*.py"]\n', "utf-8")
 
     def execute(tests: str, *options: str) -> subprocess.CompletedProcess[str]:

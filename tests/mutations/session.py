@@ -117,7 +117,7 @@ class Collected:
 
     def _caches(self) -> list[Any]:
         """Functions of the files that remember what they returned."""
-        found = [each for each in gc.get_objects() if isinstance(each, type(cache(_trace)))]
+        found = [each for each in _objects() if isinstance(each, type(cache(_trace)))]
         return [each for each in found if _file_of(each.__wrapped__) in self.files]
 
     def _taken(self) -> Runs:
@@ -151,14 +151,23 @@ def _trace(watch: Callable[..., Any] | None) -> None:
 
 
 def in_place(mutant: Mutant) -> bool:
-    """Give the changed function, which is imported, its changed code. False: the change is not one of its code."""
+    """Give the changed function, which is imported, its changed code. False: the change is not one of its code, or the
+    function is not found."""
     was, code = (_code(tree, mutant) for tree in (ast.parse(mutant.path.read_bytes()), mutant.tree()))
     if was == code or was.co_freevars != code.co_freevars:
         return False
-    for found in gc.get_objects():
-        if isinstance(found, FunctionType) and _place(found.__code__) == _place(code):
-            found.__code__ = code
-    return True
+    functions = [
+        each for each in _objects() if isinstance(each, FunctionType) and _place(each.__code__) == _place(code)
+    ]
+    for function in functions:
+        function.__code__ = code
+    return bool(functions)
+
+
+def _objects() -> list[Any]:
+    """Also those that garbage collections leave alone: a conftest.py may have frozen what is imported."""
+    gc.unfreeze()
+    return gc.get_objects()
 
 
 def _code(tree: ast.Module, mutant: Mutant) -> CodeType:

@@ -291,3 +291,11 @@ def test_what_was_kept_before_it_was_a_secret_is_cleaned_when_it_is_served() -> 
 def test_what_is_masked_is_in_no_text_as_python_or_json_write_it(written: Callable[[str], str], value: str) -> None:
     assert masked(f"<{written(value)}>", [value]).strip("<>'\"") == MASK
     assert masked("nothing", [value, ""]) == ("nothing" if value != "nothing" else MASK)
+
+
+@given(
+    value=st.text(min_size=SHORTEST).filter(lambda value: value not in MASK), more=st.text("0123456789-", min_size=1)
+)
+def test_what_begins_like_another_secret_is_masked_as_a_whole(value: str, more: str) -> None:
+    for secrets in ([value, value + more], [value + more, value]):
+        assert masked(value + more, secrets) == MASK

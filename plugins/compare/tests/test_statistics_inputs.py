@@ -72,7 +72,8 @@ def test_what_is_no_finite_number_is_refused_by_place(
 def test_booleans_arrays_generators_and_fractions_are_numbers(procedure: Callable[[Any], Any]) -> None:
     expected = procedure([1.0, 0.0, 1.0])
     same = ([True, False, True], np.array([True, False, True]), (1, 0, 1), np.array([1, 0, 1], dtype=np.uint8))
-    for values in (*same, [Fraction(1), 0, np.bool_(True)], iter([1, 0, 1]), {"a": 1, "b": 0, "c": 1}.values()):
+    whole = np.ma.masked_array([1, 0, 1], [0, 0, 0])
+    for values in (*same, whole, [Fraction(1), 0, np.bool_(True)], iter([1, 0, 1]), {"a": 1, "b": 0, "c": 1}.values()):
         assert procedure(values) == expected
 
 

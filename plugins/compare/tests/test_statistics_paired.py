@@ -245,11 +245,11 @@ def test_the_clustered_paired_test_is_the_clustered_mean_of_the_differences(
 
 
 @settings(max_examples=20, deadline=None)
-@given(PAIRS)
-def test_the_paired_bootstrap_draws_differences(pairs: list[tuple[float, float]]) -> None:
+@given(PAIRS, st.sampled_from([0.8, 0.95]))
+def test_the_paired_bootstrap_draws_differences(pairs: list[tuple[float, float]], level: float) -> None:
     first, second = map(list, zip(*pairs, strict=True))
-    ours = paired_bootstrap(first, second, resamples=200)
-    assert ours == bootstrap_mean(np.subtract(first, second), resamples=200)
+    ours = paired_bootstrap(first, second, level=level, resamples=200)
+    assert ours == bootstrap_mean(np.subtract(first, second), level=level, resamples=200)
 
 
 @settings(deadline=None)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +68,20 @@ def question(number: int, **facts: Any) -> Question:
     facts.setdefault("answer_template", TEMPLATE)
     facts.setdefault("template_language", "karenina-template")
     return Question(id=f"q{number}", question=f"What is target {number}?", raw_answer="BCL2", **facts)
+
+
+@pytest.fixture
+def times_open() -> Callable[[Path], int]:
+    """How often this process has a file open."""
+
+    def count(path: Path) -> int:
+        found = 0
+        for name in os.listdir("/dev/fd"):
+            with contextlib.suppress(OSError):  # the list itself is closed by now
+                found += os.path.samestat(os.fstat(int(name)), path.stat())
+        return found
+
+    return count
 
 
 @pytest.fixture

@@ -704,6 +704,7 @@ def test_a_recording_has_a_line_for_every_call(tmp_path: Path) -> None:
             lines = (tmp_path / "calls.jsonl").read_text("utf-8").splitlines()
             assert lines == list(recording_lines(reader))
             assert {json.loads(line)["key"] for line in lines} == {call(text).key for text in "abc"}
+            assert lines == [json.dumps(json.loads(line), separators=(",", ":")) for line in lines], "without spaces"
             with pytest.raises(ConfigError, match="cannot be written"):
                 write_recording(reader, tmp_path / "nowhere" / "calls.jsonl")
 
@@ -770,6 +771,11 @@ def test_bodies_are_packed_with_the_last_dictionary_that_was_learnt() -> None:
     packed = bodies.packed("calls", text)
     assert reader.can_unpack(packed)
     assert reader.unpacked(packed) == text
+
+
+def test_a_body_that_cannot_be_decompressed_says_so() -> None:
+    with pytest.raises(ValueError, match="a body cannot be decompressed"):
+        Bodies().unpacked(b"x is how compressed data begin")
 
 
 def test_bodies_are_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
-from karenina_runs.files.run_lock import LOCK, RunLock, marked, owner_of
+from karenina_runs.files.run_lock import LOCK, WAITS, RunLock, marked, owner_of
 from karenina_runs.folder.directory import RunDirectory
 from karenina_runs.journal.journal import Journal
 
@@ -104,6 +108,66 @@ def test_within_a_process_there_is_one_owner_too(tmp_path: Path) -> None:
     RunLock(tmp_path).acquire().release()
 
 
+def test_who_is_refused_has_nothing_open(tmp_path: Path, times_open: Callable[[Path], int]) -> None:
+    with RunLock(tmp_path) as lock:
+        for _ in range(2):
+            with pytest.raises(RunDirectoryError, match="is being written"):
+                RunLock(tmp_path).acquire()
+        assert times_open(lock.path) == 1
+
+
+def test_a_lock_that_cannot_be_written_is_not_held(tmp_path: Path, times_open: Callable[[Path], int]) -> None:
+    lock = RunLock(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(RunDirectoryError, match=r"run\.lock cannot be written: .*; free space"):
+            lock.acquire()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not lock.held
+    assert times_open(lock.path) == 0
+    with lock.acquire():
+        assert owner_of(tmp_path) == os.getpid()
+
+
+def test_where_the_system_has_no_lock_left_nothing_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times_open: Callable[[Path], int]
+) -> None:
+    def flock(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    facts = {name: getattr(fcntl, name) for name in ("LOCK_EX", "LOCK_SH", "LOCK_NB", "LOCK_UN")}
+    monkeypatch.setattr("karenina_runs.files.run_lock.fcntl", SimpleNamespace(flock=flock, **facts))
+    lock = RunLock(tmp_path)
+    with pytest.raises(RunDirectoryError, match=f"cannot be written: {os.strerror(errno.ENOLCK)}"):
+        lock.acquire()
+    assert not lock.held
+    assert times_open(lock.path) == 0
+
+
+@pytest.mark.parametrize("waits", [1, WAITS])
+def test_who_asks_for_the_owner_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    """Whoever asks holds the lock for a moment: others who ask may hold it too, and an owner waits for its end."""
+    RunLock(tmp_path).acquire().release()
+    with (tmp_path / LOCK).open("rb") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        assert owner_of(tmp_path) is None
+        waited = []
+
+        def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            if len(waited) == waits:
+                fcntl.flock(asking, fcntl.LOCK_UN)
+
+        monkeypatch.setattr("karenina_runs.files.run_lock.time", SimpleNamespace(sleep=sleep))
+        with RunLock(tmp_path):
+            assert owner_of(tmp_path) == os.getpid()
+        assert len(waited) == waits
+
+
 def test_a_child_that_outlives_its_owner_owns_nothing(tmp_path: Path) -> None:
     lock = RunLock(tmp_path).acquire()
     reading, writing = os.pipe()
@@ -169,6 +233,28 @@ def test_an_owner_whose_lock_was_removed_writes_neither_the_manifest_nor_the_jou
             await journal.aclose()
         directory.release()
         assert (tmp_path / "manifest.json").read_bytes() == before
+
+    asyncio.run(work())
+
+
+def test_an_owner_whose_lock_was_removed_keeps_no_other_from_writing(tmp_path: Path) -> None:
+    first, second = (
+        Request("llm", {"interface": "i", "model_name": "m"}, "generation", 1, ({"role": "user", "content": text},))
+        for text in "ab"
+    )
+
+    async def work() -> None:
+        lost = Journal.open(tmp_path)
+        (tmp_path / LOCK).unlink()
+        with pytest.raises(RunDirectoryError, match="another process may write here now"):
+            await lost.put(StoredCall(first.key, 0, first), {"reply": {}}, CallFacts())
+        other = Journal.open(tmp_path)
+        await other.put(StoredCall(second.key, 0, second), {"reply": {}}, CallFacts())
+        assert await other.take(StoredCall(first.key, 0, first)) is None
+        assert await other.take(StoredCall(second.key, 0, second)) is not None
+        await other.aclose()
+        with pytest.raises(RunDirectoryError):
+            await lost.aclose()
 
     asyncio.run(work())
 

@@ -71,6 +71,13 @@ def test_what_fails_on_the_way_leaves_what_was_there(tmp_path: Path, before: byt
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
+def test_a_file_that_is_being_written_is_hidden_and_has_the_name_of_the_one_that_it_replaces(tmp_path: Path) -> None:
+    with replacing(tmp_path / "f"):
+        (written,) = tmp_path.iterdir()
+        assert written.name.startswith(".f.")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
 def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_any_new_file(tmp_path: Path, mode: int) -> None:
     (tmp_path / "f").write_bytes(b"old")

@@ -52,7 +52,7 @@ class RunLock:
                 "run this on Linux or macOS (on Windows: in WSL)"
             )
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise RunDirectoryError(
                 f"{self.path} cannot be written: {error.strerror}; make the folder writable, or begin a run in "
@@ -144,7 +144,7 @@ def owner_of(folder: Path) -> int | None:
     if not CAN_LOCK:  # then nobody can
         return None
     try:
-        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(folder / LOCK, os.O_RDONLY)
     except OSError:
         return None
     try:

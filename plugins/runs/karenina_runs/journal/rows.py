@@ -45,7 +45,6 @@ VERSION = 1
 """SQLite's `user_version`: of this schema."""
 PAGE = 4096
 LARGEST = 1 << 63
-MESSAGE = 500
 Value = str | int | float | bytes | None
 encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -181,7 +180,7 @@ def failure_facts(
         status = whole(error.status)
     elif not isinstance(error, Exception):
         kind = "cancelled"
-    message = clean(one_line(error, MESSAGE))
+    message = clean(one_line(error))
     return (*_asked(call, facts, clean, at), clean(str(kind or "stage")), status, message)
 
 

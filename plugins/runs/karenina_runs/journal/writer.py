@@ -211,9 +211,7 @@ class Writer:
 def connected(path: Path) -> sqlite3.Connection:
     """A connection that writes. Raises RunDirectoryError where the file system cannot do what is needed, and
     sqlite3.Error."""
-    connection = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=512
-    )
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
