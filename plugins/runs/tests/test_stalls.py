@@ -47,7 +47,7 @@ def test_a_long_turn_is_told_with_its_place(lines: Callable[[], list[str]]) -> N
         return stalls.count
 
     assert asyncio.run(main()) >= 1
-    assert any("hold_up (run/test_stalls.py:" in line and " < main (" in line for line in lines())
+    assert any("hold_up (tests/test_stalls.py:" in line and " < main (" in line for line in lines())
 
 
 def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -90,7 +90,7 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
     (line, *_) = caplog.messages
     assert "the event loop is held up" in line
     assert "stage='Lookup'" in line
-    assert " < main (run/test_stalls.py:" in line
+    assert " < main (tests/test_stalls.py:" in line
 
 
 def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
@@ -140,7 +140,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
     made = world(answerer=ScriptedLLM(busy), questions=2)
     made.run(destination=Destination(run_dir=tmp_path / "run") if where == "run directory" else None)
-    assert any("hold_up (run/test_stalls.py:" in line for line in lines())
+    assert any("hold_up (tests/test_stalls.py:" in line for line in lines())
 
 
 COLLECTED = """\
