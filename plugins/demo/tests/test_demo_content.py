@@ -22,6 +22,7 @@ from karenina_demo.bundle import ANSWERING, BENCHMARK, CALLS, DIGEST, FAILING, a
 from karenina_runs.execute.runner import Destination, execute
 
 from karenina_core import Benchmark, VerificationResult, VerificationResultSet
+from karenina_core.plugin.discovery import discover
 
 Script = Mapping[str, Mapping[str, Any]]
 TOLERANCE = 1e-6
