@@ -90,8 +90,8 @@ def test_names_of_a_stranger_are_added_and_replace_nothing(site: Path) -> None:
 
 def test_what_is_left_out_is_a_problem_that_names_both(site: Path) -> None:
     found = problems(site)
-    for name in ("Benchmark", "Karenina"):
-        assert f"karenina_core.{name} is that of karenina-core, not that of karenina-stranger-units" in found
+    for name, owner in (("Benchmark", "karenina-runs"), ("Karenina", "karenina-core")):
+        assert f"karenina_core.{name} is that of {owner}, not that of karenina-stranger-units" in found
     assert [line for line in found if line.startswith("karenina_core.errors is a module of karenina-core")]
     assert not [line for line in found if "karenina_core.Unit " in line]
 
