@@ -39,5 +39,5 @@ def test_starting_takes_no_more_calls_than_it_may(started: Any, what: str, withi
 
 def test_the_metadata_of_a_package_is_read_once(started: Any) -> None:
     owners = {point.dist.name for point in entry_points(group="karenina.commands") if point.dist}
-    assert "karenina-core" in owners
+    assert "karenina-cli" in owners
     assert started["karenina --help"]["metadata"] <= len(owners)
