@@ -19,7 +19,6 @@ PACKAGE = Path(__file__).parents[2] / "karenina_core"
 KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool server client", "judgment strategy"}
 ALLOWED: dict[tuple[str, str], str] = {
     ("errors", "template"): "a kind of error: the code that an author wrote",
-    ("pipeline/traits", "rubric"): "where a problem is: the rubric of a benchmark",
     ("ports/middleware", "llm"): "a kind of call: of an LLMPort",
     ("values/model_config", "litellm"): "the published default of the interface of a ModelConfig",
 }
@@ -40,7 +39,7 @@ def names() -> set[str]:
     for plugin in app.plugins:
         if plugin.distribution != "karenina-core":
             found |= {plugin.name, plugin.distribution}
-    return found | {part.name for part in declared_parts()}
+    return found | {part.info.name for part in declared_parts()}
 
 
 def literals(source: str) -> Iterator[tuple[int, str]]:
