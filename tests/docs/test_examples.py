@@ -41,7 +41,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for name in list(os.environ):
-        if name.startswith("KARENINA_"):
+        if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
             monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)

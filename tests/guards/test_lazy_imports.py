@@ -53,5 +53,5 @@ assert "verify" in shown.getvalue()
 """
     modules = imported_after(call)
     assert "click" in modules
-    assert {module for module in modules if module.startswith("karenina_")} == {"karenina_core"}
+    assert {module for module in modules if module.startswith("karenina_")} == {"karenina_cli", "karenina_core"}
     assert modules & HEAVY == set()
