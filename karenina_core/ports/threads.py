@@ -100,8 +100,10 @@ async def to_its_end(call: Callable[[threading.Event], T]) -> T:
 
 
 class BackgroundLoop:
-    """One event loop in a thread, for synchronous callers: scripts, notebooks, servers. The thread starts with the first
-    coroutine, and ends with this object or with the program."""
+    """One event loop in a thread, for synchronous callers: scripts, notebooks, servers.
+
+    The thread starts with the first coroutine, and ends with this object or with the program.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
