@@ -9,7 +9,7 @@ KareninaError
 │       └── ContradictionError  data fits and contradicts itself (a judge is asked about it once)
 ├── PluginError            a plugin cannot be imported or breaks the rules of registration
 │   ├── DuplicateName      two plugins provide one name
-│   └── UnknownName        nobody provides this name
+│   └── UnknownName        no plugin provides this name
 ├── PlanError              no valid list of stages serves this request (also a ValueError)
 ├── ContractError          a stage read or wrote what it did not declare
 ├── RunDirectoryError      the run directory cannot be written
@@ -234,7 +234,7 @@ class ParseError(PortError):
     """A judge's reply could not be turned into data that fits the schema.
 
     `usage` is what the useless replies cost (a `UsageMetadata`), `channel` how they were asked for; `usage_unavailable`
-    says that the provider did not tell what some of them cost. `cut_off` says that a limit ended the reply.
+    says that the provider did not report what some of them cost. `cut_off` says that a limit ended the reply.
     """
 
     def __init__(self, message: str, *, raw_response: str = "") -> None:

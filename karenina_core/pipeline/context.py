@@ -367,8 +367,7 @@ def _given(value: T | None, what: str) -> T:
 
 
 class _Acting:
-    """Entered for every stage of every item: a generator would take longer than most
-    stages do."""
+    """Entered for every stage of every item: a generator would take longer than most stages do."""
 
     __slots__ = ("_context", "_previous", "_stage")
 

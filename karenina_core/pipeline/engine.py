@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..errors import ContractError, ErrorKind, KareninaError, PluginError, one_line
+from ..errors import ContractError, ErrorKind, KareninaError, one_line
 from ..log import get_logger
 from ..plugin.application import Karenina
 from ..ports.asker import StageLimit, current_limit, current_stage
@@ -42,11 +42,10 @@ class Engine:
     """The stages of one plan, wrapped by middleware once, ready to run any number of items."""
 
     def __init__(self, stages: Sequence[Stage], app: Karenina | None = None) -> None:
-        wrappers = app.implementations("karenina_wrap_stage") if app else []
-        self._prepared = [
-            _Prepared(stage, _compose(stage, wrappers), getattr(stage, "version", "1")) for stage in stages
-        ]
-        self._verify = _surrounded(self._all, app.implementations("karenina_wrap_item") if app else [])
+        self._prepared = [_Prepared(stage, _step(stage, app), getattr(stage, "version", "1")) for stage in stages]
+        self._verify: Verify = self._all
+        for plugin, around in reversed(app.middleware("karenina_wrap_item") if app else []):
+            self._verify = partial(_around_item, plugin, around, self._verify)
 
     def run(self, context: VerificationContext) -> Coroutine[Any, Any, VerificationResult]:
         """Run every stage that wants to run. Only cancellation leaves without a result."""
@@ -78,7 +77,7 @@ class Engine:
             try:
                 answer = stage.should_run(context)
                 if not answer:
-                    reason = answer.reason if isinstance(answer, Skip) else "its should_run said no"
+                    reason = answer.reason if isinstance(answer, Skip) else "its should_run returned False"
                     return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
                 await prepared.step(context)
                 if limit is not None and limit.why is not None:  # it has kept its cancellation to itself
@@ -116,7 +115,11 @@ def stops_item(error: BaseException) -> bool:
     Anything else is a failure of the code that was running, which may also let the cancellation of a task of its own
     through. To be asked in the task that the error was raised in.
     """
-    return (isinstance(error, asyncio.CancelledError) and _is_cancelling()) or _is_exit(error)
+    if isinstance(
+        error, KeyboardInterrupt
+    ):  # signals reach the main thread only: elsewhere it is the stage's own doing
+        return threading.current_thread() is threading.main_thread()
+    return isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _is_cancelling())
 
 
 def _is_cancelling() -> bool:
@@ -124,50 +127,17 @@ def _is_cancelling() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _is_exit(error: BaseException) -> bool:
-    """Whether this coroutine is being closed, or the user wants out.
-
-    Signals reach the main thread only: an interrupt elsewhere is the stage's own doing.
-    """
-    interrupt = isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
-    return interrupt or isinstance(error, GeneratorExit)
-
-
-def _compose(stage: Stage, wrappers: Sequence[tuple[str, Callable[..., object]]]) -> Step:
-    """The stage's work inside the middleware; the first wrapper is the outermost."""
+def _step(stage: Stage, app: Karenina | None) -> Step:
+    """The stage's work inside the middleware."""
     step: Step = partial(_execute, stage)
-    for plugin, wrap in reversed(wrappers):
-        try:
-            around = wrap(stage=stage)
-        except Exception as error:
-            raise PluginError(
-                f"karenina_wrap_stage of plugin {plugin!r} failed for {stage.name}: {one_line(error)}"
-            ) from error
-        if around is None:
-            continue
-        if not callable(around):
-            raise PluginError(f"karenina_wrap_stage of plugin {plugin!r} must return a coroutine function or None")
+    wrappers = app.middleware("karenina_wrap_stage", f" for {stage.name}", stage=stage) if app else []
+    for _, around in reversed(wrappers):
         step = partial(_around, around, step)
     return step
 
 
 async def _around(around: Callable[..., Awaitable[None]], step: Step, context: VerificationContext) -> None:
     await around(context, partial(step, context))
-
-
-def _surrounded(verify: Verify, wrappers: Sequence[tuple[str, Callable[..., object]]]) -> Verify:
-    """What verifies an item, inside the middleware; the first wrapper is the outermost."""
-    for plugin, wrap in reversed(wrappers):
-        try:
-            around = wrap()
-        except Exception as error:
-            raise PluginError(f"karenina_wrap_item of plugin {plugin!r} failed: {one_line(error)}") from error
-        if around is None:
-            continue
-        if not callable(around):
-            raise PluginError(f"karenina_wrap_item of plugin {plugin!r} must return a coroutine function or None")
-        verify = partial(_around_item, plugin, around, verify)
-    return verify
 
 
 async def _around_item(

@@ -34,7 +34,10 @@ class Key(str, Generic[T]):
             isinstance(None, self._accepts)
         except TypeError as error:
             raise ContractError(f"{name!r}: {type!r} cannot be checked; give a class that isinstance takes") from error
-        self.usual = _usual(self._accepts)
+        try:
+            self.usual = frozenset(usual for usual in USUAL if issubclass(usual, self._accepts))
+        except TypeError:  # a protocol that names attributes can only be asked about values
+            self.usual = frozenset()
         return self
 
     def check(self, value: Any) -> None:
@@ -45,13 +48,6 @@ class Key(str, Generic[T]):
 
     def __reduce__(self) -> Any:
         return (Key, (str(self), self.type))
-
-
-def _usual(accepts: tuple[type, ...]) -> frozenset[type]:
-    try:
-        return frozenset(usual for usual in USUAL if issubclass(usual, accepts))
-    except TypeError:  # a protocol that names attributes can only be asked about values
-        return frozenset()
 
 
 def _classes(type_: Any) -> Iterable[type]:

@@ -88,7 +88,11 @@ class StageOrchestrator:
         chosen, left_out = [], {}
         for name, stage in made.items():
             condition: Condition = stage.included_when
-            if _includes(stage, condition, request):
+            try:
+                included = condition(request)
+            except Exception as error:
+                raise PlanError(f"included_when of stage {stage.name} failed: {one_line(error)}") from error
+            if included:
                 chosen.append(stage)
             else:
                 left_out[stage] = Explained(stage.name, False, condition.explain(request), app.stages[name].plugin)
@@ -120,7 +124,12 @@ class StageOrchestrator:
 
     def explain(self) -> list[Explained]:
         """Every stage: those that run, in order, then those that do not, by name."""
-        chosen = [Explained(s.name, True, _why(s, self.request), self.owner(s.name)) for s in self.stages]
+        features = self.request.features if self.request else frozenset()
+        chosen = []
+        for stage in self.stages:
+            on = sorted(features & set(stage.features))
+            reason = f"feature {', '.join(on)} is on" if on else "always, in this mode"
+            chosen.append(Explained(stage.name, True, reason, self.owner(stage.name)))
         return chosen + sorted(self.left_out.values(), key=lambda explained: explained.name)
 
     def describe(self) -> dict[str, Any]:
@@ -202,18 +211,6 @@ def _check_features(request: PlanRequest, stages: Iterable[Stage], app: Karenina
         known = ", ".join(sorted(served)) or "none"
         hint = did_you_mean(name, served)
         raise PlanError(f"no installed stage serves the feature {name!r}{hint}; there is: {known}.{app.inactive()}")
-
-
-def _includes(stage: Stage, condition: Condition, request: PlanRequest) -> bool:
-    try:
-        return condition(request)
-    except Exception as error:
-        raise PlanError(f"included_when of stage {stage.name} failed: {one_line(error)}") from error
-
-
-def _why(stage: Stage, request: PlanRequest | None) -> str:
-    on = sorted(set(stage.features) & request.features) if request else []
-    return f"feature {', '.join(on)} is on" if on else "always, in this mode"
 
 
 def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]) -> list[Stage]:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 import pluggy
 from attrs import evolve
 
-from ..errors import PluginError, did_you_mean, one_line
+from ..errors import ConfigError, KareninaError, PluginError, Problem, did_you_mean, one_line
 from ..log import get_logger
-from ..ports.background import BackgroundLoop
+from ..ports.threads import BackgroundLoop
 from ..values.config import sections
 from ..values.result_parts import declared_parts, read_parts
 from . import hookspecs
@@ -32,7 +32,6 @@ from .kinds import (
 )
 from .markers import PROJECT
 from .registry import Drafts, Registry, resolve_drafts
-from .settings import check_defaults, structured_settings
 
 __all__ = ["Karenina", "current"]
 
@@ -86,7 +85,7 @@ class Karenina:
         self.sinks = self.registry(SinkRegistry)
         self.settings_classes = self.registry(SettingsRegistry)
         known = {name: info.state == "active" for name, info in self._infos.items()}
-        self._settings = structured_settings(self.tables, self.settings_classes, known)
+        self._settings = _structured_settings(self.tables, self.settings_classes, known)
         for registry in self.registries:
             registry.settings = self.settings
 
@@ -230,8 +229,27 @@ class Karenina:
         bound = ((impl.plugin_name, partial(keywords_only(impl), app=self)) for impl in found)
         return sorted(bound, key=lambda pair: pair[0])
 
+    def middleware(self, hook: str, what: str = "", **arguments: Any) -> list[tuple[str, Any]]:
+        """`(plugin, around)` for everything that plugins put around something by a hook, the outermost first.
+
+        Raises PluginError, and what KareninaError a plugin raises; `what` follows the word failed in its message.
+        """
+        found = []
+        for plugin, wrap in self.implementations(hook):
+            try:
+                around = wrap(**arguments)
+            except KareninaError:
+                raise
+            except Exception as error:  # a plugin's own code
+                raise PluginError(f"{hook} of plugin {plugin!r} failed{what}: {one_line(error)}") from error
+            if around is not None and not callable(around):
+                raise PluginError(f"{hook} of plugin {plugin!r} must return a coroutine function or None")
+            if around is not None:
+                found.append((plugin, around))
+        return found
+
     def observe(self, hook: str, **arguments: Any) -> None:
-        """Tell the observers. One that raises is logged; nothing else happens to it."""
+        """Call the observers. One that raises is logged; nothing else happens to it."""
         for plugin, function in self.implementations(hook):
             try:
                 function(**arguments)
@@ -276,7 +294,7 @@ class Karenina:
             for entry in settings.values():  # needed at once; a broken class is this plugin's own trouble
                 settings.checked(entry.load())
                 if name not in self.tables:
-                    check_defaults(name, entry.load())
+                    _check_defaults(name, entry.load())
         return drafts
 
     def _kind(self, name: str, hook: str, impl: Any) -> type[Registry[Any]] | None:
@@ -311,3 +329,44 @@ class Karenina:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_defaults(name: str, cls: type) -> None:
+    """A plugin that cannot do without settings fails alone where there are none. Raises PluginError."""
+    from ..values.convert import structure
+
+    try:
+        structure({}, cls, f"plugins.{name}")
+    except ConfigError as error:
+        raise PluginError(f"it needs settings, [plugins.{name}] in the configuration file: {error}") from None
+
+
+def _structured_settings(
+    tables: Mapping[str, Mapping[str, Any]], classes: SettingsRegistry, known: Mapping[str, bool]
+) -> dict[str, Any]:
+    """`{plugin: settings}` of every plugin that has some; `known` says of each plugin whether it is active.
+
+    Raises ConfigError with everything that is wrong.
+    """
+    if not tables and not classes:
+        return {}
+    from ..values.convert import structure  # cattrs is only needed where there are settings
+
+    settings: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name in sorted(set(tables) - set(classes)):
+        if known.get(name, True):  # a plugin that is blocked for now keeps its table
+            why = (
+                "the plugin has no settings"
+                if name in known
+                else f"there is no such plugin{did_you_mean(name, classes)}"
+            )
+            problems.append(Problem(f"plugins.{name}", why))
+    for name in classes:
+        try:
+            settings[name] = structure(tables.get(name, {}), classes.load(name), f"plugins.{name}")
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return settings

@@ -91,7 +91,7 @@ def _normal(name: str) -> str:
 
 
 class _OneEntryPoint(NamedExtensionManager[Any]):
-    """stevedore, told which entry point to load instead of looking for it."""
+    """stevedore with the entry point to load, for which it does not search."""
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
@@ -116,7 +116,10 @@ def load(source: Source) -> Any:
         missing = getattr(failure, "name", None) if isinstance(failure, ModuleNotFoundError) else None
         if missing and not f"{source.entry_point.module}.".startswith(f"{missing}."):
             raise PluginError(f"needs the package {missing!r}, which is not installed") from failure
-        raise PluginError(f"cannot be imported: {_where(failure)}{one_line(failure)}") from failure
+        where = ""
+        if isinstance(failure, SyntaxError) and failure.filename:
+            where = f"{failure.filename}, line {failure.lineno}: "
+        raise PluginError(f"cannot be imported: {where}{one_line(failure)}") from failure
     return manager.extensions[0].plugin
 
 
@@ -149,9 +152,3 @@ def load_all(sources: Iterable[Source]) -> tuple[dict[str, Any], dict[str, Plugi
         except PluginError as error:
             infos[source.name] = evolve(source.info, state="failed", reason=str(error))
     return plugins, infos
-
-
-def _where(error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}: "
-    return ""

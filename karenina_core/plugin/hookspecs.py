@@ -8,7 +8,7 @@ A plugin is a module, class instance or object with functions marked `@hookimpl`
 does not need. `app` is the application that calls, a `Karenina`, for its registries and for the plugin's own settings
 (`app.settings("name")`). Everything is called in the order of the plugins' names, and no result depends on that order.
 
-Hooks that wrap can change numbers: a run is gone on with only where the plugin's version, code and settings are those
+Hooks that wrap can change numbers: a run is resumed only where the plugin's version, code and settings are those
 of before. One that changes none, as it traces or records, is marked `@neutral` too. What wraps items needs no mark.
 """
 
@@ -61,7 +61,7 @@ def karenina_classify_error(error: BaseException) -> ErrorKind | None:
 
 @hookspec
 def karenina_wrap_call(target: CallTarget, app: Any) -> Around | None:
-    """Return middleware that stands in front of what is called: to record, replay, trace or change calls.
+    """Return middleware for what is called: to record, replay, trace or change calls.
 
     A coroutine function `around(call, proceed)` that returns what `await proceed(call)` gives, or a reply of its own;
     it may proceed with another call. What else it may have is in `karenina_core.ports.middleware.Around`. What it
@@ -70,7 +70,7 @@ def karenina_wrap_call(target: CallTarget, app: Any) -> Around | None:
     Called for everything that is opened, by its kind: for each port of a model (also where it is only looked at before
     a run) and for its work with tools; once per embedder; for a search tool whenever it is asked for; for a tool
     server when it is looked at and again when it is connected to. The middleware of the plugin with the first name is
-    the outermost. One that changes no number is marked `@neutral`, too: a run is gone on with whether it is there or
+    the outermost. One that changes no number is marked `@neutral`, too: a run is resumed whether it is there or
     not.
     """
 

@@ -17,14 +17,14 @@ F = TypeVar("F")
 
 
 def neutral(function: F) -> F:
-    """Say of a hook that stands in front of something that it changes no number: what it gives back is what it got, or
+    """Mark a hook that wraps something and changes no number: what it gives back is what it got, or
     what was once given to the same call. Such as to trace, record or replay.
 
         @hookimpl
         @neutral
         def karenina_wrap_call(target, app): ...
 
-    A run is gone on with whether or not such a plugin is there. Without this mark its version, code and settings must
+    A run is resumed whether or not such a plugin is there. Without this mark its version, code and settings must
     be those of before.
     """
     setattr(function, NEUTRAL, True)

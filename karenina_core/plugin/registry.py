@@ -21,7 +21,7 @@ Drafts = Mapping[type["Registry[Any]"], "Registry[Any]"]
 
 
 def import_string(target: str, owner: str = "", hint: str = "") -> Any:
-    """What `"module:Name"` names. Raises PluginError that tells a missing package from a broken one."""
+    """What `"module:Name"` names. Raises PluginError, which distinguishes a missing package from a broken one."""
     module, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -213,7 +213,7 @@ def _merge(
 
 
 def _last(replacers: Mapping[tuple[Kind, str], Entry[Any]], kind: Kind, name: str) -> Entry[Any]:
-    """What stands in for a name in the end, where replacements are replaced themselves."""
+    """What replaces a name in the end, where replacements are replaced themselves."""
     seen = {name}
     entry = replacers[kind, name]
     while (kind, entry.name) in replacers and entry.name not in seen:

@@ -6,17 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import converters, field, frozen
 
 from .fields import texts
 from .question import Question
 from .rubric import DynamicRubric, Rubric
 
 __all__ = ["BenchmarkData"]
-
-
-def _folder(value: str | Path | None) -> Path | None:
-    return None if value is None else Path(value)
 
 
 def _questions(value: Iterable[Question]) -> tuple[Question, ...]:
@@ -44,7 +40,7 @@ class BenchmarkData:
     """The loader's own record of the file, so that what karenina does not know survives a save."""
     warnings: tuple[str, ...] = field(default=(), converter=texts, eq=False)
     """What the loader noticed and could not use."""
-    workspace_root: Path | None = field(default=None, converter=_folder, eq=False)
+    workspace_root: Path | None = field(default=None, converter=converters.optional(Path), eq=False)
     """The folder that the questions' `workspace_path` are in. It is of this machine and never written to a file."""
 
     @name.validator

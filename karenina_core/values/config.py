@@ -99,7 +99,7 @@ class RunSettings(Section):
         yield from _duplicates("parsing_models", self.parsing_models)
 
     def _resolve(self) -> list[Problem]:
-        """Fold views and switches into what they stand for, once: a copy of this value must not fold them again."""
+        """Fold views and switches into the settings that they set, once: a copy must not fold them again."""
         features = set(self.features)
         problems = []
         cls: Any = type(self)
@@ -126,12 +126,12 @@ class RunSettings(Section):
         return problems
 
     def _set(self, view: str, meant: Mapping[str, Any]) -> Iterable[Problem]:
-        path, _, said = view.partition(": ")
+        path, _, given = view.partition(": ")
         cls: Any = type(self)
         for name, value in meant.items():
             held = f"_{name}" if name in switches_of(cls) else name
             if held != name and getattr(self, held) not in (None, value):
-                yield Problem(path, f"{said} contradicts {name}={getattr(self, held)}; give one of them")
+                yield Problem(path, f"{given} contradicts {name}={getattr(self, held)}; give one of them")
             object.__setattr__(self, held, value)
 
 

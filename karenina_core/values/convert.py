@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -28,6 +30,7 @@ from .sections import KEY, Facts
 __all__ = ["converter", "structure", "unstructure"]
 
 T = TypeVar("T")
+_origin: Any = get_origin
 ATOMS = frozenset({str, int, float, bool, NoneType})
 TEXTS = frozenset({str})
 NEVER_WRITTEN = {"manual_traces", "endpoint_api_key"}
@@ -54,9 +57,13 @@ def converter() -> cattrs.Converter:
     A class may say itself how it is written, by `to_plain()`, and how it is read, by `from_plain(value)`.
     """
     conv = cattrs.Converter(forbid_extra_keys=True)
-    _refuse_guesses(conv)
-    conv.register_structure_hook_factory(_is_union, lambda t: functools.partial(_structure_union, conv))
-    conv.register_structure_hook_factory(_is_literal, lambda t: _structure_literal)
+    # `"no"` is not true, `"7"` is not 7 and `"abc"` is not a list of letters.
+    for type_, others in ((bool, ()), (str, ()), (int, ()), (float, (int,))):
+        conv.register_structure_hook(type_, lambda value, t, o=others: _exactly(value, t, *o))
+    for predicate in (is_sequence, is_any_set):
+        conv.register_structure_hook_factory(predicate, _list_hook)
+    conv.register_structure_hook_func(lambda t: _origin(t) in (Union, UnionType), partial(_structure_union, conv))
+    conv.register_structure_hook_func(lambda t: _origin(t) is Literal, _structure_literal)
     conv.register_structure_hook_func(lambda t: t is Any or t is object, lambda value, _: value)
     conv.register_structure_hook(bytes, lambda value, _: _bytes(value))
     conv.register_unstructure_hook(bytes, lambda value: base64.b64encode(value).decode("ascii"))
@@ -66,9 +73,11 @@ def converter() -> cattrs.Converter:
     conv.register_unstructure_hook_func(
         lambda t: is_any_set(t), lambda value: sorted(map(conv.unstructure, value), key=repr)
     )
-    conv.register_structure_hook_factory(attrs.has, functools.partial(_structure_attrs, conv))
-    conv.register_unstructure_hook_factory(attrs.has, functools.partial(_unstructure_attrs, conv))
-    conv.register_unstructure_hook_func(_holds_anything, functools.partial(_of_anything, conv))
+    conv.register_structure_hook_factory(attrs.has, partial(_structure_attrs, conv))
+    conv.register_unstructure_hook_factory(attrs.has, partial(_unstructure_attrs, conv))
+    conv.register_unstructure_hook_func(
+        lambda t: _origin(t) in (dict, Mapping) and get_args(t)[1:] == (Any,), partial(_of_anything, conv)
+    )
     conv.register_structure_hook_func(lambda t: hasattr(t, "from_plain"), lambda value, t: t.from_plain(value))
     conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
     conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
@@ -79,13 +88,13 @@ def converter() -> cattrs.Converter:
 
 def _structure_attrs(conv: cattrs.Converter, cls: type) -> Any:
     inner: Any = make_dict_structure_fn(cls, conv, _cattrs_forbid_extra_keys=True)
+    return lambda value, t: inner(_table(value), t)
 
-    def hook(value: Any, t: type) -> Any:
-        if not isinstance(value, Mapping):
-            raise TypeError(f"expected a table of settings, got {value!r}")
-        return inner(value, t)
 
-    return hook
+def _table(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a table of settings, got {value!r}")
+    return value
 
 
 def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
@@ -101,13 +110,8 @@ def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
     return make_dict_unstructure_fn(cls, conv, **hidden)
 
 
-def _holds_anything(type_: Any) -> bool:
-    """Whether a type is that of a table of whatever there is: `Mapping[str, Any]`."""
-    return get_origin(type_) in (dict, Mapping) and get_args(type_)[1:] == (Any,)
-
-
 def _of_anything(conv: cattrs.Converter, value: Any) -> Any:
-    """What is JSON data already is copied without asking for the hook of each value, of which there are many."""
+    """Any table or list. What is JSON data already is copied, without a look for the hook of each of its values."""
     kind = type(value)
     if kind in ATOMS:
         return value
@@ -119,7 +123,7 @@ def _of_anything(conv: cattrs.Converter, value: Any) -> Any:
 
 
 def _structure_run(conv: cattrs.Converter) -> Any:
-    """Switches such as `NAME_enabled = true`, and other views, are accepted beside what they stand for."""
+    """Switches such as `NAME_enabled = true`, and other views, are accepted beside the settings that they set."""
     known, switched = facts(), switches()
     views = [name for name, about in known.items() if about.feature or about.stands_for]
     # What is read from data is complete: for what is not in it, the environment is not asked.
@@ -128,9 +132,13 @@ def _structure_run(conv: cattrs.Converter) -> Any:
     inner = make_dict_structure_fn(VerificationConfig, conv, _cattrs_forbid_extra_keys=True, **hidden)
 
     def hook(value: Any, cls: type) -> VerificationConfig:
-        if not isinstance(value, Mapping):
-            raise TypeError(f"expected a table of settings, got {value!r}")
-        given, problems = _exact(value, views)
+        given: dict[str, Any] = {}
+        problems: list[Problem] = []
+        for name in (name for name in views if name in _table(value)):
+            try:
+                given[name] = _exactly(value[name], bool) if name in switched else value[name]
+            except TypeError as error:
+                problems.append(Problem(name, str(error)))
         try:
             plain = {k: v for k, v in value.items() if k not in views}
             if private := sorted(str(k) for k in plain if str(k).startswith("_")):
@@ -156,11 +164,9 @@ def _register_results(conv: cattrs.Converter) -> None:
         return first | {name: conv.unstructure(part) for name, part in result.parts.items()} | own
 
     def structured(value: Any, cls: type) -> VerificationResult:
-        if not isinstance(value, Mapping):
-            raise TypeError(f"expected a table of settings, got {value!r}")
         found: list[Problem] = []
         parts: dict[str, Any] = {}
-        for name in (name for name in value if name not in OWN):
+        for name in (name for name in _table(value) if name not in OWN):
             try:
                 parts[name] = _part(conv, name, value[name])
             except Exception as error:
@@ -186,17 +192,6 @@ def _part(conv: cattrs.Converter, name: str, value: Any) -> Any:
     return value
 
 
-def _exact(value: Mapping[str, Any], views: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
-    given: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for name in (name for name in views if name in value):
-        try:
-            given[name] = _exactly(value[name], bool) if name in switches() else value[name]
-        except TypeError as error:
-            problems.append(Problem(name, str(error)))
-    return given, problems
-
-
 def _exactly(value: Any, type_: type, *others: type) -> Any:
     if type(value) not in (type_, *others):
         raise TypeError(f"expected {_name(type_)}, got {value!r}")
@@ -206,15 +201,6 @@ def _exactly(value: Any, type_: type, *others: type) -> Any:
 def _name(type_: Any) -> str:
     names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "nothing"}
     return names.get(type_) or str(getattr(type_, "__name__", type_))
-
-
-def _refuse_guesses(conv: cattrs.Converter) -> None:
-    """`"no"` is not true, `"7"` is not 7 and `"abc"` is not a list of letters."""
-    for type_, others in ((bool, ()), (str, ()), (int, ()), (float, (int,))):
-        conv.register_structure_hook(type_, lambda value, t, o=others: _exactly(value, t, *o))
-
-    for predicate in (is_sequence, is_any_set):
-        conv.register_structure_hook_factory(predicate, _list_hook)
 
 
 def _list_hook(type_: Any, conv: cattrs.Converter) -> Any:
@@ -235,14 +221,6 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
 
 
-def _is_literal(type_: Any) -> bool:
-    return get_origin(type_) is Literal
-
-
-def _is_union(type_: Any) -> bool:
-    return get_origin(type_) in (Union, UnionType)
-
-
 def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
     members = get_args(type_)
     if value is None and NoneType in members:
@@ -250,15 +228,11 @@ def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
     members = tuple(member for member in members if member is not NoneType)
     if len(members) == 1:
         return conv.structure(value, members[0])
-    errors = []
+    if type(value) in members:
+        return value
     for member in members:
-        if isinstance(member, type) and isinstance(value, member) and type(value) is member:
-            return value
-    for member in members:
-        try:
+        with suppress(Exception):
             return conv.structure(value, member)
-        except Exception as error:
-            errors.append(error)
     raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
 
 
@@ -285,13 +259,9 @@ def _problems(error: BaseException, path: str) -> list[Problem]:
     if isinstance(error, KeyError):
         name = str(error.args[0])
         return [Problem(path.lstrip(".") if path.endswith(f".{name}") else _join(path, name), "is missing")]
-    return [Problem(path.lstrip("."), _plain(error))]
-
-
-def _plain(error: BaseException) -> str:
-    """attrs' validators raise with extra arguments; only the first is for people."""
-    text = str(error.args[0]) if error.args else type(error).__name__
-    return text if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {text}"
+    text = str(error.args[0]) if error.args else type(error).__name__  # attrs' validators raise with more arguments
+    text = text if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {text}"
+    return [Problem(path.lstrip("."), text)]
 
 
 def _step(error: BaseException) -> str:

@@ -41,12 +41,9 @@ def texts(value: Iterable[str]) -> tuple[str, ...]:
 
 def changed(value: Any, names: Iterable[str]) -> list[str]:
     """Which of these fields of an attrs value do not have their default value."""
-    known = fields_dict(type(value))
-    return [name for name in names if getattr(value, name) != _made(known[name].default)]
-
-
-def _made(default: Any) -> Any:
-    return default.factory() if hasattr(default, "factory") else default
+    usual: dict[str, Any] = {name: field.default for name, field in fields_dict(type(value)).items() if name in names}
+    usual = {name: default.factory() if hasattr(default, "factory") else default for name, default in usual.items()}
+    return [name for name in names if getattr(value, name) != usual[name]]
 
 
 def names(value: Iterable[str]) -> frozenset[str]:
@@ -62,28 +59,19 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def number(_: object, attribute: Any, value: Any) -> None:
-    """A validator: a finite number; True is none."""
-    if not is_number(value):
-        raise ValueError(f"{attribute.name} must be a number, not {value!r}")
+def _validator(wanted: str, fits: Callable[[Any], bool]) -> Callable[[object, Any, Any], None]:
+    def check(_: object, attribute: Any, value: Any) -> None:
+        if not fits(value):
+            raise ValueError(f"{attribute.name} must be {wanted}, not {value!r}")
+
+    return check
 
 
-def whole_number(_: object, attribute: Any, value: Any) -> None:
-    """A validator: a whole number; True is none."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{attribute.name} must be a whole number, not {value!r}")
-
-
-def true_or_false(_: object, attribute: Any, value: Any) -> None:
-    """A validator: True or False, and nothing that is merely truthy."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{attribute.name} must be true or false, not {value!r}")
-
-
-def text(_: object, attribute: Any, value: Any) -> None:
-    """A validator: a text."""
-    if not isinstance(value, str):
-        raise ValueError(f"{attribute.name} must be a text, not {value!r}")
+number = _validator("a number", is_number)
+"""A validator: a finite number; True is none."""
+whole_number = _validator("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
+true_or_false = _validator("true or false", lambda value: isinstance(value, bool))
+text = _validator("a text", lambda value: isinstance(value, str))
 
 
 def text_table(_: object, attribute: Any, value: Any) -> None:
@@ -108,12 +96,7 @@ def instance_of(cls: type) -> Callable[[object, Any, Any], None]:
 def one_of(allowed: Iterable[str]) -> Callable[[object, Any, Any], None]:
     """A validator: one of these texts."""
     words = tuple(allowed)
-
-    def check(_: object, attribute: Any, value: Any) -> None:
-        if value not in words:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(words)}, not {value!r}")
-
-    return check
+    return _validator(f"one of {', '.join(words)}", words.__contains__)
 
 
 def optional(*checks: Any) -> Any:
@@ -146,9 +129,9 @@ def _naming(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         except ConfigError:
             raise
         except (TypeError, ValueError) as error:
-            told = str(error.args[0] if error.args else error)  # attrs' validators raise with more arguments
+            message = str(error.args[0] if error.args else error)  # attrs' validators raise with more arguments
             for opening in (f"'{name}' ", f"{name} ", f"{name}: "):
-                told = told.removeprefix(opening)
-            raise ConfigError([Problem(shown, told)]) from None
+                message = message.removeprefix(opening)
+            raise ConfigError([Problem(shown, message)]) from None
 
     return named

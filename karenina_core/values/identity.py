@@ -51,7 +51,7 @@ def question_urn(text: str) -> str:
 
 @frozen
 class ModelIdentity:
-    """Which model, reached how: everything that tells two models of one run apart."""
+    """Which model, reached how: everything in which two models of one run differ."""
 
     interface: str
     model_name: str

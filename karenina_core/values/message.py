@@ -1,4 +1,4 @@
-"""Messages: what is said to a model and what comes back, in one shape for every provider."""
+"""Messages: what is sent to a model and what comes back, in one shape for every provider."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 KEYS = ("role", "content", "block_index", "tool_calls", "tool_result", "thinking", "usage_metadata", "blocks")
 """Of a message that is written as data, in either form."""
 UNREAD = ("name", "annotations", "audio")
-"""Keys of such messages that say nothing about what was said."""
+"""Keys of such messages that have no part in their content."""
 REASONING = ("reasoning_content", "reasoning")
 
 
@@ -181,12 +181,12 @@ def _block_to_dict(block: Block) -> dict[str, Any]:
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
     if isinstance(block, ThinkingBlock):
         return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-    said = {"tool_use_id": block.tool_use_id, "content": block.content, "is_error": block.is_error}
-    return {"type": "tool_result", **said}
+    answer = {"tool_use_id": block.tool_use_id, "content": block.content, "is_error": block.is_error}
+    return {"type": "tool_result", **answer}
 
 
 def one_result_each(message: Message) -> list[Message]:
-    """The message in parts: every tool result is a message of the role `tool`, what stands between stays together."""
+    """The message in parts: every tool result is a message of the role `tool`, what is between stays together."""
     if not any(isinstance(block, ToolResultBlock) for block in message.content):
         return [message]
     parts: list[Message] = []
@@ -277,25 +277,22 @@ def _message(row: Mapping[str, Any]) -> Message:
     content = row.get("blocks", row.get("content"))
     if not isinstance(content, str | None):
         return Message.from_dict({**row, "content": content})
-    usage = row.get("usage_metadata")
-    return Message(row["role"], _flat_blocks(row), UsageMetadata(**usage) if usage else None)
-
-
-def _flat_blocks(row: Mapping[str, Any]) -> list[Block]:
-    """The blocks of a row without `blocks`: what was thought, what was said, what was called."""
-    content = row.get("content") or ""
+    content, blocks = content or "", list[Block]()
     if (result := row.get("tool_result")) is not None:
-        return [ToolResultBlock(result["tool_use_id"], content, result.get("is_error", False))]
-    thought = row.get("thinking")
-    blocks: list[Block] = [ThinkingBlock(thought["thinking"], thought.get("signature"))] if thought else []
-    if content:
-        blocks.append(TextBlock(content))
-    calls = row.get("tool_calls") or ()
-    return [*blocks, *(ToolUseBlock(call["id"], call["name"], call.get("input") or {}) for call in calls)]
+        blocks.append(ToolResultBlock(result["tool_use_id"], content, result.get("is_error", False)))
+    else:
+        if thought := row.get("thinking"):
+            blocks.append(ThinkingBlock(thought["thinking"], thought.get("signature")))
+        if content:
+            blocks.append(TextBlock(content))
+        calls = row.get("tool_calls") or ()
+        blocks += (ToolUseBlock(call["id"], call["name"], call.get("input") or {}) for call in calls)
+    usage = row.get("usage_metadata")
+    return Message(row["role"], blocks, UsageMetadata(**usage) if usage else None)
 
 
 def trace_row(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as `trace_dicts` writes it; one in that form stays as it is. Null stands for a key that is not there.
+    """A message as `trace_dicts` writes it; one in that form stays as it is. Null means a key that is not there.
 
     `tool_calls` with a `function`, `tool_call_id`, the role `developer`, `refusal` and what was thought are read; so is
     a missing text beside tool calls. Raises ValueError and TypeError.

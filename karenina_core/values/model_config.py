@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from attrs import evolve, field, frozen, validators
+from attrs import converters, evolve, field, frozen, validators
 
 from ..errors import ConfigError, ErrorKind, Problem
 from .fields import instance_of, named_refusals, number, optional, text, text_table, texts, true_or_false, whole_number
@@ -93,10 +93,6 @@ class ManualAnswer:
     messages: tuple[Message, ...] = ()
 
 
-def _optional_texts(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if value is None else texts(value)
-
-
 def _manual_traces(value: Any) -> Mapping[str, ManualAnswer] | None:
     """Accepts `{key: text | messages | {"answer": text | messages, "fields": ...} | ManualAnswer}`; messages also as
     data. Every answer that is none is named."""
@@ -174,7 +170,7 @@ class ModelConfig:
     """Tokens, in and out, of calls that begin within a minute: estimated before a call, corrected after it. Shared in
     the same way."""
     input_cost_per_token: float | None = _price()
-    """US dollars. With `output_cost_per_token` it gives the cost of calls whose adapter does not tell it; tokens from
+    """US dollars. With `output_cost_per_token` it gives the cost of calls whose adapter does not report it; tokens from
     the provider's cache count in full."""
     output_cost_per_token: float | None = _price()
     """US dollars."""
@@ -191,7 +187,7 @@ class ModelConfig:
     """Passed on to the provider as they are."""
     mcp_urls_dict: Mapping[str, str] = field(factory=dict, validator=text_table)
     """Tool servers of the answering model, by name: an address, or a command with its arguments for a local program."""
-    mcp_tool_filter: tuple[str, ...] | None = field(default=None, converter=_optional_texts)
+    mcp_tool_filter: tuple[str, ...] | None = field(default=None, converter=converters.optional(texts))
     """Names of the tools to offer; None: all."""
     mcp_tool_description_overrides: Mapping[str, str] = field(factory=dict, validator=text_table)
     """Other descriptions of tools, by name of the tool."""

@@ -111,6 +111,6 @@ def nothing_scored(states: Mapping[str, Mapping[str, Any]]) -> tuple[ErrorKind, 
     failed = {name: row for name, row in states.items() if row["state"] == "error"}
     if not failed or any(row["state"] == "ok" for row in states.values()):
         return None
-    told = "; ".join(f"{name}: {row['reason']}" for name, row in failed.items())
+    reasons = "; ".join(f"{name}: {row['reason']}" for name, row in failed.items())
     kind: ErrorKind = next(iter(failed.values())).get("kind", "stage")
-    return kind, f"no trait has a score ({told:.1000})"
+    return kind, f"no trait has a score ({reasons:.1000})"

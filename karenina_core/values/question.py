@@ -45,9 +45,9 @@ class Question:
     """Source of the answer template."""
     template_language: str = "python"
     finished: bool | None = None
-    """Whether the author calls it finished; None where nothing was said."""
+    """Whether the author calls it finished; None where the author says nothing."""
     placeholder_template: bool = False
-    """Whether the template is one that an authoring tool filled in and nobody edited."""
+    """Whether the template is one that an authoring tool filled in and no author edited."""
     keywords: tuple[str, ...] = field(default=(), converter=texts)
     question_rubric: Rubric | None = None
     question_dynamic_rubric: DynamicRubric | None = None
@@ -89,5 +89,5 @@ class Question:
 
     @property
     def is_finished(self) -> bool:
-        """What the author said; without a word, a question with a real template counts as finished."""
+        """What the author says; where that is nothing, a question with a real template counts as finished."""
         return self.template is not None if self.finished is None else self.finished

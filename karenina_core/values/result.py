@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 EMPTY = "empty"
-"""The text flag of an answer without any text, which tells it from one that was never given."""
+"""The text flag of an answer without any text; one that was never given has no flag."""
 
 Row = Mapping[str, Any]
 
@@ -123,7 +123,7 @@ class LedgerEntry:
 
     stage: str
     effect: Mapping[str, Any]
-    """`{"field": bool?, "verdict": bool?, "outcome": name?}`: what the stage said, and what a False is called."""
+    """`{"field": bool?, "verdict": bool?, "outcome": name?}`: the verdict of the stage, and what a False is called."""
     reason: str = ""
 
 

@@ -50,7 +50,7 @@ class RubricTrait:
         return True
 
     def ambiguity(self) -> str:
-        """Why nobody could score it consistently, and what to do about it; empty where there is no reason.
+        """Why no judge could score it consistently, and what to do about it; empty where there is no reason.
 
         A file may hold such a trait. A run that would score it is refused before any call.
         """
@@ -88,7 +88,12 @@ class Rubric:
     def __attrs_post_init__(self) -> None:
         for list_name in TRAIT_LISTS:
             for trait in getattr(self, list_name):
-                _check_list(trait, list_name)
+                if not isinstance(trait, RubricTrait):
+                    raise ValueError(f"rubric: {list_name} holds {trait!r}, which is no rubric trait")
+                if trait.list_name != list_name:
+                    raise ValueError(f"rubric: {trait.name!r} is in {list_name}; it belongs into {trait.list_name}")
+                if not trait.type_name:
+                    raise ValueError(f"rubric: the class of {trait.name!r}, {type(trait).__name__}, sets no type_name")
         if unknown := sorted(set(self.provenance.values()) - set(get_args(Provenance))):
             known = ", ".join(get_args(Provenance))
             raise ValueError(f"rubric: provenance is one of {known}, not {unknown[0]!r}")
@@ -163,12 +168,3 @@ class DynamicRubric(Rubric):
             raise ValueError(
                 f"dynamic rubric: these traits need a summary, or a description: {', '.join(sorted(silent))}"
             )
-
-
-def _check_list(trait: Any, list_name: str) -> None:
-    if not isinstance(trait, RubricTrait):
-        raise ValueError(f"rubric: {list_name} holds {trait!r}, which is no rubric trait")
-    if trait.list_name != list_name:
-        raise ValueError(f"rubric: {trait.name!r} is in {list_name}; it belongs into {trait.list_name}")
-    if not trait.type_name:
-        raise ValueError(f"rubric: the class of {trait.name!r}, {type(trait).__name__}, sets no type_name")

@@ -74,7 +74,7 @@ def read_switch(text: str) -> bool:
 
 
 def from_environment(variable: str, read: Callable[[str], Any], default: Any) -> Callable[[], Any]:
-    """The value of an environment variable, which counts where the constructor is not told otherwise."""
+    """The value of an environment variable, which counts where the constructor is given none."""
 
     def value() -> Any:
         text = os.environ.get(variable, "").strip()
@@ -101,7 +101,7 @@ class Facts:
     feature: str = ""
     """The feature that it switches."""
     stands_for: Callable[[Any], Mapping[str, Any]] | None = None
-    """Of a view: the settings that a value of it stands for. Raises ValueError."""
+    """Of a view: the settings that a value of it sets. Raises ValueError."""
     neutral: bool = False
     """Whether it changes how fast, how long or where a run works, and none of its numbers."""
     write: Callable[[Any], Any] | None = None

@@ -259,6 +259,6 @@ def test_a_price_that_an_adapter_promises_and_does_not_tell_ends_the_run_after_o
     config = here.config("http://host", answering_models=silent, parsing_models=silent, budget_usd=5.0)
     results = here.run(config)
     assert len(model.calls) == 1
-    assert any("nobody says what calls" in note for note in results.notes)
+    assert any("the cost of calls" in note for note in results.notes)
     assert here.manifest()["status"] == "interrupted"
     assert here.manifest()["ledger"]["total"]["cost_usd"] is None

@@ -139,7 +139,7 @@ def test_classes_that_look_alike_can_be_kept_and_not_scored(pair: tuple[str, str
     """A file may hold them."""
     trait = llm(kind="literal", classes=dict.fromkeys(["high", *pair]))
     assert structure(unstructure(trait), LLMRubricTrait) == trait
-    assert trait.ambiguity().startswith(f"trait 'Tone': classes {pair[0]!r} and {pair[1]!r} cannot be told apart")
+    assert trait.ambiguity().startswith(f"trait 'Tone': classes {pair[0]!r} and {pair[1]!r} look alike")
     assert llm(kind="literal", classes={"low": None, "high": None}).ambiguity() == ""
 
 

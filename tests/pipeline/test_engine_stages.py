@@ -67,7 +67,7 @@ def test_a_stage_that_does_not_want_to_run_leaves_its_reason() -> None:
     result = run([Because(), No()])
     assert [(entry.status, entry.reason) for entry in result.trail] == [
         ("skipped", "not for this item"),
-        ("skipped", "its should_run said no"),
+        ("skipped", "its should_run returned False"),
     ]
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
-from karenina_calls.secrets.known_secrets import SECRET_VARIABLES, secrets_of
-from karenina_calls.secrets.model_secrets import secret_settings, secrets_in_endpoint
+from karenina_calls.secrets.known_secrets import SECRET_VARIABLES, secret_settings, secrets_in_endpoint, secrets_of
 
 from karenina_core import Karenina, ModelConfig
 

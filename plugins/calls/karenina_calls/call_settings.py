@@ -46,13 +46,13 @@ class CallSettings(Section):
     as a judge counts too. None: as many as its provider takes."""
     budget_usd: float | None = positive(None, neutral=True)
     """US dollars that the run may spend; what the calls under way take beyond their estimates can come on top. Every
-    model needs an adapter that tells what calls cost, or prices of its own."""
+    model needs an adapter that reports what calls cost, or prices of its own."""
     budget_tokens: int | None = most(neutral=True)
     """Tokens, in and out, that the run may spend, in the same way."""
 
     @property
     def call_seconds(self) -> float:
-        """Seconds for one call with all its attempts: `retry_max_elapsed_seconds`, or what None stands for."""
+        """Seconds for one call with all its attempts: `retry_max_elapsed_seconds`, or what None means."""
         models = map(self.for_model, (*self.answering_models, *self.parsing_models))
         own = [(m.request_timeout or 0.0) * (m.retry_policy or self.retry_policy).timeout.max_attempts for m in models]
         return self.retry_max_elapsed_seconds or max(

@@ -20,9 +20,6 @@ from .services.shared import EmbedderRegistry, SearchToolRegistry
 
 __all__ = ["Lanes", "Metering"]
 
-EMBEDDER = "embedder {}"
-"""What lanes and budgets know an embedder as, in place of a model's interface."""
-SEARCH = "search"
 WRITTEN = 1
 """Tokens that an embedder's reply is expected to take: it writes none, and this is the least of a model."""
 
@@ -35,7 +32,7 @@ class Lanes(Protocol):
 
 @define(eq=False)
 class Metering:
-    """What stands in front of every port of a run."""
+    """What is in front of every port of a run."""
 
     lanes: Lanes | None = None
     store: CallStore | None = None
@@ -56,14 +53,13 @@ class Metering:
 
     def of(self, target: CallTarget, plugins: Sequence[str]) -> Metered:
         """The same in front of an embedder that asks a provider, as of a model, whenever it is asked for; and of a
-        search tool: what it finds is kept, it waits for no place, and nobody says what it costs."""
+        search tool: what it finds is kept, it waits for no place, and its cost is unknown."""
         if target not in self._shared:
-            name, model = target.name, ModelConfig(model_name=target.name, interface=SEARCH)
+            name, model = target.name, ModelConfig(model_name=target.name, interface="search")
             lane: Lane | None = None
             kind: type[Registry[Any]] = SearchToolRegistry
             if target.kind == "embedder":
-                told = EMBEDDER.format(name)
-                model = ModelConfig(model_name=target.model, interface=told, max_tokens=WRITTEN)
+                model = ModelConfig(model_name=target.model, interface=f"embedder {name}", max_tokens=WRITTEN)
                 lane, kind = self._lane(model), EmbedderRegistry
             entry = self.app.registry(kind).get(name) if self.app is not None else None
             self._shared[target] = self._made(model, lane, entry, plugins)

@@ -106,7 +106,7 @@ def _sum_of_costs(first: Mapping[str, Any], second: Mapping[str, Any]) -> float 
 
 
 def replies_of(row: Mapping[str, Any]) -> int:
-    """Requests that had a reply; a row that does not tell them had one for every attempt. What is no number is not
+    """Requests that had a reply; a row without this number had one for every attempt. What is no number is not
     counted."""
     replies = _replies(row)
     return int(replies) if is_number(replies) else 0

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_calls.ports.excluded_wait import standing_still, time_limit
 from karenina_calls.ports.retry import Attempts, with_retries
+from karenina_calls.ports.waiting import standing_still, time_limit
 from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core.errors import PortError

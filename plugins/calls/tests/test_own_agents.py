@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve
 from karenina_calls.ports.client import Model, ModelClient
-from karenina_calls.tools import adapter_agent as own_agent
+from karenina_calls.tools import agent_loop as own_agent
 
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError

@@ -124,7 +124,7 @@ async def _tools(context: VerificationContext) -> tuple[Tool, ...]:
 def _room(workspace: Path, config: VerificationConfig) -> tuple[int, int]:
     """Bytes, and new files and folders, that may be written into a workspace, so that it can still be copied for its
     judges."""
-    from karenina_calls.files.folder_copy import Limits, contents
+    from karenina_calls.files.folders import Limits, contents
     from karenina_calls.files.workspace_tools import MOST_MADE, MOST_WRITTEN
 
     limits = Limits(max_bytes=config.workspace_max_bytes, max_files=config.workspace_max_files)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import fields
-from karenina_calls.secrets.model_secrets import secret_settings
+from karenina_calls.secrets.known_secrets import secret_settings
 from karenina_vocabulary.template_kind import TemplateKind
 
 from karenina_core.values.config import ModelConfig

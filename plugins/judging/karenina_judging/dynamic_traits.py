@@ -81,7 +81,10 @@ async def presence_of(case: TraitCase, traits: Sequence[RubricTrait]) -> Presenc
 
 async def _ask(case: TraitCase, traits: Sequence[RubricTrait]) -> list[bool]:
     """Whether each concept is present. The traits are numbered: their names may be no keys of a JSON Schema."""
-    concepts = {f"trait_{number}": _concept(trait) for number, trait in enumerate(traits, 1)}
+    concepts = {}
+    for number, trait in enumerate(traits, 1):
+        text = (trait.summary or "").strip() or (trait.description or "").strip() or trait.name
+        concepts[f"trait_{number}"] = " ".join(text.split())
     wanted = f"Whether the {case.label} takes this concept up"
     schema = closed_object({key: {"type": "boolean", "description": wanted} for key in concepts})
     rows = "\n".join(f"- {key}: {concept}" for key, concept in concepts.items())
@@ -95,8 +98,3 @@ async def _ask(case: TraitCase, traits: Sequence[RubricTrait]) -> list[bool]:
     asked = await ask_judge(case.context, task, (SYSTEM, user), schema, validate=read, temperature=0.0)
     present: list[bool] = asked.parsed
     return present
-
-
-def _concept(trait: RubricTrait) -> str:
-    text = (trait.summary or "").strip() or (trait.description or "").strip() or trait.name
-    return " ".join(text.split())

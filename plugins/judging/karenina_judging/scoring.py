@@ -60,7 +60,8 @@ def read_score(trait: ScoredTrait, value: Any) -> bool | int:
     """
     _one_score(trait)
     if trait.kind == "boolean":
-        found: bool | int | None = _boolean(value)
+        word = str(value).strip().casefold() if isinstance(value, bool | int | str) else ""
+        found: bool | int | None = True if word in TRUE else False if word in FALSE else None
     elif trait.kind == "literal":
         index = trait.get_class_index(value) if isinstance(value, str) else -1
         found = None if index < 0 else index
@@ -77,15 +78,6 @@ def read_score(trait: ScoredTrait, value: Any) -> bool | int:
 def _one_score(trait: ScoredTrait) -> None:
     if isinstance(trait.kind, TemplateKind):
         raise TypeError(f"trait {trait.name!r} is scored with a record: use record_schema and read_record")
-
-
-def _boolean(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | str):
-        word = str(value).strip().casefold()
-        return True if word in TRUE else False if word in FALSE else None
-    return None
 
 
 def _whole(value: Any) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from attrs import field, frozen
 from karenina_calls.ports.text import sanitize
-from karenina_calls.secrets.model_secrets import secrets_among
+from karenina_calls.secrets.known_secrets import secrets_among
 from karenina_calls.wire.openai_wire import output_to_wire, tools_to_wire
 
 from karenina_core.errors import ConfigError, PortError, Problem

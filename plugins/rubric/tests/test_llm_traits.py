@@ -442,5 +442,5 @@ def test_traits_that_no_judge_could_score_consistently_are_refused_before_a_run(
     record = trait("Record", kind={"type": "template", "schema": dotted})
     found = problems(application(), [*RUBRIC, alike, record])
     assert [problem.path for problem in found] == ["rubric", "rubric"]
-    assert "trait 'Tone': classes 'a' and 'a ' cannot be told apart" in found[0].message
+    assert "trait 'Tone': classes 'a' and 'a ' look alike" in found[0].message
     assert "trait 'Record': field 'a.b'" in found[1].message

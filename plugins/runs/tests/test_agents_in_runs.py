@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
-from karenina_calls.tools import adapter_agent as own_agent
+from karenina_calls.tools import agent_loop as own_agent
 from karenina_runs.execute.runner import Destination
 from karenina_runs.folder.status import standing
 from karenina_runs.journal.journal import Journal

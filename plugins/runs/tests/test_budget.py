@@ -178,7 +178,7 @@ def test_what_is_set_aside_in_dollars_is_given_back_and_an_unknown_price_sets_no
 def test_a_reply_without_a_price_ends_a_budget_of_dollars() -> None:
     budget = Budget(usd=1.0)
     budget.settle(Estimate(0, 0), facts(1, 1), model())
-    assert "nobody says what calls" in budget.exhausted
+    assert "the cost of calls" in budget.exhausted
 
 
 @pytest.mark.parametrize("limit", [{"usd": 2.0}, {"tokens": 20}])
@@ -220,7 +220,7 @@ def test_one_way_of_asking_a_model_that_does_not_tell_what_it_costs_is_enough_to
     for other in (telling, silent):
         adapter = telling.adapter("two", parser_factory=lambda asked, other=other: other)
         app = application(adapter, installed=["openai_endpoint"])
-        with nullcontext() if other is telling else pytest.raises(ConfigError, match="does not tell what calls cost"):
+        with nullcontext() if other is telling else pytest.raises(ConfigError, match="does not report what calls cost"):
             check_limits(app, config)
 
 

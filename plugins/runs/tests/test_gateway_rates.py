@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.limits.spacing import LONGEST, Spacing
-from karenina_calls.ports.excluded_wait import standing_still
 from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import with_retries
+from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
 from karenina_runs.execute.working import Working
 from karenina_testing.virtual_time import run_in_virtual_time

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from attrs import define, field, frozen
 from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, PAUSE, PAUSE_OF_FAILING
+from karenina_calls.limits.failures import UNCOUNTED_FOR
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.limits.outages import SPARED
 from karenina_calls.limits.queues import OFTEN
-from karenina_calls.ports.excluded_wait import standing_still
 from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import this_call, with_retries
+from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
 from karenina_testing.virtual_time import run_in_virtual_time
 
@@ -331,7 +331,7 @@ def test_many_such_calls_in_a_row_are_taken_for_a_storm_and_cost_pauses(workers:
     whole = ask(Provider(lambda now: True, varying(0.1)), 2000, workers=workers).seconds
     print(f"{together} in a row, {workers} at once: {outcome.seconds:.1f} s, without them {whole:.1f} s")
     assert outcome.failed == together
-    assert outcome.seconds <= whole + SPARED + 2 * together * PAUSE_OF_FAILING[1]
+    assert outcome.seconds <= whole + UNCOUNTED_FOR + 2 * together * PAUSE_OF_FAILING[1]
     if workers >= 2 * together:
         assert outcome.seconds <= whole + 5.0, "there are others to be asked"
 

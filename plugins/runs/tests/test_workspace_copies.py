@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_calls.files import folder_copy
-from karenina_calls.files.folder_copy import FICLONE, Entry, Limits, contents, copy_tree
-from karenina_calls.files.folder_removal import remove_tree
+from karenina_calls.files import folders
+from karenina_calls.files.folders import FICLONE, Entry, Limits, contents, copy_tree, remove_tree
 
 from karenina_core.errors import WorkspaceError
 
@@ -78,7 +77,7 @@ def test_files_share_their_blocks_where_the_file_system_can(
         raise AssertionError("the bytes were copied as well")
 
     monkeypatch.setattr("fcntl.ioctl", clones)
-    monkeypatch.setattr(folder_copy, "_copied_bytes", never)
+    monkeypatch.setattr(folders, "_copied_bytes", never)
     done = copy_tree(source, target, LIMITS)
     assert sorted(asked) == [0, 3000, 2_500_000]
     assert (done.files, done.bytes, done.left_out) == (3, 2_503_000, [])

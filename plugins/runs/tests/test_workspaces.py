@@ -13,8 +13,7 @@ import pytest
 from attrs import evolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from karenina_calls.files.folder_copy import Limits, copy_tree
-from karenina_calls.files.folder_removal import remove_tree
+from karenina_calls.files.folders import Limits, copy_tree, remove_tree
 from karenina_judging.services import WORKSPACE_COPY
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.plan.items import Item

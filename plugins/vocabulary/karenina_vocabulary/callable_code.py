@@ -62,7 +62,7 @@ def pickled(function: Callable[[str], Any], trait: str) -> bytes:
     try:
         with _by_value(cloudpickle, function):
             code: bytes = cloudpickle.dumps(function)
-    except Exception as error:  # what the function refers to is anybody's code
+    except Exception as error:  # what the function refers to may raise anything
         raise ValueError(
             f"trait {trait!r}: the function cannot be saved: {one_line(error)}. Make what cannot be pickled inside the "
             "function instead of outside of it"
@@ -72,10 +72,12 @@ def pickled(function: Callable[[str], Any], trait: str) -> bytes:
 
 @contextmanager
 def _by_value(cloudpickle: Any, function: Any) -> Iterator[None]:
-    """A pickle names the functions of a module instead of holding them, unless told otherwise."""
+    """Have the pickle hold the functions of a module that the author wrote; it only names those of other modules."""
     name = getattr(inspect.unwrap(function), "__module__", None) or type(function).__module__
     module = sys.modules.get(name)
-    own = module is not None and _is_own(module) and name not in cloudpickle.list_registry_pickle_by_value()
+    file = getattr(module, "__file__", None)
+    own = bool(file) and not any(Path(str(file)).resolve().is_relative_to(place) for place in INSTALLED)
+    own = own and name not in cloudpickle.list_registry_pickle_by_value()
     if own:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -83,10 +85,3 @@ def _by_value(cloudpickle: Any, function: Any) -> Iterator[None]:
     finally:
         if own:
             cloudpickle.unregister_pickle_by_value(module)
-
-
-def _is_own(module: Any) -> bool:
-    """Whether it is a module that the author of a benchmark wrote, and not one that others can install."""
-    if not getattr(module, "__file__", None):
-        return False
-    return not any(Path(module.__file__).resolve().is_relative_to(place) for place in INSTALLED)

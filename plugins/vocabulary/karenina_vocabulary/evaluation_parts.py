@@ -68,7 +68,7 @@ class TemplatePart(ResultPart):
     embedding_override_applied: bool = False
     embedding_model_used: str | None = None
     ungrounded_values: tuple[str, ...] = field(default=(), converter=texts)
-    """Fields with a value that stands nowhere in the text that the judge read, as code finds; a mark, no verdict.
+    """Fields with a value that is nowhere in the text that the judge read, as code finds; a mark, no verdict.
     Truth values, choices and what an agent found are not looked for."""
     judge_channel: str | None = None
     """How the judge was asked for structure: json_schema, tool_call, json_object or text; None where it was not."""
@@ -169,9 +169,9 @@ class DeepJudgmentRubricPart(ResultPart):
     trait_metadata: Mapping[str, Any] = field(factory=dict)
     """By trait that was to be judged deeply: `stages_completed` (list of names), `model_calls`, `had_excerpts`,
     `excerpt_retry_count`, `excerpt_validation_failed` (whether the last reply offered quotations and none of them
-    stands in the text), and where there are any `warnings` (list of texts) and `error` (why there is no score)."""
+    is in the text), and where there are any `warnings` (list of texts) and `error` (why there is no score)."""
     traits_without_valid_excerpts: tuple[str, ...] = field(default=(), converter=texts)
-    """Traits for which quotations were wanted and the judge, asked to the end, gave none that stands in the text; never
+    """Traits for which quotations were wanted and the judge, asked to the end, gave none that is in the text; never
     one of which the judge could not be reached or read."""
     rubric_hallucination_risk_assessment: Mapping[str, Any] = field(factory=dict)
     """By trait of which some quotation was assessed: `{"overall_risk": the highest, "per_excerpt_risks": [...]}`. The

@@ -20,10 +20,10 @@ def why(result: VerificationResult) -> str:
         return metadata.error or metadata.outcome_detail or ""
     if metadata.outcome in ("passed", "scored"):
         return ""
-    said = [*_fields(result.template), *_patterns(result.template)] if result.template is not None else []
-    spoken = [entry for entry in result.ledger if entry.effect.get("verdict") is False and entry.reason]
-    spoken = [entry for entry in spoken if entry.stage == metadata.outcome_detail] or spoken
-    return "; ".join(said) or (spoken[-1].reason if spoken else "") or metadata.outcome_detail or ""
+    reasons = "; ".join(_reasons(result.template)) if result.template is not None else ""
+    effects = [entry for entry in result.ledger if entry.effect.get("verdict") is False and entry.reason]
+    effects = [entry for entry in effects if entry.stage == metadata.outcome_detail] or effects
+    return reasons or (effects[-1].reason if effects else "") or metadata.outcome_detail or ""
 
 
 def failure_kind(result: VerificationResult) -> Literal["wrong", "not_found"] | None:
@@ -68,12 +68,12 @@ def caveats_of(result: VerificationResult) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _fields(template: TemplatePart) -> Iterator[str]:
+def _reasons(template: TemplatePart) -> Iterator[str]:
     expected, extracted = template.parsed_gt_response or {}, template.parsed_llm_response or {}
 
     def pair(name: str, nothing: str = "extracted null") -> str:
-        found = nothing if extracted.get(name) is None else f"extracted {_said(extracted[name])}"
-        return f"{name} (expected {_said(expected.get(name))}, {found})"
+        found = nothing if extracted.get(name) is None else f"extracted {_shown(extracted[name])}"
+        return f"{name} (expected {_shown(expected.get(name))}, {found})"
 
     compared = template.field_results or {}
     # What the judge was to extract and did not is None; what is False without a value is decided on the trace.
@@ -81,24 +81,21 @@ def _fields(template: TemplatePart) -> Iterator[str]:
     if wrong := [pair(name, traced) for name, right in compared.items() if right is False]:
         yield f"wrong: {', '.join(wrong)}"
     if absent := [
-        f"{name} (expected {_said(expected.get(name))})" for name, right in compared.items() if right is None
+        f"{name} (expected {_shown(expected.get(name))})" for name, right in compared.items() if right is None
     ]:
         yield f"not found: {', '.join(absent)}"
     judged = template.template_verification_performed  # or a guard has decided before anything was compared
     if judged and not compared and template.field_verification_result is False:  # a verify() of the author's own
         different = [pair(name) for name in extracted if extracted[name] != expected.get(name)]
         yield f"verify() says no{': ' if different else ''}{', '.join(different)}"
-
-
-def _patterns(template: TemplatePart) -> Iterator[str]:
     for name, passed in (template.regex_validation_results or {}).items():
         if not passed:
             detail = (template.regex_validation_details or {}).get(name, {})
-            expected, found = _said(detail.get("expected")), _said(detail.get("matches_found"))
-            yield f"pattern {name} (expected {expected}, found {found})"
+            wanted, found = _shown(detail.get("expected")), _shown(detail.get("matches_found"))
+            yield f"pattern {name} (expected {wanted}, found {found})"
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(_said, value)) or "nothing"
+        return ", ".join(map(_shown, value)) or "nothing"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

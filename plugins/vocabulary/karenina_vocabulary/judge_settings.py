@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from attrs import frozen
+from attrs.converters import optional
 
 from karenina_core.values.fields import texts
 from karenina_core.values.sections import Section, flag, setting, whole
 
 __all__ = ["JudgeSettings"]
-
-
-def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if value is None else texts(value)
 
 
 @frozen(kw_only=True, slots=False)
@@ -25,7 +20,7 @@ class JudgeSettings(Section):
     include_extraction_hints: bool = flag(True)
     use_full_trace_for_rubric: bool = flag(True)
     """Whether traits are scored on the whole trace instead of the final message."""
-    rubric_trait_names: tuple[str, ...] | None = setting(None, converter=_names, environment=False)
+    rubric_trait_names: tuple[str, ...] | None = setting(None, converter=optional(texts), environment=False)
     """Evaluate these traits only; None: all."""
     rubric_concurrency: int = whole(6, least=1, neutral=True)
     """Calls about traits of one item that are in flight at the same time."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from attrs import field, fields_dict, frozen, validators
 
@@ -13,13 +12,8 @@ from karenina_core.values.sections import Section
 
 __all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig", "PromptSettings"]
 
-
 FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
 """How the names of tasks begin that share instructions."""
-
-
-def _optional_at_least(bound: float) -> Any:
-    return validators.optional(validators.ge(bound))
 
 
 @frozen(kw_only=True)
@@ -37,18 +31,13 @@ class PromptConfig:
 
     def get_for_task(self, task: str) -> str | None:
         """The instructions for a task: by its own name, else by its family."""
-        own = getattr(self, task) if task in _tasks() else None
+        own = getattr(self, task) if task in fields_dict(PromptConfig) else None
         if own is not None:
             return str(own)
         for prefix, name in FAMILIES.items():
             if task.startswith(prefix):
                 return getattr(self, name) or None
         return None
-
-
-@cache
-def _tasks() -> frozenset[str]:
-    return frozenset(fields_dict(PromptConfig))
 
 
 def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:
@@ -64,7 +53,7 @@ class FewShotQuestion:
     """Which examples one question gets."""
 
     mode: Literal["all", "k-shot", "custom", "inherit"] = "inherit"
-    k: int | None = field(default=None, validator=_optional_at_least(1))
+    k: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
     selected_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
     """Positions in the question's pool, or MD5s of an example's question text."""
     excluded_examples: tuple[int | str, ...] = field(default=(), converter=_picks)

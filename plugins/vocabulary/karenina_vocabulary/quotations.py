@@ -1,4 +1,4 @@
-"""Quotations of deep judgment, and where they stand in the text that the judge read."""
+"""Quotations of deep judgment, and where they are in the text that the judge read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Quotation(NamedTuple):
     name: str
     facts: Mapping[str, Any]
     span: tuple[int, int] | None
-    """Where it stands in the text, in characters; None where it does not stand there."""
+    """Where it is in the text, in characters; None where it is not there."""
     in_trace: bool = False
-    """Whether it stands outside the text, in the trace: traits may be judged on all of it."""
+    """Whether it is outside the text, in the trace: traits may be judged on all of it."""
 
 
 class Piece(NamedTuple):

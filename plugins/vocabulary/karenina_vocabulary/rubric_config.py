@@ -125,10 +125,6 @@ class DeepJudgmentRubricConfig:
         return {"global": self.global_traits, "question_specific": self.question_specific}
 
 
-def _rubric_config(value: Any) -> DeepJudgmentRubricConfig | None:
-    return DeepJudgmentRubricConfig.of(value)
-
-
 @frozen(kw_only=True, slots=False)
 class DeepJudgmentRubricSettings(Section):
     """Deep judgment of traits."""
@@ -144,7 +140,7 @@ class DeepJudgmentRubricSettings(Section):
     deep_judgment_rubric_global_excerpts: bool = flag(True)
     """With `enable_all`: whether quotations are looked for, or the judge reasons from the text itself."""
     deep_judgment_rubric_config: DeepJudgmentRubricConfig | None = setting(
-        None, converter=_rubric_config, environment=False
+        None, converter=DeepJudgmentRubricConfig.of, environment=False
     )
     """For mode `custom`, settings by trait: `{"global": {trait: {...}}, "question_specific": {id: {trait: {}}}}`."""
     deep_judgment_rubric_max_excerpts_default: int = whole(7, least=1)

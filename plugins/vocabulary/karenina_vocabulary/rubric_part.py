@@ -1,7 +1,7 @@
 """`RubricPart`: what became of every trait of an item, and how it is read for reports, summaries and people.
 
-Results of other tools may lack states and scales. What a score is can then be told from where it stands and how it
-looks; a score that cannot be told from an error counts as none.
+Results of other tools may lack states and scales. What a score is then follows from its field and its type;
+a score that may be an error counts as none.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ __all__ = [
     "SCORES",
     "RubricPart",
     "TraitOutcome",
-    "find_trait",
     "read_traits",
-    "rows_of",
     "typed_scores",
 ]
 
@@ -46,7 +44,6 @@ FAILED = ("invalid", "missing", "error")
 """States of traits that should have a score and have none."""
 LABEL = "label"
 """The detail that holds the label of a trait; those of the type `llm` have a field of their own."""
-UNSAID = "no score is stored, and no reason"
 
 
 @frozen(kw_only=True)
@@ -80,15 +77,15 @@ class TraitOutcome:
         """Of metric traits: the confusion counts as stored; where there are none, the lengths of the stored lists."""
         if self.state != "ok" or self.kind != "metric":
             return {}
-        told = {key: int(self.value[key]) for key in COUNTS if is_number(self.value.get(key))}
+        stored = {key: int(self.value[key]) for key in COUNTS if is_number(self.value.get(key))}
         lists = {key: self.confusion.get(key) for key in COUNTS}
-        return told or {key: len(texts) for key, texts in lists.items() if isinstance(texts, list | tuple)}
+        return stored or {key: len(texts) for key, texts in lists.items() if isinstance(texts, list | tuple)}
 
     @property
     def metrics(self) -> Mapping[str, Any]:
         """Of metric traits: the metrics without the counts."""
-        told = self.value if isinstance(self.value, Mapping) and self.kind == "metric" else {}
-        return {key: value for key, value in told.items() if key not in COUNTS}
+        stored = self.value if isinstance(self.value, Mapping) and self.kind == "metric" else {}
+        return {key: value for key, value in stored.items() if key not in COUNTS}
 
 
 @frozen(kw_only=True)
@@ -149,9 +146,15 @@ class RubricPart(ResultPart):
         """`(score, type)`; None where no trait of this name was evaluated.
 
         The score is None where there is none (see `trait_errors`), and `{field: value}` of a template kind; a field of
-        one can be asked for as `trait.field`. The type is None where the result does not tell it.
+        one can be asked for as `trait.field`. The type is None where the result does not say it.
         """
-        return find_trait(self, name)
+        for trait in read_traits(self):
+            if trait.name == name and trait.state != "skipped":
+                return trait.value, trait.type
+            fields = trait.value if trait.kind == "template" and isinstance(trait.value, Mapping) else {}
+            if found := [value for key, value in fields.items() if f"{trait.name}.{key}" == name]:
+                return found[0], trait.type
+        return None
 
     def get_llm_trait_labels(self) -> dict[str, str]:
         """The class names of literal traits; where there is none, what was replied, or why there was no reply."""
@@ -169,7 +172,7 @@ class RubricPart(ResultPart):
         confusion_tp, confusion_fp, confusion_fn, confusion_tn (counts; metric traits only), state, reason, provenance,
         higher_is_better, and `details.<name>` where an evaluator says more.
         """
-        return rows_of(self)
+        return [row for outcome in read_traits(self) for row in _rows(outcome)]
 
 
 def typed_scores(part: RubricPart) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -191,24 +194,19 @@ def read_traits(part: RubricPart) -> list[TraitOutcome]:
             if isinstance(fields := stored.setdefault((owner, type_name), _Fields()), _Fields):
                 fields[name] = value
     types = Counter(name for name, _ in stored)
+
+    def scale_type(name: str) -> str | None:
+        found: str | None = (part.trait_scales.get(name) or {}).get("type")
+        return found
+
+    # Where traits of several types have one name, what is stored by it is about the trait of the type of its scale.
     bare = evolve(part, trait_scales={}, trait_states={}, trait_details={}, dynamic_rubric_skipped_traits={})
     found = [
-        _outcome(part if types[name] == 1 or _is_about(part, name, type_name) else bare, name, type_name, value)
+        _outcome(part if types[name] == 1 or scale_type(name) in (None, type_name) else bare, name, type_name, value)
         for (name, type_name), value in stored.items()
     ]
     others = dict.fromkeys((*part.trait_states, *part.dynamic_rubric_skipped_traits))
     return found + [_outcome(part, name, None, None) for name in others if name not in types]
-
-
-def find_trait(part: RubricPart, name: str) -> tuple[Any, str | None] | None:
-    """See `RubricPart.get_trait_by_name`."""
-    for trait in read_traits(part):
-        if trait.name == name and trait.state != "skipped":
-            return trait.value, trait.type
-        fields = trait.value if trait.kind == "template" and isinstance(trait.value, Mapping) else {}
-        if found := [value for key, value in fields.items() if f"{trait.name}.{key}" == name]:
-            return found[0], trait.type
-    return None
 
 
 class _Fields(dict[str, Any]):
@@ -222,11 +220,6 @@ def _is_field(part: RubricPart, type_name: str, key: str, scores: Mapping[str, A
         return False
     scale = part.trait_scales.get(owner)
     return scale_kind(scale) == "template" if scale else owner in part.trait_states
-
-
-def _is_about(part: RubricPart, name: str, type_name: str) -> bool:
-    """Whether what is stored by name is about the trait of this type, where several types have one of the name."""
-    return (part.trait_scales.get(name) or {}).get("type") in (None, type_name)
 
 
 def _outcome(part: RubricPart, name: str, type_name: str | None, value: Any) -> TraitOutcome:
@@ -262,8 +255,8 @@ def _label(part: RubricPart, name: str, type_name: str | None, details: Mapping[
 
 
 def _kind(scale: Mapping[str, Any], type_name: str | None, value: Any, has_llm_label: bool) -> str | None:
-    if told := scale_kind(scale):
-        return told
+    if kind := scale_kind(scale):
+        return kind
     if (type_name or scale.get("type")) in ("regex", "metric"):
         return "boolean" if (type_name or scale.get("type")) == "regex" else "metric"
     if isinstance(value, _Fields):
@@ -276,15 +269,15 @@ def _kind(scale: Mapping[str, Any], type_name: str | None, value: Any, has_llm_l
 
 
 def _may_be_no_class(scale: Mapping[str, Any], type_name: str | None, value: Any) -> bool:
-    """-1 is also how a literal trait without a class is written; only a scale could tell."""
+    """-1 is also how a literal trait without a class is written; only a scale would say which it is."""
     return value == -1 and not isinstance(value, bool) and not scale and type_name in SCORES
 
 
 def _state(part: RubricPart, name: str, wrong: tuple[str, str] | None) -> tuple[str, str]:
     """What the result says, unless it says `ok` about something that is no score."""
-    told = part.trait_states.get(name)
-    state = told.get("state") if isinstance(told, Mapping) else told
-    reason = str(told.get("reason") or "") if isinstance(told, Mapping) else ""
+    stored = part.trait_states.get(name)
+    state = stored.get("state") if isinstance(stored, Mapping) else stored
+    reason = str(stored.get("reason") or "") if isinstance(stored, Mapping) else ""
     if name in part.dynamic_rubric_skipped_traits and state in (None, "skipped"):
         return "skipped", reason or str(part.dynamic_rubric_skipped_traits[name] or "")
     if state not in (None, "ok"):
@@ -300,7 +293,7 @@ def _what_is_wrong(
     if kind == "literal" and (wrong := _no_class(scale, value, label)):
         return wrong
     if value is None or (kind == "metric" and value == {}):
-        return "error", UNSAID
+        return "error", "no score is stored, and no reason"
     if isinstance(value, float) and not math.isfinite(value):
         return "invalid", f"the stored score is {value}"
     if kind is None and _may_be_no_class(scale, type_name, value):
@@ -318,11 +311,6 @@ def _no_class(scale: Mapping[str, Any], value: Any, label: str | None) -> tuple[
     if value != -1 or isinstance(value, bool):
         return None
     return "invalid", f"{label!r} is not one of its classes" if label else "the reply was not one of its classes"
-
-
-def rows_of(part: RubricPart) -> list[dict[str, Any]]:
-    """See `RubricPart.rows`."""
-    return [row for outcome in read_traits(part) for row in _rows(outcome)]
 
 
 def _rows(outcome: TraitOutcome) -> Iterator[dict[str, Any]]:

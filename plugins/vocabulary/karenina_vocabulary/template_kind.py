@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -63,21 +63,16 @@ class TemplateKind:
 def as_kind(value: Any) -> Any:
     """A pydantic class or the plain data of a template kind as a `TemplateKind`; anything else as it is."""
     if isinstance(value, type) and hasattr(value, "model_json_schema"):
-        return TemplateKind(_schema_of(value), value)
+        try:
+            return TemplateKind(value.model_json_schema(), value)
+        except RuntimeError as error:  # what pydantic's own errors derive from
+            problem = f"kind: {value.__name__} has no JSON Schema ({one_line(error, 300)}); {ADVICE}"
+            raise ValueError(problem) from None
     if isinstance(value, Mapping) and value.get("type") == "template":
         if not isinstance(value.get("schema"), Mapping):
             raise ValueError("kind: a template kind needs a JSON Schema under 'schema'")
         return TemplateKind(value["schema"])
     return value
-
-
-def _schema_of(model: Any) -> Mapping[str, Any]:
-    try:
-        schema: Mapping[str, Any] = model.model_json_schema()
-    except RuntimeError as error:  # what pydantic's own errors derive from
-        said = f"kind: {model.__name__} has no JSON Schema ({one_line(error, 300)}); {ADVICE}"
-        raise ValueError(said) from None
-    return schema
 
 
 def check_fields(kind: TemplateKind) -> None:
@@ -104,7 +99,7 @@ def read_record(kind: TemplateKind, data: Mapping[str, Any]) -> dict[str, Any]:
         return found
     model: Any = kind.model
     made = _accepted(model.model_validate_json, json.dumps(found))
-    dumped = made.model_dump(mode="json", by_alias=True, warnings=False)  # what is wrong with it is said below
+    dumped = made.model_dump(mode="json", by_alias=True, warnings=False)  # the next line says what is wrong with it
     kept: dict[str, Any] = _accepted(validate, {name: dumped.get(name, value) for name, value in found.items()})
     return kept
 
@@ -114,17 +109,13 @@ def _accepted(validate: Callable[[Any], Any], data: Any) -> Any:
 
     try:
         return validate(data)
-    except ValidationError as error:
-        raise FillError("\n".join(_complaints(error.errors(include_url=False)))) from None
-
-
-def _complaints(errors: Any) -> Iterator[str]:
-    for error in errors:
-        path = ".".join(map(str, error["loc"])) or "the reply"
-        if error["type"] == "missing":
-            yield f"{path} is missing"
-        else:
-            yield f"{path}: {error['msg']}; got {shortened(repr(error['input']), MOST_SHOWN)}"
+    except ValidationError as invalid:
+        problems = []
+        for error in invalid.errors(include_url=False):
+            path = ".".join(map(str, error["loc"])) or "the reply"
+            wrong = f": {error['msg']}; got {shortened(repr(error['input']), MOST_SHOWN)}"
+            problems.append(f"{path} is missing" if error["type"] == "missing" else path + wrong)
+        raise FillError("\n".join(problems)) from None
 
 
 def _validator(schema: Mapping[str, Any]) -> SchemaValidator:
@@ -228,7 +219,9 @@ def _plain(node: Mapping[str, Any], nullable: bool = False) -> CoreSchema:
             made: CoreSchema = core_schema.bool_schema(strict=True)
         case "integer":
             whole = core_schema.int_schema(strict=True, **_limits(node, BOUNDS))
-            made = core_schema.no_info_before_validator_function(_whole, whole)
+            made = core_schema.no_info_before_validator_function(
+                lambda value: int(value) if isinstance(value, float) and value.is_integer() else value, whole
+            )
         case "number":
             made = core_schema.float_schema(strict=True, allow_inf_nan=False, **_limits(node, BOUNDS))
         case "string":
@@ -241,7 +234,8 @@ def _plain(node: Mapping[str, Any], nullable: bool = False) -> CoreSchema:
         return made
     for value in values:
         _check_value("allowed value", value, made)
-    return core_schema.chain_schema([made, core_schema.literal_schema([_as(kind, value) for value in values])])
+    allowed = list(map(float, values)) if kind == "number" else values
+    return core_schema.chain_schema([made, core_schema.literal_schema(allowed)])
 
 
 def _kind_of(values: list[Any] | None) -> str | None:
@@ -251,14 +245,6 @@ def _kind_of(values: list[Any] | None) -> str | None:
     if len(kinds) > 1:
         raise ValueError(f"a union of several types; {ADVICE}")
     return kinds.pop() if kinds else None
-
-
-def _as(kind: str, value: Any) -> Any:
-    return float(value) if kind == "number" else value
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _limits(node: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

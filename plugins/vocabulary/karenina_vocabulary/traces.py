@@ -46,14 +46,14 @@ def render_trace(messages: Iterable[Message]) -> str:
             elif isinstance(block, ToolResultBlock):
                 prefix = ERROR if block.is_error else ""
                 sections.append(f"--- Tool Message (call_id: {block.tool_use_id}) ---\n{prefix}{block.content}")
-        if message.role == "assistant" and (body := _said(message)):
+        if message.role == "assistant" and (body := _text_and_calls(message)):
             sections.append(f"--- AI Message ---\n{body}")
         elif message.role == "user" and message.text:
             sections.append(f"--- User Message ---\n{message.text}")
     return "\n\n".join(sections)
 
 
-def _said(message: Message) -> str:
+def _text_and_calls(message: Message) -> str:
     parts = [block.text for block in message.content if isinstance(block, TextBlock)]
     calls = [block for block in message.content if isinstance(block, ToolUseBlock)]
     if calls:

@@ -38,25 +38,18 @@ def misfit(kind: str | None, scale: Scale, value: Any) -> str:
     if kind == "boolean":
         return "" if isinstance(value, bool) else "true or false"
     if kind == "score":
-        return _not_on(scale, value)
+        low, high = scale.get("min"), scale.get("max")
+        if not is_number(low) or not is_number(high):
+            return "" if is_number(value) else "a number"
+        return "" if is_number(value) and low <= value <= high else f"a number from {low} to {high}"
     if kind == "literal":
-        return _no_rank(scale_classes(scale), value)
+        classes = scale_classes(scale)
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        if not classes:
+            return "" if fits else "the index of a class"
+        return "" if fits and value < len(classes) else f"the index of a class, from 0 to {len(classes) - 1}"
     if kind == "template":
         return "" if isinstance(value, Mapping) and value else "a table of fields"
     if kind == "metric":
         return "" if isinstance(value, Mapping) and value else "a table of counts and metrics"
     return ""
-
-
-def _not_on(scale: Scale, value: Any) -> str:
-    low, high = scale.get("min"), scale.get("max")
-    if not is_number(low) or not is_number(high):
-        return "" if is_number(value) else "a number"
-    return "" if is_number(value) and low <= value <= high else f"a number from {low} to {high}"
-
-
-def _no_rank(classes: list[str], value: Any) -> str:
-    fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    if not classes:
-        return "" if fits else "the index of a class"
-    return "" if fits and value < len(classes) else f"the index of a class, from 0 to {len(classes) - 1}"

@@ -119,7 +119,7 @@ class ScoredTrait(RubricTrait):
         names = self.get_class_names() if self.kind == "literal" else []
         for number, name in enumerate(names):
             if alike := [other for other in names[:number] if checks.plain(other) == checks.plain(name)]:
-                what = f"classes {alike[0]!r} and {name!r} cannot be told apart"
+                what = f"classes {alike[0]!r} and {name!r} look alike"
                 return f"trait {self.name!r}: {what}; let them differ in more than case and white space"
         return ""
 

@@ -12,8 +12,7 @@ from karenina_core.errors import WorkspaceError, one_line
 from karenina_core.log import get_logger
 from karenina_core.values.config import VerificationConfig
 
-from .folder_copy import Limits, copy_tree, is_shared
-from .folder_removal import remove_tree
+from .folders import Limits, copy_tree, is_shared, remove_tree
 from .sandboxed_names import HIDDEN
 
 __all__ = ["in_thread", "is_own", "temporary_copy"]

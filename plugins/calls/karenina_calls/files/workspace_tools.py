@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 
-from karenina_core.ports.values import Tool
+from karenina_core.errors import did_you_mean
+from karenina_core.ports.threads import to_its_end
+from karenina_core.ports.values import Tool, ToolOutcome
 
 from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file, open_parent, replace_file, walk
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
-from .workspace_arguments import Given, checked_tool
 from .workspace_text import MOST_LINES, MOST_TEXT, Sought, is_binary, kind_of, matches_glob, read_lines, search_lines
 
 __all__ = ["workspace_tools"]
 
+MISSING = object()
 MOST_LISTED = 500
 MOST_WALKED = 20_000
 """Entries of folders that one call looks at."""
@@ -35,7 +40,11 @@ MOST_MADE = 10_000
 """Files and folders that all calls of a toolset may make together."""
 
 PATH = {"type": "string", "description": "Relative to the workspace, with '/' between names, such as 'data/notes.txt'."}
-FOLDER = {"type": "string", "description": "A folder, relative to the workspace; '.' is all of it.", "default": "."}
+
+
+def _property(kind: str, description: str, default: object) -> dict[str, Any]:
+    """The JSON Schema of an argument that may be left out."""
+    return {"type": kind, "description": description, "default": default}
 
 
 def workspace_tools(
@@ -60,11 +69,11 @@ def workspace_tools(
 
 def _list_tool(place: Confined) -> Tool:
     properties = {
-        "path": FOLDER,
-        "recursive": {"type": "boolean", "description": "Also what is in the folders beneath.", "default": False},
+        "path": _property("string", "A folder, relative to the workspace; '.' is all of it.", "."),
+        "recursive": _property("boolean", "Also what is in the folders beneath.", False),
     }
 
-    def work(given: Given) -> str:
+    def work(given: _Given) -> str:
         names = names_of(given.text("path"))
         bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=given.stopped)
         lines: list[str] = []
@@ -82,7 +91,7 @@ def _list_tool(place: Confined) -> Tool:
         f"List the files of a folder of the workspace with their sizes, at most {MOST_LISTED}. Folders end with '/'. "
         "Links, pipes and the like are named, but cannot be used."
     )
-    return checked_tool("list_files", description, properties, work)
+    return _tool("list_files", description, properties, work)
 
 
 def _line(entry: Entry) -> str:
@@ -106,21 +115,11 @@ def _notes(bounds: Bounds) -> list[str]:
 def _read_tool(place: Confined) -> Tool:
     properties = {
         "path": PATH,
-        "start_line": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "The first line to read; lines are counted from 1.",
-            "default": 1,
-        },
-        "lines": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "How many lines to read at most.",
-            "default": MOST_LINES,
-        },
+        "start_line": _property("integer", "The first line to read; lines are counted from 1.", 1) | {"minimum": 1},
+        "lines": _property("integer", "How many lines to read at most.", MOST_LINES) | {"minimum": 1},
     }
 
-    def work(given: Given) -> str:
+    def work(given: _Given) -> str:
         names = names_of(_file_path(given))
         start, lines = given.number("start_line"), given.number("lines")
         with open_parent(place, names) as folder, open_file(folder, names) as file:
@@ -133,10 +132,10 @@ def _read_tool(place: Confined) -> Tool:
         f"Read a text file of the workspace, or some of its lines; at most {MOST_TEXT} bytes at once. A note in "
         "brackets at the end says whether it goes on. Binary files are described, not shown."
     )
-    return checked_tool("read_file", description, properties, work)
+    return _tool("read_file", description, properties, work)
 
 
-def _file_path(given: Given) -> str:
+def _file_path(given: _Given) -> str:
     path = given.text("path")
     if path.endswith("/"):
         raise Refused(f"{quoted(path)} ends with '/', so it is a folder: give the path of a file")
@@ -146,16 +145,14 @@ def _file_path(given: Given) -> str:
 def _search_tool(place: Confined) -> Tool:
     properties = {
         "text": {"type": "string", "description": "What a line has to contain, literally: no pattern, no line break."},
-        "path": {"type": "string", "description": "A file, or a folder with all beneath it.", "default": "."},
-        "glob": {
-            "type": "string",
-            "description": "Only files whose name fits, such as '*.csv', or whose path does, such as 'src/**/*.py'.",
-            "default": "**",
-        },
-        "ignore_case": {"type": "boolean", "description": "Take capitals and small letters alike.", "default": False},
+        "path": _property("string", "A file, or a folder with all beneath it.", "."),
+        "glob": _property(
+            "string", "Only files whose name fits, such as '*.csv', or whose path does, such as 'src/**/*.py'.", "**"
+        ),
+        "ignore_case": _property("boolean", "Take capitals and small letters alike.", False),
     }
 
-    def work(given: Given) -> str:
+    def work(given: _Given) -> str:
         text, glob = given.text("text"), given.text("glob")
         if not text or "\n" in text or len(text) > 1000:
             raise Refused("text has to be part of one line, 1 to 1000 characters: search for a shorter piece")
@@ -173,7 +170,7 @@ def _search_tool(place: Confined) -> Tool:
         "Search the text files of the workspace for a plain text (regular expressions are not understood). Gives "
         f"'path:line number: line' for the first {MOST_FOUND} lines that have it."
     )
-    return checked_tool("search_files", description, properties, work)
+    return _tool("search_files", description, properties, work)
 
 
 def _search(place: Confined, path: str, glob: str, sought: Sought, bounds: Bounds) -> None:
@@ -210,8 +207,8 @@ class _Quota:
             if count > self.left:
                 raise Refused(f"only {self.left} bytes may still be written, this has {count}: write less, or finish")
             if entries > self.entries:
-                told = f"only {self.entries} new files and folders may still be made, this takes {entries}"
-                raise Refused(f"{told}: write into files that are there, or finish")
+                what = f"only {self.entries} new files and folders may still be made, this takes {entries}"
+                raise Refused(f"{what}: write into files that are there, or finish")
             self.left -= count
             self.entries -= entries
 
@@ -235,7 +232,7 @@ def _missing(place: Confined, names: Names) -> int:
 def _write_tool(place: Confined, quota: _Quota) -> Tool:
     properties = {"path": PATH, "content": {"type": "string", "description": "The whole text of the file."}}
 
-    def work(given: Given) -> str:
+    def work(given: _Given) -> str:
         path = _file_path(given)
         names = names_of(path)
         if not path.isprintable():
@@ -257,7 +254,7 @@ def _write_tool(place: Confined, quota: _Quota) -> Tool:
         f"Write a text file of the workspace, at most {MOST_AT_ONCE} bytes; folders that are missing are made. What "
         "was in the file before is replaced."
     )
-    return checked_tool("write_file", description, properties, work)
+    return _tool("write_file", description, properties, work)
 
 
 def _encoded(content: str) -> bytes:
@@ -270,3 +267,81 @@ def _encoded(content: str) -> bytes:
     if len(data) > MOST_AT_ONCE:
         raise Refused(f"content has {len(data)} bytes, more than {MOST_AT_ONCE}: write several smaller files")
     return data
+
+
+class _Given:
+    """The arguments of a call, which a model may have made up. Raises Refused."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], properties: Mapping[str, Any], stopped: threading.Event | None = None
+    ) -> None:
+        self.stopped = stopped or threading.Event()
+        """Set when no caller waits for the answer any more."""
+        for name in arguments:
+            if name not in properties:
+                known = f"{did_you_mean(name, properties)}; give: {', '.join(properties)}"
+                raise Refused(f"there is no argument {quoted(name)}{known}")
+        self._arguments = arguments
+        self._properties = properties
+
+    def _of(self, name: str) -> Any:
+        value = self._arguments.get(name)
+        if value is not None:
+            return value
+        default = self._properties[name].get("default", MISSING)
+        if default is MISSING:
+            raise Refused(f"{name} is missing: {self._properties[name]['description']}")
+        return default
+
+    def text(self, name: str) -> str:
+        value = self._of(name)
+        if not isinstance(value, str):
+            raise Refused(f"{name} has to be a string")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._of(name)
+        if not isinstance(value, bool):
+            raise Refused(f"{name} has to be true or false")
+        return value
+
+    def number(self, name: str) -> int:
+        """A whole number of at least 1; models write 5.0 for 5."""
+        value = self._of(name)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not value >= 1 or value % 1 != 0:
+            raise Refused(f"{name} has to be a whole number, 1 or more")
+        return int(value)
+
+
+def _tool(name: str, description: str, properties: Mapping[str, Any], work: Callable[[_Given], str]) -> Tool:
+    """A tool with these properties of its arguments; one without a default has to be given.
+
+    `work` runs in a thread; cancelling a call waits until it has ended, so that nothing is written later.
+    Refused and OSError become answers that are errors; those of the system name no path.
+    """
+    required = [key for key, schema in properties.items() if "default" not in schema]
+    schema = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+    async def run(arguments: Mapping[str, Any]) -> ToolOutcome:
+        return await to_its_end(partial(outcome, arguments))
+
+    def outcome(arguments: Mapping[str, Any], stopped: threading.Event) -> ToolOutcome:
+        try:
+            return ToolOutcome(work(_Given(arguments, properties, stopped)))
+        except Refused as refusal:
+            return ToolOutcome(str(refusal), is_error=True)
+        except FileNotFoundError:
+            return ToolOutcome("there is no such file: list_files says what there is", is_error=True)
+        except PermissionError:
+            return ToolOutcome("the permissions of the file or its folder forbid this: use another one", is_error=True)
+        except OSError as error:
+            text = f"the system says: {error.strerror}; try another file, or finish without it"
+            return ToolOutcome(text, is_error=True)
+
+    return Tool(name=name, description=description, input_schema=schema, run=run)

@@ -152,9 +152,6 @@ class Adaptive:
         self.spacing.not_begun()
         self._next -= self._gap() if self._next > -math.inf else 0.0
 
-    def _calm(self, now: float) -> bool:
-        return now - self._cut_at > CALM * self._latency
-
     def _gap(self) -> float:
         """Seconds between the beginnings of two calls."""
         return 0.0 if self.spacing.apart else min(self._latency / self.limit, LONGEST_GAP)
@@ -170,7 +167,8 @@ class Adaptive:
         if begun < self._cut_at:
             return
         if 2 * under_way >= self.limit:
-            step = 1.0 if self.limit < self._eager_to else max(2.0 / self.limit, FASTER if self._calm(now) else 0.0)
+            calm = now - self._cut_at > CALM * self._latency
+            step = 1.0 if self.limit < self._eager_to else max(2.0 / self.limit, FASTER if calm else 0.0)
             self.limit = min(self.limit + step, self.cap or math.inf)
 
     def refused(

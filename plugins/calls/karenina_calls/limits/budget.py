@@ -83,12 +83,8 @@ def _known(means: Mapping[str, _Mean], task: str) -> float | None:
 
 def tokens_of(request: KeptRequest) -> int:
     """The tokens that a request sends, estimated: one for every four bytes."""
-    return sum(map(_bytes, request.sent)) // BYTES_PER_TOKEN
-
-
-def _bytes(value: Any) -> int:
-    """The bytes of all texts in plain data."""
-    return sum(len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in _texts(value))
+    sent = _texts(request.sent)
+    return sum(len(t) if t.isascii() else len(t.encode("utf-8", "replace")) for t in sent) // BYTES_PER_TOKEN
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -117,7 +113,7 @@ class Budget:
     usd: float | None = None
     tokens: int | None = None
     exhausted: str = field(default="", init=False)
-    """Why nothing may be asked any more, and how to go on."""
+    """Why nothing may be asked any more, and what to do."""
     calls: int = field(default=0, init=False)
     """Calls that count against the budget."""
     spent_usd: float = field(default=0.0, init=False)
@@ -161,8 +157,8 @@ class Budget:
         with these estimates."""
         usage = facts.usage
         if facts.usage_unavailable or not (replied or usage.total_tokens):
-            told = usage.input_tokens + usage.output_tokens
-            facts = evolve(facts, estimated_tokens=max(estimate.tokens - told, 0))
+            known = usage.input_tokens + usage.output_tokens
+            facts = evolve(facts, estimated_tokens=max(estimate.tokens - known, 0))
         if usage.cost_usd is None:
             facts = evolve(facts, estimated_usd=estimate.usd)
         cost = estimate.usd if usage.cost_usd is None else usage.cost_usd
@@ -171,7 +167,7 @@ class Budget:
         self.spent_usd += cost or 0.0
         if replied and not self.exhausted and self.usd is not None and cost is None:
             self.exhausted = (
-                f"budget_usd: nobody says what calls of {model.identity} cost, so the budget cannot be kept; give the "
+                f"budget_usd: the cost of calls of {model.identity} is unknown, so the budget cannot be kept; give the "
                 "model input_cost_per_token and output_cost_per_token (an embedder: the settings of its plugin), or "
                 "limit budget_tokens instead"
             )
@@ -179,7 +175,7 @@ class Budget:
         return facts
 
     def spent_before(self, usd: float, tokens: int, calls: int) -> None:
-        """What the run spent before it was gone on with: a budget is that of the whole run."""
+        """What the run spent before it was resumed: a budget is that of the whole run."""
         self.spent_usd += usd
         self.spent_tokens += tokens
         self.calls += calls
@@ -204,7 +200,7 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
     """What can be known before a run about its limits. `overrides` are models beside those of the configuration.
 
     Raises ConfigError for limits of models that do not answer, and for a budget in US dollars with models that neither
-    have prices nor an adapter that tells them.
+    have prices nor an adapter that reports costs.
     """
     problems: list[Problem] = []
     limits = config.answerer_concurrency_limits
@@ -216,7 +212,7 @@ def check_limits(app: Karenina, config: VerificationConfig, overrides: Iterable[
         models = (*config.answering_models, *config.parsing_models, *overrides)
         unpriced = dict.fromkeys(str(model.identity) for model in models if _costs_are_unknown(app, model))
         what = (
-            "its adapter does not tell what calls cost; give it input_cost_per_token and output_cost_per_token, or "
+            "its adapter does not report what calls cost; give it input_cost_per_token and output_cost_per_token, or "
             "limit budget_tokens instead"
         )
         problems += [Problem("budget_usd", f"{name}: {what}") for name in unpriced]

@@ -21,7 +21,6 @@ from ..records.call_facts import CallFacts, Place
 from ..records.prices import may_have_cost
 from ..records.requests import KeptRequest
 from .budget import NOTHING, Budget, Estimate, tokens_of
-from .common_limits import compare
 from .queues import LaneKey, LaneState, Moment, Taken, Waiter
 
 __all__ = ["Gateway"]
@@ -60,7 +59,7 @@ class _Place:
 
 
 _holder: ContextVar[_Place | None] = ContextVar("karenina_place", default=None)
-"""The place of the work that goes on."""
+"""The place of the work under way."""
 
 
 @define(eq=False)
@@ -77,15 +76,17 @@ class Gateway:
     budget: Budget = field(init=False)
     patience: float = field(init=False)
     """Seconds that a call has."""
+    under_way: int = field(default=0, init=False)
+    """Calls that have a place."""
+    draining: bool = field(default=False, init=False)
+    """Whether no attempt begins any more."""
     _lanes: dict[LaneKey, LaneState] = field(factory=dict, init=False)
     _caps: dict[LaneKey, int] = field(factory=dict, init=False)
     _turns: deque[LaneState] = field(factory=deque, init=False)
     """Lanes in which calls wait."""
-    _under_way: int = field(default=0, init=False)
     _arrived: int = field(default=0, init=False)
     _started: float | None = field(default=None, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
-    _draining: bool = field(default=False, init=False)
     _quiet: list[asyncio.Future[None]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -102,30 +103,21 @@ class Gateway:
         """The way to this model, shared by all of its configurations that reach it in the same way."""
         key = LaneKey.of(model)
         if key not in self._lanes:
-            self._lanes[key] = LaneState(self._name(key), key=key)
+            taken = {state.name for state in self._lanes.values()}  # lanes that differ in their keys alone have numbers
+            names = [str(key), *(f"{key} [{number}]" for number in range(2, len(taken) + 2))]
+            self._lanes[key] = LaneState(next(name for name in names if name not in taken), key=key)
         state = self._lanes[key]
         state.restrict(model, self._caps.get(key))
         return _Entrance(self, state, model)
 
-    def _name(self, key: LaneKey) -> str:
-        """Lanes that differ in their keys alone are told apart by a number."""
-        taken = {state.name for state in self._lanes.values()}
-        names = [str(key), *(f"{key} [{number}]" for number in range(2, len(taken) + 2))]
-        return next(name for name in names if name not in taken)
-
-    @property
-    def under_way(self) -> int:
-        """Calls that have a place."""
-        return self._under_way
-
     @property
     def exhausted(self) -> str:
-        """Why nothing may be asked any more, and how to go on; empty as long as something may."""
+        """Why nothing may be asked any more, and what to do; empty as long as something may."""
         return self.budget.exhausted
 
     @property
     def left_undone(self) -> tuple[str, ...]:
-        """Why the run leaves something undone, and how to go on: the budget, and models that are asked no more."""
+        """Why the run leaves something undone, and what to do: the budget, and models that are asked no more."""
         closed = (state.closed.why for state in self._lanes.values() if state.closed is not None)
         return (*([self.exhausted] if self.exhausted else []), *closed)
 
@@ -136,16 +128,11 @@ class Gateway:
         return tuple(filter(None, (state.timeouts.advice(state.name, key.model_name) for state, key in lanes)))
 
     def is_closed(self, model: ModelConfig) -> bool:
-        """Whether this model is asked nothing more until the run is gone on with."""
+        """Whether this model is asked nothing more until the run is resumed."""
         if all(state.closed is None for state in self._lanes.values()):  # as it is most of the time
             return False
         state = self._lanes.get(LaneKey.of(model))
         return state is not None and state.closed is not None
-
-    @property
-    def draining(self) -> bool:
-        """Whether no attempt begins any more."""
-        return self._draining
 
     def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> CallFacts | None:
         """A call is over that was made without a place; its estimate was set aside. Returns what it took, as it is
@@ -158,11 +145,11 @@ class Gateway:
 
     def drain(self) -> None:
         """From now on no attempt begins; whoever waits for a place waits until it is cancelled."""
-        self._draining = True
+        self.draining = True
 
     async def quiet(self) -> None:
         """Wait until no call is under way."""
-        while self._under_way:
+        while self.under_way:
             waiting = asyncio.get_running_loop().create_future()
             self._quiet.append(waiting)
             await waiting
@@ -170,15 +157,15 @@ class Gateway:
     def history(self) -> dict[str, list[dict[str, Any]]]:
         """`{lane: [{"at": seconds since the first call, "limit", "why"}]}`: how many calls each provider was given at
         the same time, and at the end of each list how many it would be now."""
-        told: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, list[dict[str, Any]]] = {}
         for state in self._lanes.values():
             if moments := state.history.moments:
                 every = (*moments, Moment(self._now(), state.adaptive.limit, "now"))
-                told[state.name] = [
+                found[state.name] = [
                     {"at": round(m.at - (self._started or 0.0), 3), "limit": round(m.limit, 2), "why": m.why}
                     for m in every
                 ]
-        return told
+        return found
 
     async def enter(self, call: StoredCall, lane: LaneState, model: ModelConfig) -> Place:
         """Wait for a place. Raises PortError where nothing may be asked any more: `budget`, or of a lane that is
@@ -191,21 +178,17 @@ class Gateway:
         attempts = this_call.get() or Attempts(count=1)
         waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now(), attempts)
         found = math.inf if lane.waiting else self._turn_of(waiter, lane, waiter.since)
-        if isinstance(found, float):
-            found = await self._waited_for(waiter, lane)
+        while isinstance(found, float):
+            found = await self._turn(waiter, lane)
+            if isinstance(found, _Place) and lane.adaptive.paused_until > self._now():
+                self._give_back(found)  # a pause began after the place was given
+                found = math.inf
         if isinstance(found, PortError):
             raise found
         found.request = call.request
         if not inside:
             _holder.set(found)
         return found
-
-    async def _waited_for(self, waiter: Waiter, lane: LaneState) -> _Place | PortError:
-        while True:
-            found = await self._turn(waiter, lane)
-            if isinstance(found, PortError) or lane.adaptive.paused_until <= self._now():
-                return found
-            self._give_back(found)  # a pause was heard of since the place was given
 
     async def _turn(self, waiter: Waiter, lane: LaneState) -> _Place | PortError:
         if not lane.waiting:
@@ -216,7 +199,7 @@ class Gateway:
         try:
             self._dispatch()
             return await turn
-        except BaseException:  # nobody waits any more: neither the place in the queue nor a given one is kept
+        except BaseException:  # the call waits no more: it keeps neither its place in the queue nor a given one
             if waiter in lane.waiting:
                 lane.waiting.remove(waiter)
                 if not lane.waiting:
@@ -254,7 +237,9 @@ class Gateway:
                 self._turns.rotate(-1)
             else:
                 self._turns.popleft()
-        self._come_back(nearest)
+        self.close()
+        if nearest < math.inf:
+            self._timer = asyncio.get_running_loop().call_later(max(nearest, SOON), self._dispatch)
 
     def _turn_of(self, waiter: Waiter, lane: LaneState, now: float) -> _Place | PortError | float:
         """A place, a refusal, or the seconds until there may be a place; infinite: not before something has ended."""
@@ -273,7 +258,7 @@ class Gateway:
         taken = Taken(waiter.task, waiter.model, estimate, now, waiter.inside, waiter.call)
         lane.begin(taken)
         self.budget.set_aside(estimate)
-        self._under_way += not waiter.inside
+        self.under_way += not waiter.inside
         return _Place(self, lane, taken)
 
     def _counts(self, lane: LaneState) -> bool:
@@ -282,10 +267,10 @@ class Gateway:
 
     def _has_room(self, lane: LaneState, estimate: Estimate) -> bool:
         most = self.config.max_concurrent_requests
-        if self._draining or (most is not None and self._under_way >= most):
+        if self.draining or (most is not None and self.under_way >= most):
             return False
         if self.budget.usd is not None and estimate.usd is None and lane.under_way:
-            return False  # the first call of a model goes alone: it may be that nobody tells what it cost
+            return False  # the first call of a model goes alone: its cost may be unknown
         return not self.budget.limited or self.budget.fits(estimate)
 
     def ended(
@@ -300,7 +285,7 @@ class Gateway:
         None: it cost nothing."""
         replied = error is None or isinstance(error, ParseError)
         if isinstance(error, PortError) and error.kind == "rate_limited" and error.retry_after:
-            compare(lane, self._lanes)
+            lane.share_limit(self._lanes.values())
         lane.ended(taken, facts if replied else None, error, self._now())
         if isinstance(error, PortError):
             error.queued = not lane.is_long(self.patience, self._now())
@@ -311,8 +296,8 @@ class Gateway:
         if facts is None and may_have_cost(error):
             facts = CallFacts()
         if facts is not None:
-            estimate, untold = taken.estimate, facts.usage_unavailable or not replied
-            if untold and request is not None and not self._counts(lane):  # nothing depended on it until now
+            estimate, unknown = taken.estimate, facts.usage_unavailable or not replied
+            if unknown and request is not None and not self._counts(lane):  # nothing depended on it until now
                 estimate = lane.experience.estimate(tokens_of(request), taken.task, taken.model)
             facts = self.budget.settle(estimate, facts, taken.model, replied=replied)
         self._free(taken)
@@ -321,17 +306,12 @@ class Gateway:
 
     def _free(self, taken: Taken) -> None:
         self.budget.give_back(taken.estimate)
-        self._under_way -= not taken.inside
-        if not self._under_way:
+        self.under_way -= not taken.inside
+        if not self.under_way:
             for waiting in self._quiet:
                 if not waiting.done():
                     waiting.set_result(None)
             self._quiet.clear()
-
-    def _come_back(self, seconds: float) -> None:
-        self.close()
-        if seconds < math.inf:
-            self._timer = asyncio.get_running_loop().call_later(max(seconds, SOON), self._dispatch)
 
     def close(self) -> None:
         """No timer is set any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,8 +20,7 @@ from ..ports.retry import Attempts
 from ..tools.tool_servers import shown_address
 from .adaptive_limit import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 from .budget import Estimate, Experience
-from .outages import FAILURES, Storm
-from .timeouts import Timeouts
+from .failures import FAILURES, Storm, Timeouts
 
 __all__ = ["Closed", "History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
 
@@ -30,20 +30,20 @@ OFTEN = 10
 """Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
 MOST_MOMENTS = 200
 LONG_PAUSE = (
-    "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Go on "
-    "with the run after that time, or give calls longer"
+    "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. "
+    "Resume the run after that time, or give calls longer"
 )
 LONG_PAUSE_OF_BATCHES = (
     "{} asks to be left alone for {:.0f} s{}, and a batch is waited for no longer than {:g} s: it is asked nothing "
-    "more. Go on with the run after that time"
+    "more. Resume the run after that time"
 )
 NOTHING_TAKEN = (
     "{} has refused every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Check "
-    "the limits and the credit of your account, and go on with the run later"
+    "the limits and the credit of your account, and resume the run later"
 )
 NOTHING_ANSWERED = (
     "{} has failed for {:.0f} s whatever it was asked, and retry_max_elapsed_seconds = {:g} s: it is asked nothing "
-    "more. See whether it runs, and go on with the run later"
+    "more. See whether it runs, and resume the run later"
 )
 
 
@@ -118,7 +118,7 @@ class Waiter:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Who comes first: work under way that cannot go on without the call, then by arrival."""
+        """Who comes first: work under way that waits for the call, then by arrival."""
         return not self.inside, self.number
 
 
@@ -136,7 +136,7 @@ class Taken:
 
 @frozen
 class Closed:
-    """Nothing is asked of a model any more, until the run is gone on with."""
+    """Nothing is asked of a model any more, until the run is resumed."""
 
     why: str
     kind: ErrorKind
@@ -159,11 +159,24 @@ class LaneState:
     key: LaneKey | None = None
     timeouts: Timeouts = field(factory=Timeouts)
     _alone_until: float = -math.inf
-    """When it may be asked again, as it said itself."""
+    """When it may be asked again, by its `Retry-After`."""
     _answered_at: float = -math.inf
     """When the last reply came."""
     _refused_at: float = -math.inf
-    """When the last refusal did. Time in which nobody asked afterwards says nothing about the provider."""
+    """When the last refusal did. Time without a call afterwards says nothing about the provider."""
+
+    def share_limit(self, others: Iterable[LaneState]) -> None:
+        """A call was refused. A model that is refused for the first time, before it was given as many calls as another
+        one of the same address and key at first, shares that one's limit and its `Spacing`; else it has its own."""
+        own = self.adaptive.spacing
+        if self.key is None or own.apart:
+            return
+        for other in others:
+            if other is not self and other.key is not None and other.key.is_near(self.key):
+                found = other.adaptive.spacing
+                if found.apart and own.taken_at_once < found.taken_at_once:
+                    self.adaptive.spacing = found
+                    return
 
     def restrict(self, model: ModelConfig, cap: int | None) -> None:
         """Another configuration of this model: of two limits the lower one counts."""
@@ -222,40 +235,39 @@ class LaneState:
         wait = max(self.adaptive.paused_until - now, 0.0) if inside else self.adaptive.wait(self.under_way, now)
         if not inside and self.under_way >= self.timeouts.most:
             return math.inf
+        return max([wait, *(bucket.wait(amount, now) for bucket, amount in self._buckets(estimate))])
+
+    def _buckets(self, estimate: Estimate) -> Iterator[tuple[Bucket, float]]:
+        """What limits calls in a time, each with how much of it a call takes."""
         if self.requests is not None:
-            wait = max(wait, self.requests.wait(1.0, now))
+            yield self.requests, 1.0
         if self.tokens is not None:
-            wait = max(wait, self.tokens.wait(estimate.tokens, now))
-        return wait
+            yield self.tokens, estimate.tokens
 
     def begin(self, taken: Taken) -> None:
         now = taken.begun
         if not taken.inside:
             self.under_way += 1
             self.adaptive.begun(now)
-        if self.requests is not None:
-            self.requests.take(1.0, now)
-        if self.tokens is not None:
-            self.tokens.take(taken.estimate.tokens, now)
+        for bucket, amount in self._buckets(taken.estimate):
+            bucket.take(amount, now)
         if not self.history.moments:
             self.history.add(now, self.adaptive.limit, "start")
 
     def not_begun(self, taken: Taken, now: float) -> None:
-        """The place was given, and nobody was there any more to take it."""
+        """The place was given, and the call did not take it."""
         if not taken.inside:
             self.under_way -= 1
             self.adaptive.not_begun()
-        if self.requests is not None:
-            self.requests.give_back(1.0, now)
-        if self.tokens is not None:
-            self.tokens.give_back(taken.estimate.tokens, now)
+        for bucket, amount in self._buckets(taken.estimate):
+            bucket.give_back(amount, now)
 
     def ended(self, taken: Taken, facts: CallFacts | None, error: BaseException | None, now: float) -> None:
         under_way = self.under_way
         if not taken.inside:
             self.under_way -= 1
             self.adaptive.spacing.over(taken.begun)
-        wait = _retry_after(error)
+        wait = error.retry_after if isinstance(error, PortError) else None
         self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
             self._answered(taken, facts, under_way, now)
@@ -270,7 +282,9 @@ class LaneState:
             before = self.adaptive.limit
             pause = PAUSE if self.storm.kind is None else PAUSE_OF_FAILING
             if self.adaptive.refused(now, taken.begun, under_way, wait, pause):
-                self._tell(now, before, why)
+                if before > self.history.moments[-1].limit:
+                    self.history.add(now, before, "grown")
+                self.history.add(now, self.adaptive.limit, why)
             elif self.storm.kind:
                 self.adaptive.pause(now + PAUSE_OF_FAILING[0])
         elif wait:  # of a server that is in maintenance, for example
@@ -300,11 +314,6 @@ class LaneState:
             return "overloaded"
         return "failing" if self.storm.kind else ""
 
-    def _tell(self, now: float, before: float, why: str) -> None:
-        if before > self.history.moments[-1].limit:
-            self.history.add(now, before, "grown")
-        self.history.add(now, self.adaptive.limit, why)
-
 
 def _until(seconds: float) -> str:
     """The time after so many seconds, on the clock of the wall."""
@@ -312,7 +321,3 @@ def _until(seconds: float) -> str:
         return f" (until {datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S})"
     except OverflowError:
         return ""
-
-
-def _retry_after(error: BaseException | None) -> float | None:
-    return error.retry_after if isinstance(error, PortError) else None

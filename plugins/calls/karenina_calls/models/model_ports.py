@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import KareninaError, PluginError, one_line
+from karenina_core.log import get_logger
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec, Factory
 from karenina_core.plugin.registry import import_string
 from karenina_core.ports.middleware import CallKind, CallTarget
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "able_to_use_tools",
     "can_use_tools",
+    "close_logged",
     "embedder_port",
     "make_port",
     "middleware",
@@ -32,23 +34,20 @@ __all__ = [
     "why_no_investigator",
 ]
 
+log = get_logger("karenina.run")
+
+
+async def close_logged(opened: Any, event: str, **facts: str) -> None:
+    """Close a model or a tool server. A failure is logged: the results are there, and they count more."""
+    try:
+        await opened.aclose()
+    except Exception as error:  # the code of a plugin
+        log.warning(event, **facts, error=one_line(error))
+
 
 def middleware(app: Karenina, target: CallTarget) -> tuple[Layer, ...]:
     """What plugins put in front of what is called, the outermost first. Raises KareninaError."""
-    found = []
-    for plugin, wrap in app.implementations("karenina_wrap_call"):
-        try:
-            around = wrap(target=target)
-        except KareninaError:
-            raise
-        except Exception as error:  # a plugin's own code
-            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} failed: {one_line(error)}") from error
-        if around is None:
-            continue
-        if not callable(around):
-            raise PluginError(f"karenina_wrap_call of plugin {plugin!r} must return a coroutine function or None")
-        found.append(Layer(around, plugin))
-    return tuple(found)
+    return tuple(Layer(around, plugin) for plugin, around in app.middleware("karenina_wrap_call", target=target))
 
 
 def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[str, CallPort]:
@@ -82,7 +81,7 @@ def search_port(target: CallTarget, tool: SearchTool, layers: Sequence[Layer], *
     """A search tool; `kept`: what it finds within a run is kept by the run."""
     port = CallPort(target, tool, tuple(layers))
     if layers:
-        port = CallPort(target, as_search_tool(port))  # middleware is anybody's code, too
+        port = CallPort(target, as_search_tool(port))  # middleware may raise anything, too
     return port.behind(MeteredByRun(tuple(layer.plugin for layer in layers))) if kept else port
 
 

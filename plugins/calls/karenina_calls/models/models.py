@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from karenina_core.errors import ConfigError, KareninaError, PluginError, Problem, one_line
-from karenina_core.log import get_logger
 from karenina_core.plugin.adapters import AdapterSpec, Resolution
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.ports.middleware import CallTarget
@@ -21,7 +20,7 @@ from ..secrets.known_secrets import secrets_of
 from ..secrets.redaction import Secrets, hide
 from ..services.shared import AdapterInstructionRegistry
 from ..tools.model_tools import Connections, tool_complaints
-from .model_ports import able_to_use_tools, middleware, model_ports
+from .model_ports import able_to_use_tools, close_logged, middleware, model_ports
 
 __all__ = ["Role", "check_models", "has_tools", "model_problems", "open_client", "open_model", "open_models"]
 
@@ -29,7 +28,7 @@ Role = Literal["answering", "parsing"]
 ONLY_BATCHED = ("batch_max_calls", "batch_wait_seconds")
 ONE_BY_ONE = ("requests_per_minute", "tokens_per_minute")
 NO_SERVERS = "mcp_urls_dict: a judge uses no tool servers; remove them"
-log = get_logger("karenina.run")
+UNCLOSED = "an adapter could not be closed"
 
 
 def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolution]:
@@ -75,7 +74,7 @@ def model_problems(app: Karenina, model: ModelConfig, role: Role, path: str) -> 
 
 def has_tools(model: ModelConfig, resolution: Resolution | None = None) -> bool:
     """Whether a model that answers has tools by itself: those of its servers, or those of an agent of its own. It can
-    then use a workspace, whether or not anybody asks for one."""
+    then use a workspace, whether or not one is asked for."""
     return bool(model.mcp_urls_dict) or (resolution is not None and resolution.spec.agent_factory is not None)
 
 
@@ -133,12 +132,13 @@ async def open_model(
     ports = model_ports(app, _resolve(app, model).spec, model)
     if metering is not None:
         ports = metering.around(ports, model)
+    classifies = bool(app.implementations("karenina_classify_error"))
     opened = Model(
         config=model,
         prompts=config.prompt_config,
         additions=app.registry(AdapterInstructionRegistry).additions,
         max_elapsed=config.call_seconds,
-        classify=_classifier(app),
+        classify=lambda error: app.hooks.karenina_classify_error(error=error) if classifies else None,
         around_work=middleware(app, CallTarget.of_model("work", model)),
         secrets=metering.secrets if metering is not None else Secrets(),
         llm=ports.get("llm"),
@@ -149,19 +149,11 @@ async def open_model(
         for port in ports.values():
             await port.aopen()
     except BaseException as error:
-        await _close(opened)
+        await close_logged(opened, UNCLOSED, model=str(model.identity))
         if isinstance(error, Exception) and not isinstance(error, KareninaError):
             raise PluginError(f"the adapter of {model.identity} cannot be opened: {one_line(error)}") from error
         raise
     return opened
-
-
-async def _close(model: Model) -> None:
-    """An adapter that cannot be closed is logged: the results are there, and they count more."""
-    try:
-        await model.aclose()
-    except Exception as error:
-        log.warning("an adapter could not be closed", model=str(model.identity), error=one_line(error))
 
 
 @asynccontextmanager
@@ -184,7 +176,7 @@ async def open_models(
             if model.identity in opened:
                 continue
             opened[model.identity] = one = await open_model(app, config, model, metering)
-            stack.push_async_callback(_close, one)
+            stack.push_async_callback(close_logged, one, UNCLOSED, model=str(model.identity))
             if role == "answering" and model.mcp_urls_dict:
                 one.offered = await connections.offered_to(model, one.remarks)
                 one.tools = tuple(tool for server in one.offered for tool in server.tools)
@@ -200,9 +192,3 @@ async def open_client(
     says. Raises KareninaError where it cannot be opened."""
     async with open_models(current(app), VerificationConfig(), [model]) as opened:
         yield ModelClient(opened[model.identity], [], question_text=question)
-
-
-def _classifier(app: Karenina) -> Any:
-    if not app.implementations("karenina_classify_error"):
-        return lambda error: None
-    return lambda error: app.hooks.karenina_classify_error(error=error)

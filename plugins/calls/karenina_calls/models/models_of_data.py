@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core.errors import ParseError
-from karenina_core.ports.background import BackgroundLoop
+from karenina_core.ports.threads import BackgroundLoop
 from karenina_core.ports.values import CallContext, ParsePortResult
 from karenina_core.values.message import Message
 

@@ -1,7 +1,7 @@
 """Models that single traits name in place of the judge: checked before a run, opened once for all its items.
 
 A benchmark file decides nothing about where data and keys go, or which programs start. A model that it describes is
-used as it stands only in a run that is trusted. Otherwise it is only a name for one of the configured models.
+used as it is only in a run that is trusted. Otherwise it is only a name for one of the configured models.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from attrs import define, field, fields_dict
@@ -52,16 +53,12 @@ class Settled:
             return None
         for trait in rubric:
             if id(trait) not in self._known:  # kept beside its id, so that no other object gets it
-                self._known[id(trait)] = (trait, self._trait(trait))
+                self._known[id(trait)] = (trait, replaced_models(trait, partial(self._model, trait.name)))
         if all(new is old for old, new in (self._known[id(trait)] for trait in rubric)):
             return rubric
         traits = Rubric.from_traits(self._known[id(trait)][1] for trait in rubric)
         lists = {name: getattr(traits, name) for name in TRAIT_LISTS}
         return type(rubric)(**lists, provenance=rubric.provenance)
-
-    def _trait(self, trait: RubricTrait) -> RubricTrait:
-        changed: RubricTrait = replaced_models(trait, lambda model: self._model(trait.name, model))
-        return changed
 
     def _model(self, trait: str, model: ModelConfig) -> ModelConfig:
         try:
@@ -70,8 +67,8 @@ class Settled:
             self.problems += [Problem("rubric", f"trait {trait!r}: {problem.message}") for problem in error.problems]
             return model
         if isinstance(model, ForeignModelConfig) and (unheeded := _unheeded(model, allowed)):
-            told = f"trait {trait!r}: {allowed.identity} is asked as it is configured; what the benchmark file says "
-            self.notes.append(f"{told}about it is not used: {', '.join(unheeded)}")
+            note = f"trait {trait!r}: {allowed.identity} is asked as it is configured; what the benchmark file says "
+            self.notes.append(f"{note}about it is not used: {', '.join(unheeded)}")
         return allowed
 
 
@@ -90,7 +87,7 @@ def settled(config: VerificationConfig, rubrics: Mapping[K, Rubric | None]) -> t
 
 
 def _allowed(model: ModelConfig, config: VerificationConfig) -> ModelConfig:
-    """The model to ask in place of this one. Raises ConfigError where nobody but the author of a file names it."""
+    """The model to ask in place of this one. Raises ConfigError where only the author of a file names it."""
     if not isinstance(model, ForeignModelConfig):
         return model
     if config.code_policy == "trusted":
@@ -158,14 +155,6 @@ class _Place:
     again: float = 0.0
     """When it may be tried again, as `time.monotonic` counts."""
 
-    def fails_still(self) -> bool:
-        return self.failure is not None and time.monotonic() < self.again
-
-    def failed(self, error: Exception, seconds: float) -> None:
-        """Remember a failure that took that long."""
-        self.failure = error
-        self.again = time.monotonic() + max(PAUSE, PAUSE_FOR_EACH * seconds)
-
 
 @define(eq=False)
 class ModelPool:
@@ -186,26 +175,24 @@ class ModelPool:
         Raises KareninaError, and ConfigError for a model that a benchmark file describes and that may not be asked.
         """
         config = _allowed(config, self.config)
-        place = self._place(self.config.for_model(config))
+        wanted = self.config.for_model(config)
+        place = next((place for place in self._places if place.config == wanted), None)
+        if place is None:
+            place = _Place(wanted)
+            self._places.append(place)
         async with place.alone:
             if place.model is not None:
                 return place.model
-            if place.failure is not None and place.fails_still():
+            if place.failure is not None and time.monotonic() < place.again:
                 raise place.failure
             started = time.monotonic()
             try:
                 place.model = await self._opened(place.config, config)
-            except Exception as error:  # adapters and their middleware are anybody's code
-                place.failed(error, time.monotonic() - started)
+            except Exception as error:  # adapters and their middleware are code of plugins
+                place.failure, now = error, time.monotonic()
+                place.again = now + max(PAUSE, PAUSE_FOR_EACH * (now - started))
                 raise
             return place.model
-
-    def _place(self, wanted: ModelConfig) -> _Place:
-        for place in self._places:
-            if place.config == wanted:
-                return place
-        self._places.append(_Place(wanted))
-        return self._places[-1]
 
     async def _opened(self, wanted: ModelConfig, config: ModelConfig) -> Model:
         seconds = wanted.request_timeout

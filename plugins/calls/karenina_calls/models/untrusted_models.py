@@ -1,4 +1,4 @@
-"""Models that a benchmark file describes, told apart from those of the configuration and of the running program."""
+"""Models that a benchmark file describes, distinguished from those of the configuration and of the program."""
 
 from __future__ import annotations
 

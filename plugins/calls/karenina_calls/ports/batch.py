@@ -12,7 +12,7 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, PortCapabilities
 from karenina_core.values.message import Message
 
-from .excluded_wait import standing_still
+from .waiting import standing_still
 
 __all__ = ["BatchCall", "BatchPort", "BatchState", "BatchStatus", "BatchTurn", "BatchedLLM", "current_turn"]
 

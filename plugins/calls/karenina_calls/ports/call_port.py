@@ -228,11 +228,12 @@ class CallPort:
 
     async def alist(self) -> Sequence[Tool]:
         """The tools of a server, each of whose calls goes through the middleware too."""
-        tools = await self.way(ToolListCall(self.target))
-        return [evolve(tool, run=partial(self._run, tool)) if tool.run or self.answers else tool for tool in tools]
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
-        return await self.way(ToolCall(self.target, tool, arguments))
+        async def run(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
+            return await self.way(ToolCall(self.target, tool, arguments))
+
+        tools = await self.way(ToolListCall(self.target))
+        return [evolve(tool, run=partial(run, tool)) if tool.run or self.answers else tool for tool in tools]
 
 
 async def vectors_checked(call: EmbedderCall, proceed: Proceed) -> Embeddings:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from attrs import define, evolve, field, frozen
@@ -27,11 +28,10 @@ from karenina_core.values.config import ModelConfig, RetryPolicy
 from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.message import Message, UsageMetadata
 
-from ..records.call_records import record_of
+from ..records.call_facts import record_of
 from ..secrets.cleaning import Cleaner
 from ..secrets.redaction import Secrets
-from ..tools.adapter_agent import in_time, is_proper
-from ..tools.agent_loop import run_agent_loop
+from ..tools.agent_loop import in_time, is_proper, run_agent_loop
 from ..tools.tool_servers import OfferedTools
 from .call_port import Layer, through
 from .item_calls import ItemCalls
@@ -154,17 +154,11 @@ class ModelClient:
         llm = self.model.llm
         if llm is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")
-        call = self._call(task, temperature)
-        temperature = call.temperature
-        attempts, started = Attempts(), time.monotonic()
-        try:
-            response: LLMResponse = await self._tried(
-                lambda: llm.ainvoke(messages, output=output, temperature=temperature, call=call), attempts
-            )
-        except BaseException as error:
-            self._record(task, attempts, started, error)
-            raise
-        self._record(task, attempts, started, usage=response.usage, usage_unavailable=response.usage_unavailable)
+        call, attempts = self._call(task, temperature), Attempts()
+        asked: dict[str, Any] = {"output": output, "temperature": call.temperature, "call": call}
+        with self._recorded(task, attempts) as facts:
+            response: LLMResponse = await self._tried(lambda: llm.ainvoke(messages, **asked), attempts)
+            facts.update(usage=response.usage, usage_unavailable=response.usage_unavailable)
         return response
 
     async def run_agent(
@@ -182,59 +176,20 @@ class ModelClient:
         time is up; any other that can call tools is asked turn by turn, each turn with the model's retries, and the
         whole is one record in `calls`.
         """
-        config = config or AgentConfig()
-        call = self._call(task, None)
-        attempts, started = Attempts(), time.monotonic()
-
-        work = AgentCall(CallTarget.of_model("work", self.config), messages, tools, mcp_servers, config, call)
-        try:
-            result = await through(self.model.around_work, _Worker(self, attempts))(work)
-        except BaseException as error:
-            done = error.evidence.get("agent_result") if isinstance(error, PortError) else None
-            part = done if isinstance(done, AgentResult) else AgentResult(final_response="")
-            unknown = part.usage_unavailable
-            self._record(task, attempts, started, error, usage=part.usage, usage_unavailable=unknown)
-            raise
-        self._record(task, attempts, started, usage=result.usage, usage_unavailable=result.usage_unavailable)
-        return result
-
-    async def _agent(
-        self,
-        attempts: Attempts,
-        messages: Sequence[Message],
-        tools: Sequence[Tool],
-        mcp_servers: Mapping[str, Any] | None,
-        config: AgentConfig,
-        *,
-        call: CallContext,
-    ) -> AgentResult:
-        agent, llm = self.model.agent, cast("ToolCallingLLMPort | None", self.model.llm)
-        if agent is not None:
-            attempts.begin()
-            this_call.set(attempts)
-
-            async def work() -> Any:
-                return await in_time(lambda: agent.arun(messages, tools, mcp_servers, config, call=call), config)
-
+        call, attempts = self._call(task, None), Attempts()
+        target = CallTarget.of_model("work", self.config)
+        work = AgentCall(target, messages, tools, mcp_servers, config or AgentConfig(), call)
+        with self._recorded(task, attempts) as facts:
+            done: object = None
             try:
-                result: AgentResult = await self._classified(work, is_proper)
-            except TimeoutError as error:
-                text = f"the agent of the adapter {self.config.interface!r} gave up: {one_line(error)}"
-                raise PortError(text, kind="timeout") from error
-            return result
-        if llm is None or not llm.capabilities.supports_tools:
-            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot work with tools")
-        if mcp_servers:
-            raise AdapterUnavailableError("tools of servers have to be given as tools to a model without an agent")
-
-        async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
-            response: LLMResponse = await self._tried(
-                lambda: llm.ainvoke(messages, temperature=call.temperature, tools=tools, call=call), attempts
-            )
-            return response
-
-        cleaner = Cleaner(self.model.secrets, self.item.removed)
-        return cleaner.reply(await run_agent_loop(ask, messages, cleaner.tools(tools), config))
+                done = result = await through(self.model.around_work, _Worker(self, attempts))(work)
+            except PortError as error:
+                done = error.evidence.get("agent_result")
+                raise
+            finally:
+                if isinstance(done, AgentResult):
+                    facts.update(usage=done.usage, usage_unavailable=done.usage_unavailable)
+        return result
 
     async def parse(
         self,
@@ -255,32 +210,25 @@ class ModelClient:
         """
         if self.model.parser is None:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
-        attempts, started = Attempts(), time.monotonic()
+        attempts = Attempts()
         tried = _Retried(self.model.parser, self, attempts)
-        try:
-            result = await parse_with_repair(
-                tried,
-                messages,
-                schema,
-                validate=validate,
-                max_repairs=self.config.max_retries if max_repairs is None else max_repairs,
-                call=self._call(task, temperature, *answered),
-            )
-        except BaseException as error:  # also the template's own: the replies were paid for
-            repairs = error.repairs if isinstance(error, PortError) else 0
-            known: dict[str, Any] = {
-                "usage": tried.spent,
-                "usage_unavailable": tried.usage_unavailable,
-                "channel": tried.channel,
-            }
-            self._record(task, attempts, started, error, repairs=repairs, **known)
-            raise
-        unknown, about = result.usage_unavailable, {"channel": result.channel, "repairs": result.repairs}
-        self._record(task, attempts, started, None, usage=result.usage, usage_unavailable=unknown, **about)
+        most = self.config.max_retries if max_repairs is None else max_repairs
+        call = self._call(task, temperature, *answered)
+        with self._recorded(task, attempts) as facts:
+            try:
+                result = await parse_with_repair(
+                    tried, messages, schema, validate=validate, max_repairs=most, call=call
+                )
+                facts["repairs"] = result.repairs
+            except PortError as error:
+                facts["repairs"] = error.repairs
+                raise
+            finally:  # the replies were paid for, also where the template's own code fails
+                facts.update(usage=tried.spent, usage_unavailable=tried.usage_unavailable, channel=tried.channel)
         return result
 
     def _call(self, task: str, temperature: float | None, *answered: str) -> CallContext:
-        """A call begins; `_record` ends it."""
+        """A call begins; `_recorded` ends it."""
         self.item.begun += 1
         if self.config.temperature is None:
             temperature = None  # the model refuses one
@@ -311,13 +259,21 @@ class ModelClient:
             problem = self.model.secrets.text(one_line(error), self.item.removed)
             raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
 
-    def _record(
-        self, task: str, attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
-    ) -> None:
-        self.item.ended += 1
-        if attempts.kept_out and not attempts.count:
-            return  # no model was asked
-        self.calls.append(record_of((str(task), str(self.model.identity)), attempts, started, error, **facts))
+    @contextmanager
+    def _recorded(self, task: str, attempts: Attempts) -> Iterator[dict[str, Any]]:
+        """Record the use of the model in here, with the facts that are put into the dictionary."""
+        started, problem = time.monotonic(), None
+        facts: dict[str, Any] = {}
+        try:
+            yield facts
+        except BaseException as error:
+            problem = error
+            raise
+        finally:
+            self.item.ended += 1
+            if attempts.count or not attempts.kept_out:  # else no model was asked
+                who = str(task), str(self.model.identity)
+                self.calls.append(record_of(who, attempts, started, problem, **facts))
 
 
 @frozen(eq=False)
@@ -332,8 +288,43 @@ class _Worker:
         model = self.client.model
         return model.capabilities if model.agent is None else model.agent.capabilities
 
-    async def arun(self, *asked: Any, call: CallContext) -> AgentResult:
-        return await self.client._agent(self.attempts, *asked, call=call)
+    async def arun(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        mcp_servers: Mapping[str, Any] | None,
+        config: AgentConfig,
+        *,
+        call: CallContext,
+    ) -> AgentResult:
+        client, attempts, model = self.client, self.attempts, self.client.model
+        agent, llm = model.agent, cast("ToolCallingLLMPort | None", model.llm)
+        if agent is not None:
+            attempts.begin()
+            this_call.set(attempts)
+
+            async def work() -> Any:
+                return await in_time(lambda: agent.arun(messages, tools, mcp_servers, config, call=call), config)
+
+            try:
+                result: AgentResult = await client._classified(work, is_proper)
+            except TimeoutError as error:
+                text = f"the agent of the adapter {client.config.interface!r} gave up: {one_line(error)}"
+                raise PortError(text, kind="timeout") from error
+            return result
+        if llm is None or not llm.capabilities.supports_tools:
+            raise AdapterUnavailableError(f"the interface {client.config.interface!r} cannot work with tools")
+        if mcp_servers:
+            raise AdapterUnavailableError("tools of servers have to be given as tools to a model without an agent")
+
+        async def ask(messages: Sequence[Message], tools: Sequence[Tool]) -> LLMResponse:
+            response: LLMResponse = await client._tried(
+                lambda: llm.ainvoke(messages, temperature=call.temperature, tools=tools, call=call), attempts
+            )
+            return response
+
+        cleaner = Cleaner(model.secrets, client.item.removed)
+        return cleaner.reply(await run_agent_loop(ask, messages, cleaner.tools(tools), config))
 
 
 @define(eq=False)

@@ -22,12 +22,12 @@ from ..records.refusals import Refusals
 from ..records.requests import KeptRequest, error_from, error_to
 from ..secrets.cleaning import Cleaner
 from ..secrets.redaction import Secrets
-from ..tools.adapter_agent import out_of_time
+from ..tools.agent_loop import out_of_time
 from ..tools.tool_servers import address_digest
-from .excluded_wait import standing_still
 from .item_calls import ItemCalls, current_item
 from .port_calls import AgentCall
 from .retry import Attempts, this_call
+from .waiting import standing_still
 
 __all__ = [
     "CallFacts",
@@ -135,7 +135,7 @@ class Metered:
         stored = StoredCall(key, number, request, *where, _inside.get(), refused)
         found = None
         try:
-            if store is not None and not _in_a_folder(call):
+            if store is not None and not (isinstance(call, AgentCall) and call.config.workspace_path is not None):
                 with standing_still():  # another call may be asking the same
                     found = await store.take(stored)
             if found is None:
@@ -229,10 +229,6 @@ async def _inside_call(call: Call[R], proceed: Proceed, cleaner: Cleaner) -> R:
         this_call.reset(attempts)
 
 
-def _in_a_folder(call: Call[Any]) -> bool:
-    return isinstance(call, AgentCall) and call.config.workspace_path is not None
-
-
 @frozen(eq=False)
 class MeteredByRun:
     """In front of an embedder or a search tool of an application: calls that an item of a run makes belong to the
@@ -243,7 +239,8 @@ class MeteredByRun:
 
     async def __call__(self, call: Call[R], proceed: Proceed) -> R:
         item = current_item.get()
-        if item is None or item.meter is None or _is_here(call, proceed):
+        here = call.target.kind == "embedder" and not proceed.capabilities.needs_provider
+        if item is None or item.meter is None or here:
             return await proceed(call)
         item.begun += 1
         try:
@@ -251,8 +248,3 @@ class MeteredByRun:
             return reply
         finally:
             item.ended += 1
-
-
-def _is_here(call: Call[Any], behind: Proceed) -> bool:
-    """Whether an embedder computes on this machine."""
-    return call.target.kind == "embedder" and not behind.capabilities.needs_provider

@@ -15,8 +15,7 @@ from karenina_core.errors import RETRYABLE, PortError
 from karenina_core.values.config import RetryPolicy
 
 from ..records.prices import MAY_HAVE_COST
-from .excluded_wait import standing_still, time_limit
-from .working import given_away
+from .waiting import given_away, standing_still, time_limit
 
 __all__ = ["Attempts", "this_call", "with_retries"]
 

@@ -25,7 +25,7 @@ class _NoWords(Exception):
 
 
 def outline(schema: Mapping[str, Any]) -> str | None:
-    """`- path (type): description` for each value in an object of this schema, `[]` standing for a member of a list.
+    """`- path (type): description` for each value in an object of this schema, `[]` for a member of a list.
 
     None where the schema says more than that, or is recursive.
     """
@@ -67,20 +67,17 @@ def _type(value: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if choices := [value["const"]] if "const" in value else value.get("enum"):
         return f"one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
     kinds = [value["type"]] if isinstance(value.get("type"), str) else value.get("type") or ["any"]
-    named = [_named(kind, value, root, depth) for kind in kinds]
+    items = value.get("items", {})
+    named = [f"list of {_type(_resolved(items, root), root, depth - 1)}" if kind == "array" else kind for kind in kinds]
     return ", ".join((" or ".join(named), *(f"{key} {value[key]}" for key in LIMITS if key in value)))
-
-
-def _named(kind: str, value: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    if kind != "array":
-        return kind
-    return f"list of {_type(_resolved(value.get('items', {}), root), root, depth - 1)}"
 
 
 def _resolved(value: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a reference names, with the keywords beside it."""
-    if not isinstance(value, Mapping) or value.keys() - KNOWN or not _is_closed(value):
+    if not isinstance(value, Mapping) or value.keys() - KNOWN:
         raise _NoWords
+    if value.get("additionalProperties", False) is not False or not isinstance(value.get("anyOf", ()), Sequence):
+        raise _NoWords  # a free dictionary has keys that are not named
     if (ref := value.get("$ref")) is None:
         return value
     found: Any = root
@@ -89,9 +86,3 @@ def _resolved(value: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(found, Mapping) or "$ref" in found:
         raise _NoWords
     return {**_resolved(found, root), **{key: text for key, text in value.items() if key != "$ref"}}
-
-
-def _is_closed(value: Mapping[str, Any]) -> bool:
-    """Whether its keys are named; a free dictionary has others."""
-    named = value.get("additionalProperties", False) is False
-    return named and isinstance(value.get("anyOf", ()), Sequence)

@@ -127,11 +127,11 @@ def instruction(schema: Mapping[str, Any], channel: Channel) -> str:
     """
     if channel == "tool_call":
         return "Give the reply by calling the tool, with values for all of its parameters."
-    return _told(READABLE.encode(schema), enforced=channel == "json_schema")
+    return _schema_in_words(READABLE.encode(schema), enforced=channel == "json_schema")
 
 
 @lru_cache(maxsize=256)
-def _told(schema: str, *, enforced: bool) -> str:
+def _schema_in_words(schema: str, *, enforced: bool) -> str:
     """A schema for a prompt. It is that of a question for all its items."""
     if enforced and (values := outline(json.loads(schema))):
         return f"Reply with one JSON object of these values, and with nothing else:\n{values}"
@@ -143,9 +143,11 @@ def _result(response: LLMResponse, channel: Channel, token_limit: str) -> ParseP
     if channel == "tool_call" and response.structured is None and not response.tool_calls:
         channel = "text"  # the server took the tool and ignored it
     try:
-        data = _sound(raw)
-    except ParseError as found:
-        error = _cut_off(raw, response, token_limit) if response.is_partial else found
+        data = sanitize_data(json_object(raw))
+    except (ParseError, RecursionError) as found:
+        problem = "the reply is nested too deeply; reply with the object of the schema only"
+        error = found if isinstance(found, ParseError) else ParseError(problem, raw_response=raw)
+        error = _cut_off(raw, response, token_limit) if response.is_partial else error
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
         error.usage_unavailable = response.usage_unavailable
         raise error from None
@@ -161,14 +163,6 @@ def _cut_off(raw: str, response: LLMResponse, token_limit: str) -> ParseError:
     error = ParseError(problem, raw_response=raw)
     error.cut_off = True
     return error
-
-
-def _sound(raw: str) -> Any:
-    try:
-        return sanitize_data(json_object(raw))
-    except RecursionError:
-        problem = "the reply is nested too deeply; reply with the object of the schema only"
-        raise ParseError(problem, raw_response=raw) from None
 
 
 def json_object(text: str) -> Mapping[str, Any]:

@@ -1,21 +1,24 @@
-"""What calls took: attempts, time, tokens and money."""
+"""What calls took (attempts, time, tokens and money), and the records of the uses of a model by a stage."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
 
 from karenina_core.errors import ParseError, PortError
+from karenina_core.pipeline.engine import error_kind
+from karenina_core.ports.model_client import CallRecord
 from karenina_core.ports.values import AgentResult
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import UsageMetadata
 
 from ..ports.retry import Attempts, this_call
-from .prices import price_error, priced
+from .prices import may_have_cost, price_error, priced
 
-__all__ = ["CallFacts", "Place", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left"]
+__all__ = ["CallFacts", "Place", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left", "record_of"]
 
 
 @frozen(kw_only=True)
@@ -89,3 +92,30 @@ def left(place: Place | None, facts: CallFacts | None, error: BaseException | No
     known = replied or usage.total_tokens > 0 or usage.cost_usd is not None
     attempts_so_far().ended(replied=replied, unknown_cost=not known and counted.estimated_tokens is not None)
     return counted
+
+
+def record_of(
+    who: tuple[str, str], attempts: Attempts, started: float, error: BaseException | None = None, **facts: Any
+) -> CallRecord:
+    """The record of a call that is over. `who` is its task and its model; `error` is what it ended in."""
+    usage, usage_unavailable = facts.pop("usage", None) or UsageMetadata(), facts.pop("usage_unavailable", False)
+    unknown, replies = attempts.unknown_costs, attempts.replies
+    if error is not None:
+        facts["error_kind"] = error_kind(error)
+    if not attempts.asked and attempts.count:  # no middleware in front of the model has counted
+        replies = int(error is None or isinstance(error, ParseError))
+        unknown = int(not replies and may_have_cost(error))
+    if not replies and not unknown and usage.cost_usd is None and not usage.total_tokens:
+        usage = evolve(usage, cost_usd=0.0)
+    return CallRecord(
+        task=who[0],
+        model=who[1],
+        attempts=attempts.count,
+        retries=attempts.retries,
+        seconds=time.monotonic() - started - attempts.waited + attempts.seconds_before,
+        usage=usage,
+        usage_unavailable=usage_unavailable or (error is not None and unknown > 0),
+        replies=replies,
+        unknown_cost_attempts=unknown,
+        **{name: value for name, value in facts.items() if value is not None},
+    )

@@ -21,10 +21,10 @@ __all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "source
 SECRET_REMOVED = "secret_removed"
 """The flag of a text out of which a secret was taken; a second one names what it was the value of."""
 FLAGS = ("flags", "text_flags")
-TOLD = "what was said held the value of "
+OPENING = "a text that came in held the value of "
 NO_TEXTS = (int, float, bool, type(None), UsageMetadata, Embeddings)
 NOTE = (
-    TOLD + "{}, which was removed before anything read it; where that is no secret, unset the variable or choose "
+    OPENING + "{}, which was removed before anything read it; where that is no secret, unset the variable or choose "
     "another value, and run again"
 )
 T = TypeVar("T")
@@ -155,5 +155,7 @@ def removal_note(removed: Iterable[str]) -> str:
 
 def sources_noted(warnings: Iterable[str]) -> set[str]:
     """What the secrets were the values of that warnings such as `removal_note` name."""
-    notes = (warning.removeprefix(TOLD).partition(", which was")[0] for warning in warnings if warning.startswith(TOLD))
+    notes = (
+        warning.removeprefix(OPENING).partition(", which was")[0] for warning in warnings if warning.startswith(OPENING)
+    )
     return {source for note in notes for source in note.split(", ")}

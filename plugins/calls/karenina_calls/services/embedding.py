@@ -41,7 +41,7 @@ class Embedder(Protocol):
     nothing; the first call does. One call is one attempt: the caller tries again what the run's retry policy allows.
 
     One that computes on this machine says so by an attribute, `needs_provider = False`. The calls of any other are
-    those of a provider: a run limits, counts and keeps them like the calls of its models. One that tells what they
+    those of a provider: a run limits, counts and keeps them like the calls of its models. One that reports what they
     cost, in `usage.cost_usd`, says so by `tells_cost = True`; the embedding check with `budget_usd` is refused without.
     """
 

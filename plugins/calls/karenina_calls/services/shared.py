@@ -4,7 +4,7 @@ adapters add to prompts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import PluginError
@@ -83,16 +83,16 @@ def embedder_of(app: Karenina, name: str, model: str) -> CallPort:
     What stages ask it is limited, counted and kept by their run, unless it computes on this machine. Raises
     UnknownName and PluginError.
     """
-    return app.once((EmbedderRegistry, name, model), partial(_embedder, app, name, model))
 
+    def make() -> CallPort:
+        from karenina_core.ports.middleware import CallTarget  # runs that embed pay for it
 
-def _embedder(app: Karenina, name: str, model: str) -> CallPort:
-    from karenina_core.ports.middleware import CallTarget  # runs that embed pay for it
+        from ..models.model_ports import embedder_port, middleware
 
-    from ..models.model_ports import embedder_port, middleware
+        target = CallTarget("embedder", name, model)
+        return embedder_port(target, app.registry(EmbedderRegistry).make(name, model), middleware(app, target))
 
-    target = CallTarget("embedder", name, model)
-    return embedder_port(target, app.registry(EmbedderRegistry).make(name, model), middleware(app, target))
+    return app.once((EmbedderRegistry, name, model), make)
 
 
 def search_tool_of(app: Karenina, wanted: Any) -> Any:
@@ -107,13 +107,10 @@ def search_tool_of(app: Karenina, wanted: Any) -> Any:
     from ..models.model_ports import middleware, search_port
     from ..tools.search import as_search_tool
 
-    named = isinstance(wanted, str)
-    made = as_search_tool(app.registry(SearchToolRegistry).make(wanted) if named else wanted)
-    target = CallTarget("search", wanted if named else _qualified_name(wanted))
-    return search_port(target, made, middleware(app, target), kept=named)
-
-
-def _qualified_name(thing: Any) -> str:
-    """Where a function, or the class of an object, is defined: `module.name`."""
-    named = thing if isinstance(getattr(thing, "__qualname__", None), str) else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"
+    if isinstance(wanted, str):
+        made, name = app.registry(SearchToolRegistry).make(wanted), wanted
+    else:
+        defined = wanted if isinstance(getattr(wanted, "__qualname__", None), str) else type(wanted)
+        made, name = wanted, f"{defined.__module__}.{defined.__qualname__}"
+    target = CallTarget("search", name)
+    return search_port(target, as_search_tool(made), middleware(app, target), kept=isinstance(wanted, str))

@@ -16,7 +16,7 @@ from karenina_core.values.config import VerificationConfig
 
 from ..ports.call_port import CallPort
 from ..ports.retry import Attempts, with_retries
-from ..records.call_records import record_of
+from ..records.call_facts import record_of
 from .embedding import Embeddings, cosine
 from .shared import embedder_of
 

@@ -1,14 +1,16 @@
-"""An agent out of any model that can call tools: ask, run the tools that it calls, show it their answers, ask again.
+"""Agents: the loop that makes one of any model that can call tools, and the clock of one that an adapter brings along.
 
+The loop asks, runs the tools that the model calls, shows it their answers, and asks again.
 Reaching a limit ends the work and is data: `AgentResult.limit`. What was done until then is kept. Errors of tools are
 returned to the model; errors of the model are the caller's.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from attrs import define, evolve, field
 from karenina_vocabulary.traces import render_trace
@@ -17,14 +19,26 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import AgentConfig, AgentResult, Limit, LLMResponse, Tool
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 
-from ..ports.excluded_wait import time_limit
 from ..ports.text import is_nested_deeper
+from ..ports.waiting import Clock, time_limit
 from .tool_calls import MOST_CHARACTERS, answered
 
-__all__ = ["MOST_CHARACTERS", "TRUNCATED", "AskWithTools", "run_agent_loop"]
+__all__ = [
+    "GRACE",
+    "MOST_CHARACTERS",
+    "TRUNCATED",
+    "AskWithTools",
+    "in_time",
+    "is_proper",
+    "out_of_time",
+    "run_agent_loop",
+]
 
 TRUNCATED = "truncated"
 """The flag of work whose last reply was cut off by `max_tokens`."""
+GRACE = 30.0
+"""Seconds that an agent is given beyond `AgentConfig.timeout`, to end its work itself and to report it. Chosen, not
+measured: enough for a last reply."""
 
 
 class AskWithTools(Protocol):
@@ -61,7 +75,8 @@ class _Work:
         """Take a reply. Returns its tool calls, and the ids of those whose arguments could not be read."""
         calls = [self._sound(call) for call in response.tool_calls]
         pairs = zip(response.tool_calls, calls, strict=True)
-        lost = {call.id for place, (given, call) in enumerate(pairs) if _is_lost(response, place, given)}
+        unread = response.malformed_calls
+        lost = {call.id for at, (given, call) in enumerate(pairs) if at in unread or is_nested_deeper(given.input)}
         thought = (ThinkingBlock(response.thinking),) if response.thinking else ()
         text = (TextBlock(response.content),) if response.content else ()
         self.messages.append(
@@ -171,6 +186,43 @@ async def _worked(work: _Work, ask: AskWithTools, tools: Mapping[str, Tool], con
             return
 
 
-def _is_lost(response: LLMResponse, place: int, call: ToolUseBlock) -> bool:
-    """Whether the arguments of the call at this place could not be read."""
-    return place in response.malformed_calls or is_nested_deeper(call.input)
+async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> Any:
+    """What the agent gives back; it is cancelled when its time and the grace are over, which is a limit and no error.
+
+    What it did until then is kept where it offers it: an agent that is cancelled may return an `AgentResult`, or raise
+    a PortError with one as `agent_result` in its `evidence`. Raises what the agent raises before that.
+    """
+    seconds = None if config.timeout is None else config.timeout + GRACE
+    clock: Clock | None = None
+    offered: Any = None
+    try:
+        async with time_limit(seconds) as clock:
+            offered = await work()
+    except Exception as error:  # whatever it raises when it is cancelled, its time was up
+        if clock is None or not clock.expired:
+            raise
+        offered = error.evidence.get("agent_result") if isinstance(error, PortError) else None
+    if clock is None or not clock.expired:
+        return offered
+    done = offered if is_proper(offered) else AgentResult(final_response="")
+    return evolve(done, limit="time", usage_unavailable=True)  # the cost of a call that was given up is unknown
+
+
+def is_proper(result: Any) -> bool:
+    """Whether this is an `AgentResult` whose parts are what they have to be."""
+    return (
+        isinstance(result, AgentResult)
+        and isinstance(result.final_response, str)
+        and isinstance(result.raw_trace, str)
+        and isinstance(result.usage, UsageMetadata)
+        and isinstance(result.trace_messages, tuple)
+        and all(isinstance(message, Message) for message in result.trace_messages)
+    )
+
+
+def out_of_time(result: AgentResult) -> PortError | None:
+    """Why this is no reply to keep: the clock ended the work, that of the agent or of its caller."""
+    task = asyncio.current_task()
+    if result.limit == "time" or (task is not None and task.cancelling()):
+        return PortError("the agent did not end its work in time", kind="timeout")
+    return None

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from attrs import define, evolve, field
 
 from karenina_core.errors import ConfigError, KareninaError, PluginError, PortError, Problem, did_you_mean, one_line
-from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina
 from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.values import Tool
 from karenina_core.values.config import ModelConfig
 
-from ..models.model_ports import middleware
+from ..models.model_ports import close_logged, middleware
 from ..ports.call_port import CallPort
 from ..services.shared import ToolServerRegistry
 from .tool_calls import on_warning
@@ -29,7 +28,6 @@ PROTOCOL = "mcp"
 UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
 """Names that every provider takes for a tool have these characters and at most this length."""
-log = get_logger("karenina.run")
 
 
 def tool_complaints(app: Karenina, model: ModelConfig, *, able: bool) -> Iterable[str]:
@@ -50,13 +48,13 @@ def tool_complaints(app: Karenina, model: ModelConfig, *, able: bool) -> Iterabl
 
 
 def _problem(app: Karenina, name: str, address: str) -> str | None:
-    """What the client of a server can tell without connecting to it, if it has a `problem()`."""
+    """What the client of a server can say without connecting to it, if it has a `problem()`."""
     try:
         look = getattr(_made(app, name, address), "problem", None)
         return look() if look else None
     except KareninaError as error:
         return str(error)
-    except Exception as error:  # a client is anybody's code
+    except Exception as error:  # a client is a plugin's code
         return f"the client of the tool server {name!r} failed: {one_line(error)}"
 
 
@@ -85,11 +83,16 @@ class Connections:
         addresses = dict(sorted(model.mcp_urls_dict.items()))
         found = {name: await self._of(name, address, model) for name, address in addresses.items()}
         named = _by_server(found, model)
+
+        def note(remark: str) -> None:
+            if remark not in remarks:
+                remarks.append(remark)
+
         return tuple(
             OfferedTools(
                 server=name,
                 address=shown_address(address),
-                tools=tuple(on_warning(tool, _noted(remarks)) for tool in named[name]),
+                tools=tuple(on_warning(tool, note) for tool in named[name]),
             )
             for name, address in addresses.items()
         )
@@ -98,29 +101,16 @@ class Connections:
         if (name, address) not in self.offered:
             try:
                 server = _made(self.app, name, address)
-                self.stack.push_async_callback(_close, server, name)
+                self.stack.push_async_callback(close_logged, server, "a tool server could not be closed", server=name)
                 await server.aopen()
                 self.offered[name, address] = list(await server.alist())
             except KareninaError as error:
                 where = f"the tool server {name!r} of the model {model.identity} (mcp_urls_dict)"
                 kind = error.kind if isinstance(error, PortError) else "plugin"
                 raise PortError(f"{where} cannot be used: {error}", kind=kind) from error
-            except Exception as error:  # a client is anybody's code
+            except Exception as error:  # a client is a plugin's code
                 raise PluginError(f"the client of the tool server {name!r} failed: {one_line(error)}") from error
         return self.offered[name, address]
-
-
-async def _close(server: ToolServer, name: str) -> None:
-    """A server that cannot be closed is logged: the results are there, and they count more."""
-    try:
-        await server.aclose()
-    except Exception as error:  # as above
-        log.warning("a tool server could not be closed", server=name, error=one_line(error))
-
-
-def _noted(remarks: list[str]) -> Callable[[str], None]:
-    """Adds a remark that is not there yet."""
-    return lambda remark: None if remark in remarks else remarks.append(remark)
 
 
 def named_tools(offered: Mapping[str, Sequence[Tool]], model: ModelConfig) -> tuple[Tool, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from attrs import field, frozen
 
 from karenina_core.errors import SearchError, one_line
+from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports.threads import in_own_thread
 
 from ..ports.text import sanitize
@@ -50,7 +50,7 @@ class SearchTool(Protocol):
 
 @frozen
 class _Guarded:
-    """Anybody's search: it ends in time, gives results or raises SearchError."""
+    """A search of any code: it ends in time, gives results or raises SearchError."""
 
     call: Callable[[str], Any]
     timeout: float
@@ -66,7 +66,7 @@ class _Guarded:
         except SearchError:
             raise
         except BaseException as error:  # the tool's own code; what it raises must not end the loop of the other items
-            if _ends_us(error):
+            if stops_item(error):
                 raise
             if isinstance(error, TimeoutError) and limit.expired():
                 raise SearchError(f"the search took longer than {self.timeout:g} s") from error
@@ -92,16 +92,6 @@ class _Guarded:
             raise ended.error
         found: Any = ended.value
         return read_results(await found) if inspect.isawaitable(found) else found
-
-
-def _ends_us(error: BaseException) -> bool:
-    """Whether it is about the caller: the caller was cancelled or closed, or the user pressed Ctrl-C."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
-    if isinstance(error, KeyboardInterrupt):  # only the main thread gets a real one
-        return threading.current_thread() is threading.main_thread()
-    return isinstance(error, GeneratorExit)
 
 
 def _failed(error: BaseException) -> SearchError:

@@ -91,18 +91,15 @@ def error_from_wire(status: int | None, body: Any, *, where: str = "", retry_aft
     message, code, category = error, None, None
     if isinstance(error, Mapping):
         message, code, category = error.get("message", error.get("detail")), error.get("code"), error.get("type")
-    number = status or _status_in(code)
+    if isinstance(code, str) and code.isdecimal() and len(code) == 3:
+        code = int(code)
+    number = status or (code if isinstance(code, int) and 400 <= code <= 599 else None)
     kind = kind_of_status(number) if number else "server"
     if CONTENT_FILTER.search(f"{code} {category}"):
         kind = "content_filter"
     parts = (where, f"HTTP {number}" if number else "", _shortened(message))
     text = ": ".join(part for part in parts if part) or "the server reports an error without a message"
     return PortError(text, kind=kind, retry_after=retry_after, status=number, raw=raw_text(body))
-
-
-def _status_in(code: Any) -> int | None:
-    number = int(code) if isinstance(code, str) and code.isdecimal() and len(code) == 3 else code
-    return number if isinstance(number, int) and 400 <= number <= 599 else None
 
 
 def _shortened(message: Any) -> str:

@@ -51,7 +51,11 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     wires: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": block.tool_use_id, "content": sanitize(_result_text(block))[0]}
+        {
+            "role": "tool",
+            "tool_call_id": block.tool_use_id,
+            "content": sanitize(f"{ERROR if block.is_error else ''}{block.content}")[0],
+        }
         for block in message.content
         if isinstance(block, ToolResultBlock)
     ]
@@ -65,10 +69,6 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
     if any(isinstance(block, TextBlock) for block in message.content) or not wires:
         wires.append({"role": message.role, "content": text})
     return wires
-
-
-def _result_text(result: ToolResultBlock) -> str:
-    return f"{ERROR}{result.content}" if result.is_error else result.content
 
 
 def _call_to_wire(call: ToolUseBlock) -> dict[str, Any]:

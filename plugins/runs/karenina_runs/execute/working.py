@@ -8,7 +8,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from attrs import define, field
-from karenina_calls.ports.working import WorkPlace, WorkPlaces
+from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 
 __all__ = ["Working"]
 

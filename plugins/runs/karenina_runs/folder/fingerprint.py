@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from karenina_calls.files.folder_copy import Limits
+from karenina_calls.files.folders import Limits
 from karenina_calls.plugin_code import LENGTH, code_of, libraries_of, library_digest
 from karenina_calls.tools.tool_servers import address_digest, shown_address
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from karenina_calls.limits.timeouts import TIMED_OUT
+from karenina_calls.limits.failures import TIMED_OUT
 
 from karenina_core.errors import RunDirectoryError
 from karenina_core.values.outcome import OutcomeName

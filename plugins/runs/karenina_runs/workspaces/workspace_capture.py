@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import asdict, evolve, field, frozen
-from karenina_calls.files.folder_copy import Entry, Limits, contents, copy_tree, is_shared
-from karenina_calls.files.folder_removal import remove_tree
+from karenina_calls.files.folders import Entry, Limits, contents, copy_tree, is_shared, remove_tree
 
 from karenina_core.errors import WorkspaceError, one_line
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import fields_dict
-from karenina_calls.files.folder_copy import Limits, contents, is_shared, link_target
+from karenina_calls.files.folders import Limits, contents, is_shared, link_target
 from karenina_calls.models.model_ports import can_use_tools
 from karenina_vocabulary.traits import AgenticRubricTrait
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
-from karenina_calls.files.folder_copy import Limits, copy_tree, is_shared
-from karenina_calls.files.folder_removal import remove_tree
+from karenina_calls.files.folders import Limits, copy_tree, is_shared, remove_tree
 from karenina_calls.files.investigation import is_own
 from karenina_calls.models.models import has_tools
 from karenina_calls.secrets.redaction import redactor
