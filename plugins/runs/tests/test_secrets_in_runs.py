@@ -16,8 +16,7 @@ from attrs import evolve
 from karenina_calls.secrets.redaction import Secrets
 from karenina_cli.output import print_parts
 from karenina_cli.summary import run_parts
-from karenina_runs.amend.repair import repair_run
-from karenina_runs.amend.repair_selection import RepairSelection
+from karenina_runs.amend.repair import RepairSelection, repair_run
 from karenina_runs.execute.runner import Destination
 from karenina_runs.execute.single import run_single_model_verification
 from karenina_runs.folder.recording import recording_lines

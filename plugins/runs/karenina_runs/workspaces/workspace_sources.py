@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import fields_dict
@@ -50,18 +50,9 @@ def wants_workspace(
     return bool(question.workspace_path) or tools or investigated_modes(config, rubric) != set()
 
 
-def _needs_root(question: Question, config: VerificationConfig, rubric: Rubric | None) -> str:
-    """Why the run makes no sense without a root, or nothing."""
-    if question.workspace_path:
-        return f"works in the folder {question.workspace_path!r}"
-    only = "workspace_only" in investigated_modes(config, rubric)
-    return "is judged by nothing but its workspace" if only else ""
-
-
 def investigated_modes(config: VerificationConfig, rubric: Rubric | None) -> set[str]:
     """The modes of the investigations that look at a workspace."""
-    modes = {trait.context_mode for trait in rubric or () if isinstance(trait, AgenticRubricTrait)}
-    found: set[str] = set(modes)
+    found: set[str] = {trait.context_mode for trait in rubric or () if isinstance(trait, AgenticRubricTrait)}
     if "agentic_parsing" in config.features and config.evaluation_mode != "rubric_only":
         found.add(config.agentic_judge_context)
     return found - {"trace_only"}
@@ -106,7 +97,16 @@ def check_workspaces(
     if not wanting:
         return []
     if root is None:
-        return _without_root(config, wanting, rubrics)
+        needing = {q.id: f"works in the folder {q.workspace_path!r}" for q in wanting if q.workspace_path}
+        for question in wanting:
+            if "workspace_only" in investigated_modes(config, rubrics.get(question.id)):
+                needing.setdefault(question.id, "is judged by nothing but its workspace")
+        if needing:
+            first = next(question.id for question in wanting if question.id in needing)
+            more = f" (and {len(needing) - 1} more questions need one)" if len(needing) > 1 else ""
+            what = f"there is none, and question {first} {needing[first]}{more}; {REMEDY}"
+            raise ConfigError([Problem("workspace_root", what)])
+        return ["there is no workspace root, so agents that investigate see no workspace"]
     if not root.is_dir():
         raise ConfigError([Problem("workspace_root", f"there is no folder {root}; make it or name another")])
     problems: list[Problem] = []
@@ -114,7 +114,10 @@ def check_workspaces(
     if copies and not os.access(root, os.W_OK | os.X_OK):
         what = f"workspaces are made in {root}, which cannot be written to; copy it to a folder that can"
         problems.append(Problem("workspace_root", what))
-    for path, asked in _by_path(wanting).items():
+    by_path: dict[str | None, list[str]] = {}
+    for question in wanting:
+        by_path.setdefault(question.workspace_path, []).append(question.id)
+    for path, asked in by_path.items():
         try:
             source = source_folder(root, path)
             if source is not None and config.workspace_copy:
@@ -124,27 +127,12 @@ def check_workspaces(
             problems.append(Problem(f"question {asked[0]}{more}", str(error)))
     if problems:
         raise ConfigError(problems)
-    return _destructive(config, wanting)
-
-
-def _by_path(questions: Iterable[Question]) -> dict[str | None, list[str]]:
-    """The ids of questions by their folder."""
-    found: dict[str | None, list[str]] = {}
-    for question in questions:
-        found.setdefault(question.workspace_path, []).append(question.id)
-    return found
-
-
-def _without_root(
-    config: VerificationConfig, questions: Sequence[Question], rubrics: Mapping[str, Rubric | None]
-) -> list[str]:
-    reasons = {question.id: _needs_root(question, config, rubrics.get(question.id)) for question in questions}
-    needing = [name for name, reason in reasons.items() if reason]
-    if needing:
-        more = f" (and {len(needing) - 1} more questions need one)" if len(needing) > 1 else ""
-        what = f"there is none, and question {needing[0]} {reasons[needing[0]]}{more}; {REMEDY}"
-        raise ConfigError([Problem("workspace_root", what)])
-    return ["there is no workspace root, so agents that investigate see no workspace"]
+    answers = len(config.answering_models) * config.replicate_count
+    shared = [path for path, asked in by_path.items() if path and len(asked) * answers > 1]
+    if config.workspace_copy or not shared:
+        return []
+    what = "workspace_copy is off and several answers are worked out in one folder, each on what the last one left"
+    return [f"{what}: {', '.join(map(repr, shared[:5]))}"]
 
 
 def _check_source(source: Path, config: VerificationConfig) -> None:
@@ -159,16 +147,6 @@ def _check_source(source: Path, config: VerificationConfig) -> None:
                 raise WorkspaceError(f"{source / entry.path} {what}")
     except OSError as error:
         raise WorkspaceError(f"{source} cannot be read: {one_line(error)}; correct its rights") from error
-
-
-def _destructive(config: VerificationConfig, questions: Sequence[Question]) -> list[str]:
-    """Several answers in one folder, one after the other: told, because later ones find what earlier ones left."""
-    if config.workspace_copy:
-        return []
-    answers = len(config.answering_models) * config.replicate_count
-    shared = [path for path, asked in _by_path(questions).items() if path and len(asked) * answers > 1]
-    what = "workspace_copy is off and several answers are worked out in one folder, each on what the last one left"
-    return [f"{what}: {', '.join(map(repr, shared[:5]))}"] if shared else []
 
 
 def check_blind_judging(
@@ -224,7 +202,7 @@ def idle_workspaces(
     if not own_folder:
         idle["workspace_copy"] = "no question of this run has a folder of its own"
     if not config.workspace_copy and len(own_folder) == len(having):
-        idle["workspace_cleanup"] = "workspace_copy is off, and the questions' own folders are never taken away"
+        idle["workspace_cleanup"] = "workspace_copy is off, and the questions' own folders are never removed"
     if config.workspace_output_mode == "none":
         idle["workspace_output_exclude_patterns"] = "workspace_output_mode is none"
         if not copied and not any(investigated_modes(config, rubrics[question.id]) for question in having):
@@ -240,26 +218,20 @@ def unkept_traces(
     *,
     tools: bool = False,
 ) -> list[str]:
-    """What asks for traces to be kept that a run without a directory takes away with their workspaces."""
+    """Settings that ask for traces to be kept which a run without a directory removes with their workspaces."""
     if root is None or not config.workspace_cleanup:
         return []
-    asking: list[str] = []
+    asking: dict[str, None] = {}
+    by_judge = "agentic_parsing" in config.features and config.agentic_parsing_materialize_trace
     for question in questions:
         rubric = rubrics.get(question.id)
         in_place = question.workspace_path and not config.workspace_copy
-        if not in_place and wants_workspace(question, config, rubric, tools=tools):
-            asking += _asking_for_traces(config, rubric)
+        if in_place or not wants_workspace(question, config, rubric, tools=tools):
+            continue
+        agentic = [trait for trait in rubric or () if isinstance(trait, AgenticRubricTrait)]
+        if any(trait.materialize_trace for trait in agentic):
+            asking |= {f"persist_trace of the trait {trait.name!r}": None for trait in agentic if trait.persist_trace}
+        if by_judge and config.agentic_parsing_persist_trace:
+            asking["agentic_parsing_persist_trace"] = None
     why = "a trace goes with its copy of the workspace; give a run directory, or switch workspace_cleanup off"
-    return [f"{name} has no effect: {why}" for name in dict.fromkeys(asking)]
-
-
-def _asking_for_traces(config: VerificationConfig, rubric: Rubric | None) -> list[str]:
-    """The settings that keep the trace of an item where it is a file."""
-    agentic = [trait for trait in rubric or () if isinstance(trait, AgenticRubricTrait)]
-    asking = [f"persist_trace of the trait {trait.name!r}" for trait in agentic if trait.persist_trace]
-    if not any(trait.materialize_trace for trait in agentic):
-        asking = []
-    agents = "agentic_parsing" in config.features
-    if agents and config.agentic_parsing_materialize_trace and config.agentic_parsing_persist_trace:
-        asking.append("agentic_parsing_persist_trace")
-    return asking
+    return [f"{name} has no effect: {why}" for name in asking]
