@@ -237,7 +237,9 @@ def test_a_journal_that_is_not_opened_is_left_as_it_is(killed: Path, tmp_path: P
 
 def test_a_batch_that_is_at_the_provider_is_not_lost_with_the_end_of_the_log(tmp_path: Path) -> None:
     """Nothing has to follow it: it is no longer in the log when it is acknowledged."""
-    sent = Batch(id="karenina-000001-20-x", model="m", provider_id="batch_1", status="sent", keys=[("k" * 64, 0)] * 200)
+    sent = Batch(
+        id="karenina-000001-20-x", model="m", provider_id="batch_1", status="sent", keys=(("k" * 64, 0),) * 200
+    )
     folder = world.filled(tmp_path / "run", 10).parent
 
     async def send(tell: Any) -> None:

@@ -75,7 +75,7 @@ def test_nobody_sleeps_longer_than_a_batch_is_waited_for() -> None:
             slept.append(seconds)
 
         way = Batching(Gateway(VerificationConfig()), sleep=sleep)
-        row = Batch(id="x", model="m", provider_id="batch_1", status="sent", keys=[])
+        row = Batch(id="x", model="m", provider_id="batch_1", status="sent", keys=())
         batch = SentBatch(way, row, frozenset())
         model = ModelConfig(model_name="m", batch=True)
         batch.start(Busy(), model)  # type: ignore[arg-type] # it does nothing else

@@ -126,7 +126,7 @@ class Repair(Continuation):
         return facts
 
     def replaced(self, journal: Journal) -> set[str]:
-        journal.ask_afresh(lambda call: call.result_id in self.tasks, self.calls_before)
+        journal.repeat_calls(lambda call: call.result_id in self.tasks, self.calls_before)
         return self.remaining(journal.reader)
 
     def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:

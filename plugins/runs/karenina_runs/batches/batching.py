@@ -158,7 +158,7 @@ class Batching(BatchRun, Sender):
             model=str(model.identity),
             provider_id="",
             status="sending",
-            keys=[call.name for call in calls],
+            keys=tuple(call.name for call in calls),
         )
         batch = SentBatch(self, row, frozenset(row.keys), calls)
         self._follow(batch)
