@@ -38,18 +38,14 @@ from ..plan.items import Item, Prepared
 
 __all__ = [
     "REPAIR",
-    "UNDONE",
     "Mode",
     "Repair",
     "Row",
     "begin_repair",
     "change_manifest",
-    "continued",
     "end_repair",
     "forget_repair",
-    "named",
     "pending",
-    "undo_line",
 ]
 
 REPAIR = "repair.json"

@@ -71,10 +71,6 @@ class BatchRun:
     _tasks: set[asyncio.Task[None]] = field(factory=set, init=False)
     _closed: bool = field(default=False, init=False)
 
-    def is_closed(self, model: ModelConfig) -> bool:
-        """Whether no more calls are sent to this model."""
-        return self.gateway.is_closed(model)
-
     def sending(self, model: ModelConfig) -> asyncio.Lock:
         """Held while a batch is sent to this model."""
         return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
@@ -113,7 +109,7 @@ class SentBatch:
     run: BatchRun
     row: Batch
     """What the journal knows of it."""
-    open: frozenset[Name] | set[Name]
+    open: set[Name]
     """Calls whose replies have not been taken yet."""
     calls: Sequence[Gathered] = ()
     """Only where this process sends it."""
@@ -121,12 +117,11 @@ class SentBatch:
     """Whether an earlier process has sent it."""
     ended: bool = False
     """Whether it has ended at the provider, and its replies are here."""
-    _outcomes: dict[Name, asyncio.Future[Any]] = field(factory=dict)
+    _outcomes: dict[Name, asyncio.Future[Any]] = field(init=False)
     _task: asyncio.Task[None] | None = None
     _sending: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self.open = set(self.open)
         self._outcomes = {call.name: call.outcome for call in self.calls}
 
     def outcome(self, name: Name) -> asyncio.Future[Any]:
@@ -134,7 +129,6 @@ class SentBatch:
 
     def had(self, name: Name) -> bool:
         """Whether that was the last of its calls."""
-        assert isinstance(self.open, set)
         self.open.discard(name)
         self._outcomes.pop(name, None)
         return not self.open
@@ -160,7 +154,7 @@ class SentBatch:
             if not self.row.provider_id:
                 # One is sent after the other: what the provider says of one holds for the next.
                 async with self.run.sending(model):
-                    closed = self.run.stopped or self.run.is_closed(model)
+                    closed = self.run.stopped or self.run.gateway.is_closed(model)
                     if closed or not await self._sent(port, model):
                         return self._settle_rest(NOT_SENT)
             if self.run.stopped:

@@ -98,7 +98,7 @@ class Batching(BatchRun, Sender):
                 replies = {name: journal.reader.call(*name) for name in names}
                 missing = [name for name, call in replies.items() if call is None or int(call.id) <= row.calls_before]
                 if missing:
-                    self._follow(SentBatch(self, row, frozenset(missing), adopted=True))
+                    self._follow(SentBatch(self, row, set(missing), adopted=True))
                 else:  # the process ended after the last reply was kept
                     self.begin(journal.put_batch(evolve(row, status=DONE)))
             later.update(row.keys)
@@ -160,7 +160,7 @@ class Batching(BatchRun, Sender):
             status="sending",
             keys=tuple(call.name for call in calls),
         )
-        batch = SentBatch(self, row, frozenset(row.keys), calls)
+        batch = SentBatch(self, row, set(row.keys), calls)
         self._follow(batch)
         batch.start(calls[0].port, model)
 
@@ -244,14 +244,23 @@ class _BatchLane:
             if (batch := self.batching.names.get(name)) is not None:
                 batch.start(port, self.model)
                 outcome = batch.outcome(name)
+            elif (call := self.gathered.get(name)) is not None:
+                outcome = call.outcome
             else:
-                outcome = self._gather(Gathered(name, port, body))
+                call = self.gathered[name] = Gathered(name, port, body)
+                outcome = call.outcome
+                self._bytes += len(body)
+                if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
+                    self.send()
+                elif self._timer is None:
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(self.model.batch_wait_seconds, self.send)
             with self.batching.parked():
                 found = await asyncio.shield(outcome)
             if found is not NOT_SENT:
                 break
             self.batching.had(name)
-            if self.batching.is_closed(self.model):
+            if self.batching.gateway.is_closed(self.model):
                 found = PortError("the batch was not sent", kind="rate_limited")
                 break
         if isinstance(found, PortError):
@@ -259,22 +268,12 @@ class _BatchLane:
                 str(found), kind=found.kind, retry_after=found.retry_after, status=found.status, raw=found.raw
             )
             error.final = found.final
-            if error.kind in RETRYABLE and self.batching.is_closed(self.model):
+            if error.kind in RETRYABLE and self.batching.gateway.is_closed(self.model):
                 error.not_counted, error.final = True, False
                 error.retry_after = error.retry_after or self.batching.patience
             raise error
         reply: Mapping[str, Any] = found
         return reply
-
-    def _gather(self, call: Gathered) -> asyncio.Future[Any]:
-        if (known := self.gathered.setdefault(call.name, call)) is not call:
-            return known.outcome
-        self._bytes += len(call.body)
-        if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
-            self.send()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.model.batch_wait_seconds, self.send)
-        return call.outcome
 
     def send(self) -> None:
         """Send what has gathered."""

@@ -52,14 +52,9 @@ class RunLock:
                 f"{self.path.parent} cannot be written on this system, which has no locks that end with their process; "
                 "run this on Linux or macOS (on Windows: in WSL)"
             )
+        handle = None
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; make the folder writable, or begin a run in "
-                "another directory (--out DIR)"
-            ) from error
-        try:
             for _ in range(WAITS):
                 if locked := _lock(handle):
                     break
@@ -75,11 +70,13 @@ class RunLock:
                 )
             _name(handle, str(os.getpid()))
         except OSError as error:
-            os.close(handle)
+            if handle is not None:
+                os.close(handle)
             if isinstance(error, RunDirectoryError):
                 raise
+            remedy = "make the folder writable" if handle is None else "free space"
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; free space, or begin a run in another directory "
+                f"{self.path} cannot be written: {error.strerror}; {remedy}, or begin a run in another directory "
                 "(--out DIR)"
             ) from error
         self._handle = handle

@@ -18,31 +18,7 @@ from karenina_core.values.message import UsageMetadata
 
 from .compression import Bodies
 
-__all__ = [
-    "APPLICATION",
-    "BATCHES",
-    "CALLS",
-    "COPIES",
-    "FAILURES",
-    "META",
-    "PAGE",
-    "PLACES",
-    "RESULTS",
-    "SCHEMA",
-    "TABLES",
-    "VERSION",
-    "Row",
-    "Table",
-    "call_facts",
-    "cleaner",
-    "failure_facts",
-    "line_of",
-    "parsed",
-    "reply_of",
-    "row_of",
-    "sealed",
-    "whole",
-]
+__all__ = ["BATCHES", "CALLS", "COPIES", "FAILURES", "META", "PAGE", "RESULTS", "SCHEMA", "TABLES", "Row", "Table"]
 
 APPLICATION = 0x4B52_4E4A
 """SQLite's `application_id` of a journal."""

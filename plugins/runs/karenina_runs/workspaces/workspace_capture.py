@@ -18,20 +18,7 @@ from karenina_calls.files.folder_removal import remove_tree
 
 from karenina_core.errors import WorkspaceError, one_line
 
-__all__ = [
-    "EXCLUDED",
-    "MANIFEST",
-    "WORKSPACES",
-    "CaptureRow",
-    "Snapshot",
-    "append_row",
-    "capture",
-    "captures",
-    "problem_of",
-    "safe_name",
-    "snapshot",
-    "with_files",
-]
+__all__ = ["WORKSPACES", "CaptureRow", "Snapshot", "append_row", "capture", "captures", "snapshot", "with_files"]
 
 MANIFEST = "manifest.jsonl"
 WORKSPACES = "workspaces"

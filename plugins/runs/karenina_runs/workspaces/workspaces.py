@@ -46,15 +46,7 @@ from .workspace_capture import (
     snapshot,
     with_files,
 )
-from .workspace_sources import (
-    UNTOUCHED,
-    check_blind_judging,
-    check_workspaces,
-    judged_by_folder,
-    source_folder,
-    unkept_traces,
-    wants_workspace,
-)
+from .workspace_sources import UNTOUCHED, WorkspaceChecks, judged_by_folder, source_folder, wants_workspace
 
 __all__ = ["Workspace", "Workspaces"]
 
@@ -139,7 +131,8 @@ class Workspaces(Surroundings):
         if run_dir is None:
             if config.workspace_output_mode != "none":
                 raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
-            notes = unkept_traces(root, config, prepared.questions, prepared.rubrics, tools=prepared.uses_tools)
+            checks = WorkspaceChecks(root, config, prepared.questions, prepared.rubrics, prepared.uses_tools)
+            notes = checks.unkept_traces()
         redact = redactor(secrets_of_run(prepared))
         return cls(root, config, prepared.run_name, run_dir, prepared.has_tools, redact, notes)
 
@@ -153,9 +146,7 @@ class Workspaces(Surroundings):
         if is_answered:  # copies of its workspace never get between the folders of whoever lends it
             return cls(folder if folder is not None and folder.is_dir() else None, config)
         tools = has_tools(item.answering, app.adapters.resolve_interface(item.answering.interface))
-        rubrics = {item.question.id: item.rubric}
-        check_workspaces(folder, config, [item.question], rubrics, tools=tools)
-        check_blind_judging(app, config, [item.question], rubrics)
+        WorkspaceChecks(folder, config, [item.question], {item.question.id: item.rubric}, tools).check(app)
         return cls(folder, config, has_tools=lambda item: tools)
 
     def begin(self, context: VerificationContext, place: Place | None, cached: CachedAnswer | None) -> None:
