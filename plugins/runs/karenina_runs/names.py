@@ -9,7 +9,7 @@ __all__ = ["NAMES"]
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core": {
         "Benchmark": "karenina_runs.benchmark",
-        "RepairSelection": "karenina_runs.amend.repair_selection",
+        "RepairSelection": "karenina_runs.amend.repair",
         "ReplayEntry": "karenina_runs.answers.answers",
         "ReplayKey": "karenina_runs.answers.answers",
         "ReplayStore": "karenina_runs.answers.answers",

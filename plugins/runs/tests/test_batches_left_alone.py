@@ -75,8 +75,8 @@ def test_nobody_sleeps_longer_than_a_batch_is_waited_for() -> None:
             slept.append(seconds)
 
         way = Batching(Gateway(VerificationConfig()), sleep=sleep)
-        row = Batch(id="x", model="m", provider_id="batch_1", status="sent", keys=[])
-        batch = SentBatch(way, row, frozenset())
+        row = Batch(id="x", model="m", provider_id="batch_1", status="sent", keys=())
+        batch = SentBatch(way, row, set())
         model = ModelConfig(model_name="m", batch=True)
         batch.start(Busy(), model)  # type: ignore[arg-type] # it does nothing else
         async with asyncio.timeout(60.0):

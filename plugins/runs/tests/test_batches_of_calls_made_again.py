@@ -172,7 +172,7 @@ def test_a_call_that_failed_in_one_batch_is_taken_from_the_one_it_was_sent_in_ag
     """Both are at the provider, as when another call of the first is still to be taken."""
 
     def made(number: int, *keys: str) -> Batch:
-        names = [(key, 0) for key in keys]
+        names = tuple((key, 0) for key in keys)
         return Batch(id=Batch.id_of(number, 0), model="m", provider_id=f"b{number}", status="sent", keys=names)
 
     async def taken_up() -> None:

@@ -38,7 +38,7 @@ class Recheck(Continuation):
         return Progress(self.kind, {"remaining": remaining}, f"{remaining} to be checked again")
 
     def replaced(self, journal):
-        journal.ask_afresh(lambda call: call.result_id == self.task, journal.last_call)
+        journal.repeat_calls(lambda call: call.result_id == self.task, journal.last_call)
         return self.remaining(journal.reader)
 
     def notes(self, keeper):

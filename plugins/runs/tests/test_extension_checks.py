@@ -58,7 +58,7 @@ def test_a_rubric_whose_traits_nobody_wrote_down_may_only_stay(world: Make) -> N
     untold = {**before, "questions": parts, "rubrics": {}}
     assert changes(untold, untold) == []
     assert changes(untold, before) == [
-        "the questions 'q0' and 1 more have another rubric, and the run does not tell its traits"
+        "the questions 'q0' and 1 more have another rubric, and the run does not name its traits"
     ]
 
 

@@ -10,7 +10,7 @@ from attrs import evolve
 from karenina_calls.usage_totals import usage_sum
 from karenina_runs.amend.extension_merge import merged
 from karenina_runs.amend.extension_models import rebuilt_with
-from karenina_runs.amend.extension_plans import scoring_of
+from karenina_runs.amend.extension_rows import scoring_of
 from karenina_runs.config.config_file import Flags, load_config
 from karenina_runs.config.config_models import ModelFlags
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
@@ -28,6 +28,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core.errors import ConfigError, PlanError
+from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.testing import application
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
@@ -180,7 +181,7 @@ KIND = Rubric.from_traits([LLMRubricTrait(name="kind", kind="boolean", descripti
 
 def test_only_stages_that_traits_need_score_them() -> None:
     scoring = scoring_of(application(Costly, installed=True), {"q": KIND})
-    names = [stage.name for stage in scoring.plan(KIND).stages]
+    names = [stage.name for stage in scoring.plans[PlanRequest(rubric=KIND).traits].stages]
     assert names == [
         *("GenerateAnswer", "RecursionLimitAutoFail", "TraceValidationAutoFail"),
         *("RubricEvaluation", "DeepJudgmentRubricAutoFail", "FinalizeResult"),

@@ -244,7 +244,7 @@ def test_an_agent_that_sees_no_workspace_because_there_is_no_root_has_none(notes
             {**IN_PLACE, "workspace_cleanup": False},
             FOLDER,
             None,
-            {"workspace_cleanup": "workspace_copy is off, and the questions' own folders are never taken away"},
+            {"workspace_cleanup": "workspace_copy is off, and the questions' own folders are never removed"},
         ),
         (
             {"workspace_output_exclude_patterns": ["*.log"]},

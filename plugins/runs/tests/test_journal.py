@@ -246,7 +246,7 @@ def test_a_call_made_within_another_one_does_not_wait_for_who_asks_the_same(tmp_
 
 
 def test_batches_are_kept_as_they_were_last(tmp_path: Path) -> None:
-    first = Batch(id="b1", model="m", provider_id="batch_1", status="in_progress", keys=[("k1", 0), ("k2", 1)])
+    first = Batch(id="b1", model="m", provider_id="batch_1", status="in_progress", keys=(("k1", 0), ("k2", 1)))
     second = Batch(id="b2", model="m", provider_id="batch_2", status="submitted")
 
     async def work() -> None:
@@ -339,7 +339,7 @@ def test_calls_are_asked_for_afresh_up_to_the_row_that_is_named(tmp_path: Path) 
         journal = Journal.open(tmp_path)
         for text in ("one", "two", "three"):
             await journal.put(call(text), ANSWER, FACTS)
-        journal.ask_afresh(lambda asked: asked.key != call("one").key, 2)
+        journal.repeat_calls(lambda asked: asked.key != call("one").key, 2)
         found = [await journal.take(call(text)) for text in ("one", "two", "three")]
         assert [each is not None for each in found] == [True, False, True]
         await journal.put(call("two"), {"reply": {"content": "TP53"}}, FACTS)

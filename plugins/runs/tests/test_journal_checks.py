@@ -16,12 +16,11 @@ import pytest
 from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.files.run_lock import RunLock
-from karenina_runs.journal.check import check
+from karenina_runs.journal.check import check, scanned
 from karenina_runs.journal.connection import opened
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import Batch, JournalReader, run_number
 from karenina_runs.journal.rows import APPLICATION, CALLS, FAILURES, META, PAGE, TABLES, VERSION, sealed
-from karenina_runs.journal.scan import scanned
 from karenina_runs.journal.wal import Frame, frames, log_damage
 
 from karenina_core import __version__

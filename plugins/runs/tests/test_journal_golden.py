@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).with_name("golden")
 MODEL = {"interface": "scripted", "model_name": "m", "provider": "p", "tools": ["t"], "config_id": None}
 FACTS = CallFacts(usage=UsageMetadata(10, 2, 12, 0.125, 3, 1, "m-1"), seconds=0.5, attempts=3, retries={"timeout": 2})
 PAGE = "<html>\u202e" + "not found " * 100
-BATCH = Batch(id="b1", model="m", provider_id="batch_1", status="completed", keys=[("k", 0)])
+BATCH = Batch(id="b1", model="m", provider_id="batch_1", status="completed", keys=(("k", 0),))
 
 
 def call(number: int, nth: int = 0) -> StoredCall:

@@ -19,10 +19,9 @@ from karenina_runs.journal.check import check
 from karenina_runs.journal.compression import DICTIONARY, Bodies
 from karenina_runs.journal.index import Places
 from karenina_runs.journal.journal import Journal
-from karenina_runs.journal.lines import parsed
 from karenina_runs.journal.reader import Batch, Done, JournalReader, run_number
 from karenina_runs.journal.refusals import KeptRefusals
-from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, sealed, whole
+from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, parsed, sealed, whole
 from karenina_runs.journal.salvage import salvage
 
 from karenina_core.errors import PortError, RunDirectoryError
@@ -178,12 +177,12 @@ def test_a_result_whose_text_cannot_be_unpacked_is_counted_as_damaged(tmp_path: 
 def test_a_refusal_is_written_once() -> None:
     request = Request("parser", MODEL, "parsing", 1, (Message.user("Which?").to_dict(),), schema={"type": "object"})
     refused = StoredCall(request.key, 0, request, refused=("json_schema", "tool_call"))
-    kept = KeptRefusals.told_by({}, [])
+    kept = KeptRefusals.found_in({}, [])
     rows = list(kept.rows(refused))
     assert len(rows) == 2
     assert list(kept.rows(refused)) == []
-    assert list(KeptRefusals.told_by(dict.fromkeys(rows, "m"), []).rows(refused)) == []
-    assert list(KeptRefusals.told_by({}, [dict.fromkeys(rows, "m")]).rows(refused)) == rows, "it is another journal"
+    assert list(KeptRefusals.found_in(dict.fromkeys(rows, "m"), []).rows(refused)) == []
+    assert list(KeptRefusals.found_in({}, [dict.fromkeys(rows, "m")]).rows(refused)) == rows, "it is another journal"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_what_is_not_the_fault_of_the_disk_is_not_said_to_be(tmp_path: Path, mon
         journal = Journal.open(tmp_path)
         monkeypatch.setattr("karenina_runs.journal.journal.sealed", no_row)
         with pytest.raises(
-            RunDirectoryError, match=r"\(MemoryError\); what was acknowledged is safe. To go on: karenina"
+            RunDirectoryError, match=r"\(MemoryError\); what was acknowledged is safe. To continue: karenina"
         ):
             await journal.put(call("a"), {"reply": {}}, FACTS)
         with pytest.raises(RunDirectoryError):

@@ -13,7 +13,7 @@ import pytest
 from karenina_judging.services import KEEP_FILE
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.workspaces.workspace_capture import CaptureRow
-from karenina_runs.workspaces.workspace_sources import unkept_traces
+from karenina_runs.workspaces.workspace_sources import WorkspaceChecks
 from karenina_runs.workspaces.workspaces import Workspace, Workspaces, keep_file
 
 from karenina_core import (
@@ -179,10 +179,10 @@ def test_traces_that_go_with_their_workspace_are_told(
 ) -> None:
     config = VerificationConfig(agentic_judge_context="trace_and_workspace", **facts)
     question = make_question(0, workspace_path="rivers")
-    notes = unkept_traces(root, config, [question], {question.id: rubric})
+    notes = WorkspaceChecks(root, config, [question], {question.id: rubric}).unkept_traces()
     assert [note.partition(" has no effect: ")[0] for note in notes] == asked
     assert all("give a run directory" in note for note in notes)
-    assert unkept_traces(None, config, [question], {question.id: rubric}) == []
+    assert WorkspaceChecks(None, config, [question], {question.id: rubric}).unkept_traces() == []
 
 
 # Results come first

@@ -771,7 +771,7 @@ def test_what_a_repair_left_that_was_killed_before_it_was_named_is_removed(
     here, run = world(), tmp_path / "run"
     finished(here, run)
     with monkeypatch.context() as patched:
-        patched.setattr(repairs, "tell", _full)
+        patched.setattr(repairs, "change_manifest", _full)
         with pytest.raises(OSError, match="No space"):
             repaired(here, run)
     (left,) = (run / "repairs").iterdir()

@@ -16,16 +16,14 @@ from attrs import evolve
 from karenina_calls.secrets.redaction import Secrets
 from karenina_cli.output import print_parts
 from karenina_cli.summary import run_parts
-from karenina_runs.amend.repair import repair_run
-from karenina_runs.amend.repair_selection import RepairSelection
+from karenina_runs.amend.repair import RepairSelection, repair_run
 from karenina_runs.execute.runner import Destination
 from karenina_runs.execute.single import run_single_model_verification
 from karenina_runs.folder.recording import recording_lines
 from karenina_runs.journal.check import check
 from karenina_runs.journal.journal import Journal
-from karenina_runs.journal.lines import parsed
 from karenina_runs.journal.reader import JOURNAL, Done, JournalReader, run_number
-from karenina_runs.journal.rows import CALLS, RESULTS, Table, row_of, sealed
+from karenina_runs.journal.rows import CALLS, RESULTS, Table, parsed, row_of, sealed
 from karenina_runs.journal.salvage import put_in_place, salvage
 from karenina_runs.plan.identities import check_identities
 from karenina_runs.resume import resume_run

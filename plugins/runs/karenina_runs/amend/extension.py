@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
+from karenina_vocabulary.rubric_part import read_traits
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean, plural
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult
+from karenina_core.values.rubric import Rubric
 
-from ..answers.answers import ReplayStore
 from ..config.config_file import RunConfig
 from ..execute.control import RunControl
+from ..execute.run_writer import PASSING, read_back, stands
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.reuse import followed
 from ..folder.status import line_to_go_on, standing
-from ..journal.reader import journal_of
+from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
 from ..results.results import VerificationResultSet
 from ..resume import Changed, benchmark_of, configured_by, source_of
 from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
-from .extension_plans import scoring_of
-from .extension_rows import Extension
-from .extension_scan import Found, scan
+from .extension_rows import Extension, is_scorable, prior_items, scoring_of
 
-__all__ = ["Extending", "Wanted", "aextend_run", "extend_run", "extending"]
+__all__ = ["Extending", "Found", "Wanted", "aextend_run", "extend_run", "extending"]
 
 ALL: Literal["all"] = "all"
 
@@ -52,6 +54,33 @@ class Wanted:
     sinks: Sequence[str] = ()
 
 
+@define
+class Found:
+    """The results of a finished run, counted."""
+
+    rows: int = 0
+    again: int = 0
+    """Those that are tried again."""
+    scored: int = 0
+    """Those that get the scores of more traits."""
+    errors: int = 0
+    """Errors among the others."""
+    unanswered: int = 0
+    """Answers that failed for good, and that judges which are added ask for again."""
+
+    @property
+    def done(self) -> int:
+        """Those that are taken over as they are."""
+        return self.rows - self.again - self.scored
+
+    @property
+    def notes(self) -> list[str]:
+        if not self.unanswered:
+            return []
+        what = "failed for good in the run that is extended; they are asked for again, for the judges that are added"
+        return [f"{plural(self.unanswered, 'answer')} {what}"]
+
+
 @frozen(kw_only=True)
 class Extending:
     """A run that extends another one and has passed every check."""
@@ -63,7 +92,7 @@ class Extending:
     traits: Sequence[str]
     """Names of the traits that results which are taken over get."""
     missing: Sequence[str] = ()
-    """What will be paid for once more, for the user to read before anybody is asked."""
+    """What will be paid for once more, for the user to read before any model is called."""
 
     @property
     def directory(self) -> Path:
@@ -87,19 +116,31 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     run is not finished or nothing is added, and what `prepare` raises.
     """
     manifest = read_manifest(folder)
-    _check_finished(folder, manifest)
+    if manifest.get("status") != "completed" or not journal_of(folder).is_file():
+        status = standing(folder)
+        what = f"the run in {folder} is not finished ({status.state}); finish it first: {line_to_go_on(status, folder)}"
+        raise ConfigError(what)
     made = configured(manifest)
     prepared = _prepared(folder, manifest, made, wanted)
     before, now = fingerprints(folder, prepared)
     prior = prior_of(manifest, before)
-    if lines := [*changes(before, now), *_fewer(prior, prepared)]:
+    lines = changes(before, now)
+    if (count := prepared.config.replicate_count) < prior.replicates:
+        lines.append(f"the setting replicate_count was {prior.replicates} and is {count}; it may only grow")
+    if lines:
         raise Changed([Problem("", line) for line in lines])
     rubrics = added_traits(before, now, prepared)
     check_folders(prepared, prior, rubrics)
     scoring = scoring_of(made.app, rubrics)
-    found = scan(folder, prepared, prior, rubrics)
+    found = _scan(folder, prepared, prior, rubrics)
     if len(prepared) == found.rows and not rubrics:
-        raise ConfigError(_nothing(folder, prepared))
+        run = {question.id for question in prepared.questions}
+        more = sum(question.id not in run for question in prepared.benchmark.questions)
+        left = f"; the benchmark has {plural(more, 'question')} that the run does not have (--questions all)"
+        raise ConfigError(
+            f"nothing is added to the run in {folder}: give more questions, models, judges or replicates, or a "
+            f"benchmark with more traits{left if more else ''}"
+        )
     reuse = followed((folder.absolute(),))
     return Extending(
         prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *reuse.missing)),
@@ -116,21 +157,21 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     )
 
 
-def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
-    if manifest.get("status") != "completed" or not journal_of(folder).is_file():
-        found = standing(folder)
-        what = f"the run in {folder} is not finished ({found.state}); finish it first: {line_to_go_on(found, folder)}"
-        raise ConfigError(what)
-
-
 def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted) -> Prepared:
-    """The whole run: the questions that were there, and those that are added."""
+    """The whole run: the questions that were there, and those that are added. Raises ConfigError."""
     root = manifest.get("workspace_root")
     benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, call="extend_run")
     ids = [question.id for question in benchmark.questions]
     there = [name for name in manifest["questions"] if name in set(ids)]
     if not there:
         raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+    answers = answers_of_run(folder, manifest)
+    if answers is None and wanted.ask_missing:
+        what = "says how answers are used that a run was given, and this one was given none; leave it out"
+        raise ConfigError([Problem("--ask-missing", what)])
+    if answers is not None and (wanted.ask_missing or answers.miss_policy == "leave_out"):
+        # what is there already cannot be left out again
+        answers.miss_policy = "fall_through" if wanted.ask_missing else "strict"
     return prepare(
         benchmark,
         made.config,
@@ -138,56 +179,61 @@ def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted
         question_ids=list(dict.fromkeys((*there, *wanted.questions(ids)))),
         run_name=manifest["run_name"],
         workspace_root=Path(root) if root else None,
-        answers=_answers(folder, manifest, wanted),
+        answers=answers,
     )
 
 
-def _answers(folder: Path, manifest: Mapping[str, Any], wanted: Wanted) -> ReplayStore | None:
-    """Those that the finished run was given. Raises ConfigError."""
-    answers = answers_of_run(folder, manifest)
-    if answers is None:
-        if wanted.ask_missing:
-            what = "says how answers are used that a run was given, and this one was given none; leave it out"
-            raise ConfigError([Problem("--ask-missing", what)])
-        return None
-    if wanted.ask_missing or answers.miss_policy == "leave_out":  # what is there already cannot be left out again
-        answers.miss_policy = "fall_through" if wanted.ask_missing else "strict"
-    return answers
+def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, Rubric]) -> Found:
+    """Look at every result of the finished run.
 
-
-def _fewer(prior: Prior, prepared: Prepared) -> list[str]:
-    count = prepared.config.replicate_count
-    if count >= prior.replicates:
-        return []
-    return [f"the setting replicate_count was {prior.replicates} and is {count}; it may only grow"]
-
-
-def _nothing(folder: Path, prepared: Prepared) -> str:
-    """What to say where there is nothing to do."""
-    run = {question.id for question in prepared.questions}
-    more = sum(question.id not in run for question in prepared.benchmark.questions)
-    left = (
-        f"; the benchmark has {plural(more, 'question')} that the run does not have (--questions all)" if more else ""
-    )
-    return (
-        f"nothing is added to the run in {folder}: give more questions, models, judges or replicates, or a benchmark "
-        f"with more traits{left}"
-    )
-
-
-def _chosen(questions: Sequence[str] | Literal["all"]) -> Callable[[Sequence[str]], Sequence[str]]:
-    def choose(ids: Sequence[str]) -> Sequence[str]:
-        if questions == ALL:
-            return ids
-        chosen = [questions] if isinstance(questions, str) else questions
-        unknown = [name for name in chosen if name not in ids]
-        if unknown:
-            raise ConfigError(
-                [Problem("questions", f"there is no question {name!r}{did_you_mean(name, ids)}") for name in unknown]
-            )
-        return chosen
-
-    return choose
+    Raises ConfigError where some are missing, are of another run, or have a score of one of these traits already.
+    """
+    more_judges = any(str(model.identity) not in prior.parsing for model in prepared.config.parsing_models)
+    found, missing = Found(), list[str]()
+    clashes: dict[str, str] = {}  # a question for every trait that a result has already
+    items = groupby(prior_items(prepared, prior), lambda i: (i.question.id, str(i.answering.identity), i.replicate))
+    with JournalReader.open(folder) as reader:
+        ((there,),) = reader.query("SELECT COUNT(*) FROM results")
+        if not there:
+            raise ConfigError(f"the run in {folder} has no results to extend; begin a new run")
+        for (question, _, _), sharing in items:
+            has_answer = not more_judges
+            for item in sharing:
+                if (end := reader.done(item.task.result_id(prepared.run_name))) is None:
+                    missing.append(question)
+                    continue
+                found.rows += 1
+                if not stands(end, PASSING):
+                    found.again += 1
+                    has_answer = True  # or will have one
+                    continue
+                looked_at = question in rubrics or (not has_answer and end.outcome == "error")
+                stored = reader.result(end.task) if looked_at else None
+                row = None if stored is None else read_back(stored)
+                has_answer |= end.outcome != "error" or (row is not None and row.generation.has_answer)
+                if row is not None and row.rubric is not None and question in rubrics:
+                    had = {trait.name for trait in read_traits(row.rubric)}
+                    for name in had.intersection(rubrics[question].names()):
+                        clashes.setdefault(name, question)
+                if stored is not None and question in rubrics and is_scorable(stored):
+                    found.scored += 1
+                else:
+                    found.errors += end.outcome == "error"
+            found.unanswered += not has_answer
+        damaged = bool(reader.damaged["results"])
+    if missing:
+        what = f"of {plural(len(missing), 'item')} the run in {folder} has no result (first: question {missing[0]})"
+        line = f"karenina {'doctor' if damaged else 'resume'} {shlex.quote(str(folder))}"
+        raise ConfigError(f"{what}; see to that first: {line}")
+    if strange := there - found.rows:
+        what = f"{plural(strange, 'result')} in {folder} are not of the run {prepared.run_name!r}"
+        raise ConfigError(f"{what}; results of several runs cannot be extended together")
+    if clashes:
+        raise ConfigError(
+            Problem("rubric", f"results of question {at} have a trait {name!r} already; give the new one another name")
+            for name, at in clashes.items()
+        )
+    return found
 
 
 async def aextend_run(
@@ -215,10 +261,22 @@ async def aextend_run(
     ConfigError where nothing is added or the run is not finished, and what `Benchmark.arun_verification` raises; all of
     that before the first model call.
     """
+
+    def chosen(ids: Sequence[str]) -> Sequence[str]:
+        if questions == ALL:
+            return ids
+        names = [questions] if isinstance(questions, str) else questions
+        unknown = [name for name in names if name not in ids]
+        if unknown:
+            raise ConfigError(
+                [Problem("questions", f"there is no question {name!r}{did_you_mean(name, ids)}") for name in unknown]
+            )
+        return names
+
     wanted = Wanted(
         run_dir=Path(run_dir),
         benchmark=benchmark,
-        questions=_chosen(questions),
+        questions=chosen,
         ask_missing=ask_missing,
         sinks=sinks,
     )

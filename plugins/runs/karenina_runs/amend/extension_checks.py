@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,27 @@ def changes(before: Table, now: Table) -> list[str]:
         "settings": _settings(before["settings"], untouched=untouched),
         "models": {role: {name: _asked(m) for name, m in table.items()} for role, table in before["models"].items()},
     }
-    return [*differences(was, kept), *_of_traits(before, now, there)]
+    found: dict[str, list[str]] = {}  # questions, by what has become of their traits
+    for question in there:
+        rubric = questions[question].get("rubric")
+        if rubric == now["questions"][question].get("rubric"):
+            continue
+        if rubric is not None and rubric not in before.get("rubrics", {}):
+            found.setdefault("another rubric, and the run does not name its traits", []).append(question)
+            continue
+        traits = _traits(now, question)
+        for name, digest in _traits(before, question).items():
+            if name not in traits:
+                found.setdefault(f"no trait {name!r} any more", []).append(question)
+            elif traits[name] != digest:
+                what = f"another trait {name!r}; give it a name that no trait had"
+                found.setdefault(what, []).append(question)
+    lines = differences(was, kept)
+    for what, having in found.items():
+        one = len(having) == 1
+        subject = f"the question{'' if one else 's'} {having[0]!r}{_more(len(having) - 1)}"
+        lines.append(f"{subject} {'has' if one else 'have'} {what}")
+    return lines
 
 
 def added_traits(before: Table, now: Table, prepared: Prepared) -> dict[str, Rubric]:
@@ -136,7 +156,7 @@ def _known(table: Table, known: Table) -> dict[str, Any]:
 
 
 def _asked(value: Any) -> Any:
-    """Without recorded answers: results tell which answers they are about."""
+    """Without recorded answers: results say which answers they are about."""
     return {name: v for name, v in value.items() if name != "recorded_answers"} if isinstance(value, Mapping) else value
 
 
@@ -156,29 +176,3 @@ def _traits(fingerprint: Table, question: str) -> Mapping[str, str]:
     rubric = fingerprint["questions"].get(question, {}).get("rubric")
     traits: Mapping[str, str] = fingerprint.get("rubrics", {}).get(rubric, {})
     return traits
-
-
-def _of_traits(before: Table, now: Table, questions: list[str]) -> Iterator[str]:
-    """Traits that are gone or not as they were, each once, with how many questions have it."""
-    found: dict[str, list[str]] = {}
-    for question in questions:
-        if before["questions"][question].get("rubric") == now["questions"][question].get("rubric"):
-            continue
-        if not _tells_traits(before, question):
-            found.setdefault("another rubric, and the run does not tell its traits", []).append(question)
-            continue
-        traits = _traits(now, question)
-        for name, digest in _traits(before, question).items():
-            if name not in traits:
-                found.setdefault(f"no trait {name!r} any more", []).append(question)
-            elif traits[name] != digest:
-                what = f"another trait {name!r}; give it a name that no trait had"
-                found.setdefault(what, []).append(question)
-    for what, those in found.items():
-        one = len(those) == 1
-        yield f"the question{'' if one else 's'} {those[0]!r}{_more(len(those) - 1)} {'has' if one else 'have'} {what}"
-
-
-def _tells_traits(fingerprint: Table, question: str) -> bool:
-    rubric = fingerprint["questions"][question].get("rubric")
-    return rubric is None or rubric in fingerprint.get("rubrics", {})

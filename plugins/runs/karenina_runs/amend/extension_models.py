@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,61 +30,50 @@ def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[
     given = merged(layer.table for layer in (*([read_layer(path)] if path else []), settings_layer(sets)))
     problems: list[Problem] = []
     config, tables = dict(manifest["config"]), dict(manifest["tables"])
+    described = {name: table for name, table in given.get("models", {}).items() if isinstance(table, Mapping)}
     found: dict[str, Any] = {}
     for added in (flags.answering, flags.parsing):
-        listed = given.get("run", {}).get(f"{added.role}_models", tables[added.role])
-        more = _more(added, _tables(config, tables), _told(given), listed, problems)
+        role = f"{added.role}_models"
+        listed = given.get("run", {}).get(role, tables[added.role])
+        there = dict(pair for name in tables for pair in zip(tables[name], config[f"{name}_models"], strict=True))
+        more = _more(added, there, described, listed, problems)
         new = {name: table for name, table in more if table is not None}
-        config[f"{added.role}_models"] = [*config[f"{added.role}_models"], *new.values()]
+        config[role] = [*config[role], *new.values()]
         tables[added.role] = [*tables[added.role], *new]
-        names = (*listed, *(name for name, _ in more)) if more else ()
-        found[added.role] = ModelFlags(role=added.role, models=names)
+        found[added.role] = ModelFlags(role=added.role, models=(*listed, *(name for name, _ in more)) if more else ())
     if problems:
         raise ConfigError(problems)
     return rebuilt({**manifest, "config": config, "tables": tables}, path, sets, evolve(flags, **found))
 
 
-def _tables(config: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of the run's models, by name."""
-    return dict(pair for role in tables for pair in zip(tables[role], config[f"{role}_models"], strict=True))
-
-
-def _told(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file and `--set` say of models, by the names of their tables."""
-    return {name: table for name, table in given.get("models", {}).items() if isinstance(table, Mapping)}
-
-
 def _more(
     added: ModelFlags,
     there: Mapping[str, Any],
-    told: Mapping[str, Any],
+    described: Mapping[str, Any],
     listed: Sequence[str],
     problems: list[Problem],
 ) -> list[tuple[str, dict[str, Any] | None]]:
     """The names of the models' tables, and those tables that there are not yet.
 
-    `there` are the tables that there are. A flag wins over what is `told`: where both say the same of a model, it gets
-    a table of another name.
+    `there` are the tables of the run, `described` those of a file and `--set`. A flag wins over these: where both have
+    the same field of a model, it gets a table of another name.
     """
     fields, option = added.fields(), f"--{added.role}"
     if fields and not added.models:
         problems.append(Problem(f"{option}-*", f"there is no model to apply it to; name one with {option}-model"))
     if "api_key_env" in fields:  # the flag wins over a key that is there
         fields["endpoint_api_key"] = None
-    taken = {*there, *(name for name, table in told.items() if fields.keys() & table.keys())}
+    taken = {*there, *(name for name, table in described.items() if fields.keys() & table.keys())}
     more: list[tuple[str, dict[str, Any] | None]] = []
     for name in added.models:
         if name in listed:
             problems.append(Problem(f"{option}-model", f"{name} is there already"))
-        elif not fields and (name in there or name in told):
+        elif not fields and (name in there or name in described):
             more.append((name, None))
         else:
-            table = {**there.get(name, {}), **told.get(name, {})}
-            called = {} if table.get("interface") == MANUAL else {"model_name": name}
-            more.append((_free(name, {*taken, *dict(more)}), {"id": name, **called, **table, **fields}))
+            table = {**there.get(name, {}), **described.get(name, {})}
+            model_name = {} if table.get("interface") == MANUAL else {"model_name": name}
+            names = (name if number == 1 else f"{name} ({number})" for number in count(1))
+            free = next(other for other in names if other not in taken and other not in dict(more))
+            more.append((free, {"id": name, **model_name, **table, **fields}))
     return more
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    names = (name if number == 1 else f"{name} ({number})" for number in count(1))
-    return next(name for name in names if name not in taken)

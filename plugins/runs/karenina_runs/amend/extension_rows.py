@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,11 @@ from typing import Any, ClassVar
 from attrs import evolve, field, frozen
 
 from karenina_core.errors import ConfigError, RunDirectoryError
+from karenina_core.pipeline.declaration import Category
+from karenina_core.pipeline.orchestrator import StageOrchestrator
+from karenina_core.pipeline.stage import PlanRequest, Stage
+from karenina_core.plugin.application import Karenina
+from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import answer_of
 from ..execute.continuation import CONTINUATIONS, Continuation, Rest
@@ -25,11 +30,56 @@ from ..journal.reader import Done, JournalReader, StoredResult
 from ..plan.items import Item, Prepared
 from .extension_checks import Prior, added_traits, fingerprints, prior_of
 from .extension_merge import merged
-from .extension_plans import Scoring, scoring_of
 
-__all__ = ["Extension", "begun", "is_scorable", "prior_items"]
+__all__ = ["Extension", "Scoring", "begun", "is_scorable", "prior_items", "scoring_of"]
 
 AT_A_TIME = 256
+"""Results that are written together; chosen."""
+KEPT = (Category.GUARD, Category.RUBRIC, Category.FINALIZATION)
+
+
+@frozen(kw_only=True)
+class Scoring:
+    """The traits that rows of before are to get, and the stages that score them."""
+
+    rubrics: Mapping[str, Rubric] = field(factory=dict, repr=False)
+    """By question; those of the other questions get none."""
+    plans: Mapping[frozenset[str], StageOrchestrator] = field(factory=dict, repr=False)
+    """By types of traits."""
+    stages: frozenset[str] = frozenset()
+    """Names of the stages of rubrics in them."""
+
+    @property
+    def traits(self) -> list[str]:
+        """Names of all of them, each once."""
+        return list(dict.fromkeys(name for rubric in self.rubrics.values() for name in rubric.names()))
+
+
+def scoring_of(app: Karenina, rubrics: Mapping[str, Rubric]) -> Scoring:
+    """Raises PlanError where stages that score such traits need what only the stages of templates make."""
+    plans = {}
+    for kind, rubric in {PlanRequest(rubric=rubric).traits: rubric for rubric in rubrics.values()}.items():
+        request = PlanRequest(mode="rubric_only", rubric=rubric)
+        whole = StageOrchestrator.for_request(request, app=app)
+        chosen = _needed(whole.stages)
+        aliases = {str(entry.replaces): name for name, entry in app.stages.items() if entry.replaces}
+        owners = {stage.name: whole.owner(stage.name) for stage in chosen}
+        plans[kind] = StageOrchestrator(chosen, request=request, owners=owners, aliases=aliases, app=app)
+        plans[kind].ready()
+    stages = frozenset(s.name for plan in plans.values() for s in plan.stages if s.category is Category.RUBRIC)
+    return Scoring(rubrics=rubrics, plans=plans, stages=stages)
+
+
+def _needed(stages: Iterable[Stage]) -> list[Stage]:
+    """Guards, the stages of rubrics and the last one, with those that make what one of them requires."""
+    stages = list(stages)
+    chosen = {stage.name for stage in stages if stage.category in KEPT or stage.final}
+    while True:
+        wanted = {str(key) for stage in stages if stage.name in chosen for key in stage.requires}
+        more = {stage.name for stage in stages if stage.name not in chosen and wanted & set(map(str, stage.produces))}
+        if not more:
+            return [stage for stage in stages if stage.name in chosen]
+        chosen |= more
 
 
 @frozen(kw_only=True)
@@ -72,7 +122,11 @@ class Extension(Continuation):
     async def take_over(self, keeper: Keeper, prepared: Prepared) -> None:
         """Keep every result that gets no more scores, as it is."""
         rows = self._missing(keeper, prepared)
-        while waiting := [self._kept(keeper, item, row) for item, row in islice(rows, AT_A_TIME)]:
+        put = keeper.journal.put_result
+        while waiting := [
+            put(Done(row.task, item.position, row.result_id, row.outcome, row.detail, row.final), row.line)
+            for item, row in islice(rows, AT_A_TIME)
+        ]:
             await asyncio.gather(*waiting)
 
     def rest(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest] | None:
@@ -84,7 +138,8 @@ class Extension(Continuation):
         for item, stored in self._missing(keeper, prepared, scored=True) if rubrics else ():
             rubric, row = rubrics[item.question.id], read_back(stored)
             completed = partial(merged, row, traits=rubric.names(), stages=stages, mode=prepared.mode)
-            part = evolve(item, rubric=rubric, orchestrator=self.scoring.plan(rubric))
+            plan = self.scoring.plans[PlanRequest(rubric=rubric).traits]
+            part = evolve(item, rubric=rubric, orchestrator=plan)
             yield Rest(part, answer_of(row), completed)
 
     def _missing(
@@ -106,10 +161,6 @@ class Extension(Continuation):
                     )
                 if scored == (item.question.id in self.scoring.rubrics and is_scorable(stored)):
                     yield item, stored
-
-    async def _kept(self, keeper: Keeper, item: Item, row: StoredResult) -> None:
-        done = Done(keeper.task(item), item.position, row.result_id, row.outcome, row.detail, row.final)
-        await keeper.journal.put_result(done, row.line)
 
 
 def begun(folder: Path, manifest: Mapping[str, Any]) -> Extension:

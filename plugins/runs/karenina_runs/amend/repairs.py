@@ -1,4 +1,4 @@
-"""The record of a repair: which results of a finished run are made anew, what was there before, how far it is.
+"""The record of a repair: which results of a finished run are made again, what was there before, how far it is.
 
 Every repair has a folder `repairs/<time>` in the run directory. Before anything is changed it gets copies of the
 journal, the results and the manifest, and `repair.json`, which says what is repaired. The manifest names the folder as
@@ -38,18 +38,14 @@ from ..plan.items import Item, Prepared
 
 __all__ = [
     "REPAIR",
-    "UNDONE",
     "Mode",
     "Repair",
     "Row",
     "begin_repair",
-    "continued",
+    "change_manifest",
     "end_repair",
     "forget_repair",
-    "named",
     "pending",
-    "tell",
-    "undo_line",
 ]
 
 REPAIR = "repair.json"
@@ -62,7 +58,7 @@ Mode = Literal["replay", "live"]
 
 @frozen(kw_only=True)
 class Row:
-    """One result that is made anew, and how it had ended."""
+    """One result that is made again, and how it had ended."""
 
     result_id: str
     question_id: str
@@ -126,7 +122,7 @@ class Repair(Continuation):
         return facts
 
     def replaced(self, journal: Journal) -> set[str]:
-        journal.ask_afresh(lambda call: call.result_id in self.tasks, self.calls_before)
+        journal.repeat_calls(lambda call: call.result_id in self.tasks, self.calls_before)
         return self.remaining(journal.reader)
 
     def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:
@@ -150,7 +146,7 @@ class Repair(Continuation):
         if not keeper.replaced:
             return ()
         left, line = plural(len(keeper.replaced), "result"), f"karenina resume {shlex.quote(str(keeper.folder))}"
-        return (f"the repair has not ended: {left} still to be made again; {line} goes on with it",)
+        return (f"the repair has not ended: {left} still to be made again; {line} continues it",)
 
     def ended(self, folder: Path) -> None:
         end_repair(folder, self)
@@ -164,17 +160,17 @@ class Repair(Continuation):
 def begin_repair(
     folder: Path, rows: Sequence[Row], mode: Mode, config: Mapping[str, Any], about: Mapping[str, Any]
 ) -> Repair:
-    """Keep what is there, and have the manifest say that the repair goes on. The caller holds the run's lock.
+    """Keep what is there, and write into the manifest that a repair has begun. The caller holds the run's lock.
 
-    `config` is as `RunDirectory.configured` gives it, and `about` is told in `repair.json` too. Raises
-    RunDirectoryError; nothing is changed then.
+    `config` is as `RunDirectory.configured` gives it; `about` is written into `repair.json`. Raises RunDirectoryError;
+    nothing is changed then.
     """
     manifest = read_manifest(folder)
     _clear(folder, manifest)
     now = datetime.now(UTC)
     own = folder / FOLDER / f"{now:%Y%m%dT%H%M%S%fZ}"
     with JournalReader.open(folder) as reader:
-        last = {name: _last(reader, name) for name in ("calls", "results")}
+        last = _largest_ids(reader)
     before: dict[str, Any] = {"calls_before": last["calls"], "results_before": last["results"]}
     repair = Repair(folder=own, mode=mode, rows=tuple(rows), config=config, **before)
     document = {
@@ -199,17 +195,12 @@ def begin_repair(
             f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
             "again"
         ) from error
-    begun = {"repair": named(repair), "status": "running"}
-    tell(folder, lambda manifest: {**begun, **continued(manifest, True), **_asked_anew(folder, manifest, repair)})
+    begun: dict[str, Any] = {"repair": named(repair), "status": "running", **continued(manifest, True)}
+    if mode == "live" and (folder / ANSWERS).is_file():  # what the run asks for itself is used instead of given answers
+        given = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
+        begun[ASKED_ANEW] = sorted({*given, *(row.answer for row in rows)})
+    change_manifest(folder, begun)
     return repair
-
-
-def _asked_anew(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> dict[str, Any]:
-    """From now on no answer that the run was given stands for one that it asks for itself."""
-    if repair.mode != "live" or not (folder / ANSWERS).is_file():
-        return {}
-    before = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
-    return {ASKED_ANEW: sorted({*before, *(row.answer for row in repair.rows)})}
 
 
 def continued(manifest: Mapping[str, Any], repaired: bool) -> dict[str, list[str]]:
@@ -235,19 +226,19 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
         return None
     own = folder / str(name)
     try:
-        told = json.loads((own / REPAIR).read_bytes())
-        if told["status"] == UNDONE:
+        record = json.loads((own / REPAIR).read_bytes())
+        if record["status"] == UNDONE:
             raise RunDirectoryError(
                 f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
                 f"{undo_line(folder)}"
             )
         return Repair(
             folder=own,
-            mode=told["mode"],
-            rows=tuple(Row(**row) for row in told["selected_keys"]),
-            calls_before=told["calls_before"],
-            results_before=told["results_before"],
-            config=dict(told.get("config", {})),
+            mode=record["mode"],
+            rows=tuple(Row(**row) for row in record["selected_keys"]),
+            calls_before=record["calls_before"],
+            results_before=record["results_before"],
+            config=dict(record.get("config", {})),
         )
     except RunDirectoryError:
         raise
@@ -259,17 +250,37 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
 
 
 def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
-    """Write down what became of a repair, and give `repair.json`; None where some results remain, or somebody else has
-    ended it or taken it back.
+    """Write into `repair.json` that a repair has ended, and return it; None where some results remain, or another
+    process has ended it or taken it back.
 
     Raises RunDirectoryError.
     """
     with RunLock(folder):
-        return _ended(folder, repair) if read_manifest(folder).get("repair") == named(repair) else None
+        manifest, name = read_manifest(folder), named(repair)
+        if manifest.get("repair") != name:
+            return None
+        with JournalReader.open(folder) as reader:
+            if repair.remaining(reader):
+                return None
+            ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
+        before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
+        document = _note(
+            repair,
+            lambda: {
+                "status": "completed",
+                "completed_at": datetime.now(UTC).isoformat(),
+                "outcomes_after": _outcomes(done.outcome for done in ends.values()),
+                "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
+                "result_sha256": digest_of(folder / RESULTS),
+            },
+        )
+        others = [other for other in manifest.get("repairs", ()) if other != name]
+        change_manifest(folder, {"repair": None, "repairs": [*others, name], **continued(manifest, False)})
+        return document
 
 
 def forget_repair(folder: Path, repair: Repair) -> bool:
-    """Have a repair that could not start be none, where nothing was asked or made in it. Says whether it is.
+    """Remove a repair that could not start, where nothing was asked or made in it. Returns whether it is removed.
 
     Raises ConfigError, RunDirectoryError and OSError.
     """
@@ -283,32 +294,8 @@ def forget_repair(folder: Path, repair: Repair) -> bool:
     return True
 
 
-def _ended(folder: Path, repair: Repair) -> dict[str, Any] | None:
-    with JournalReader.open(folder) as reader:
-        if repair.remaining(reader):
-            return None
-        ends = {done.task: done for done in reader.ends() if done.task in repair.tasks}
-    before = {row.result_id: (row.outcome, row.detail) for row in repair.rows}
-    document = _note(
-        repair,
-        lambda: {
-            "status": "completed",
-            "completed_at": datetime.now(UTC).isoformat(),
-            "outcomes_after": _outcomes(done.outcome for done in ends.values()),
-            "changed": sum((done.outcome, done.detail) != before[task] for task, done in ends.items()),
-            "result_sha256": digest_of(folder / RESULTS),
-        },
-    )
-    name = named(repair)
-    tell(
-        folder,
-        lambda now: {"repair": None, "repairs": [*_listed(now, name), name], **continued(now, False)},
-    )
-    return document
-
-
 def _note(repair: Repair, facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """Write these facts into `repair.json`, and give all of it. Raises RunDirectoryError."""
+    """Write these facts into `repair.json`, and return all of it. Raises RunDirectoryError."""
     try:
         document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
         document |= facts()
@@ -345,39 +332,34 @@ def _clear(folder: Path, manifest: Mapping[str, Any]) -> None:
     for own in (folder / FOLDER).glob("*Z*"):
         if f"{FOLDER}/{own.name}" in named_there:
             continue
-        with suppress(OSError, ValueError, KeyError, TypeError):  # it is in nobody's way
-            told = {} if own.name.startswith(".") else json.loads((own / REPAIR).read_bytes())
-            of_now = not told or (told["status"] == "running" and told["source_sha256"] == digest_of(folder / RESULTS))
-            if of_now:
+        with suppress(OSError, ValueError, KeyError, TypeError):  # it does no harm
+            record = {} if own.name.startswith(".") else json.loads((own / REPAIR).read_bytes())
+            results = digest_of(folder / RESULTS)
+            if not record or (record["status"] == "running" and record["source_sha256"] == results):
                 shutil.rmtree(own)
 
 
-def tell(folder: Path, facts: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-    """Change the manifest of a run that nobody carries out. The caller holds its lock. Raises RunDirectoryError."""
-    manifest = read_manifest(folder)
+def change_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Change the manifest of a run that no process carries out. The caller holds its lock. Raises RunDirectoryError."""
     now = datetime.now(UTC).astimezone().isoformat()
     try:
-        write_json(folder / MANIFEST, {**manifest, **facts(manifest), "updated_at": now}, indent=2)
+        write_json(folder / MANIFEST, {**read_manifest(folder), **facts, "updated_at": now}, indent=2)
     except OSError as error:
         raise RunDirectoryError(f"{folder / MANIFEST} cannot be written: {error.strerror}") from error
-
-
-def _listed(manifest: Mapping[str, Any], without: str) -> list[str]:
-    return [name for name in manifest.get("repairs", ()) if name != without]
 
 
 def _outcomes(names: Any) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _last(reader: JournalReader, table: str) -> int:
-    ((last,),) = reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")
-    return int(last)
+def _largest_ids(reader: JournalReader) -> dict[str, int]:
+    return {
+        table: reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")[0][0]
+        for table in ("calls", "failures", "results")
+    }
 
 
 def _size(folder: Path) -> tuple[Any, ...]:
     """How much its journal holds. Raises RunDirectoryError."""
     with JournalReader.open(folder) as reader:
-        tables = ("calls", "failures", "results")
-        rows = [reader.query(f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables]
-        return *rows, reader.batches()
+        return _largest_ids(reader), reader.batches()

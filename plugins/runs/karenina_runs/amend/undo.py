@@ -19,7 +19,7 @@ from ..files.run_lock import RunLock, marked
 from ..folder.directory import MANIFEST, RESULTS, read_manifest
 from ..journal.reader import ENDING, JOURNAL, OPEN, JournalReader
 from ..journal.wal import log_of
-from .repairs import REPAIR, UNDONE, continued, tell, undo_line
+from .repairs import REPAIR, UNDONE, change_manifest, continued, undo_line
 
 __all__ = ["undo_repair"]
 
@@ -29,18 +29,29 @@ def undo_repair(run_dir: str | Path) -> Path:
     folder.
 
     Journal, results and manifest are those of before it; what was asked and made in the run since is gone from them.
-    The folder stays, with the record of the repair. When this is interrupted, the same again ends it. Raises
+    The folder stays, with the record of the repair. When this is interrupted, call it again to finish it. Raises
     ConfigError where there is no repair, or a batch of it is at a provider that may still make more of it, and
-    RunDirectoryError where somebody writes to the run or what was kept is gone or cannot be read; nothing is changed
-    then.
+    RunDirectoryError where another process writes to the run or what was kept is gone or cannot be read; nothing is
+    changed then.
     """
     folder = Path(run_dir)
     read_manifest(folder)  # before anything is made there
     with RunLock(folder) as lock:
         manifest = read_manifest(folder)
-        name = _latest(folder, manifest)
+        ended = reversed(manifest.get("repairs", ()))
+        latest = (name for name in ended if _record(folder / name).get("status") != UNDONE)
+        if not (name := str(manifest.get("repair") or next(latest, ""))):
+            raise ConfigError(f"there is no repair of {folder} that could be taken back")
         before = _kept(folder / name, manifest)
-        _check_batches(folder, folder / name)
+        known = _open_batches(folder / name)
+        with suppress(RunDirectoryError):  # a journal that cannot be read names none
+            if calls := sum(count for batch, count in _open_batches(folder).items() if batch not in known):
+                where = shlex.quote(str(folder))
+                raise ConfigError(
+                    f"{plural(calls, 'call')} of the repair may still be made, in batches at providers, and would be "
+                    f"lost with it; have them cancelled: karenina batches {where} --cancel (or continue the repair: "
+                    f"karenina resume {where}), then type the same again"
+                )
         try:
             _restore(folder, name, before, lock)
         except (OSError, sqlite3.Error) as error:
@@ -50,16 +61,6 @@ def undo_repair(run_dir: str | Path) -> Path:
                 f"{folder / name} cannot be put back into {folder}: {error}; see to that and type: {undo_line(folder)}"
             ) from error
     return folder / name
-
-
-def _latest(folder: Path, manifest: Mapping[str, Any]) -> str:
-    """Raises ConfigError."""
-    if name := manifest.get("repair"):
-        return str(name)
-    for name in reversed(manifest.get("repairs", ())):
-        if _record(folder / name).get("status") != UNDONE:
-            return str(name)
-    raise ConfigError(f"there is no repair of {folder} that could be taken back")
 
 
 def _record(own: Path) -> dict[str, Any]:
@@ -89,20 +90,7 @@ def _kept(own: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return before
 
 
-def _check_batches(folder: Path, own: Path) -> None:
-    """Raises ConfigError where batches of the repair may still cost something: nobody would know of them any more."""
-    known = _batches(own)
-    with suppress(RunDirectoryError):  # a journal that cannot be read tells of none
-        if calls := sum(count for batch, count in _batches(folder).items() if batch not in known):
-            where = shlex.quote(str(folder))
-            raise ConfigError(
-                f"{plural(calls, 'call')} of the repair may still be made, in batches at providers, and nobody would "
-                f"know of these any more; have them cancelled: karenina batches {where} --cancel (or go on with the "
-                f"repair: karenina resume {where}), then type the same again"
-            )
-
-
-def _batches(folder: Path) -> dict[str, int]:
+def _open_batches(folder: Path) -> dict[str, int]:
     """How many calls there are in each batch that may still be made. Raises RunDirectoryError."""
     with JournalReader.open(folder) as reader:
         return {row.id: len(row.keys) for row in reader.batches() if row.status in OPEN and row.status != ENDING}
@@ -111,22 +99,19 @@ def _batches(folder: Path) -> dict[str, int]:
 def _restore(folder: Path, name: str, before: Mapping[str, Any], lock: RunLock) -> None:
     """In an order in which everything between says that the repair is being taken back, until all of it is."""
     own, now = folder / name, datetime.now(UTC).isoformat()
-    listed = [other for other in read_manifest(folder).get("repairs", ()) if other != name]
+    manifest, journal = read_manifest(folder), folder / JOURNAL
+    listed = [other for other in manifest.get("repairs", ()) if other != name]
     write_json(own / REPAIR, {**_record(own), "status": UNDONE, "undone_at": now})
-    tell(folder, lambda manifest: {"repair": name, "status": "interrupted", **continued(manifest, True)})
+    change_manifest(folder, {"repair": name, "status": "interrupted", **continued(manifest, True)})
     lock.mark(marked(own))  # the journal is to hold less than it did
-    _end_log(folder / JOURNAL)
-    for file in (JOURNAL, RESULTS):
-        with replacing(folder / file) as target, (own / file).open("rb") as source:
-            shutil.copyfileobj(source, target)
-    manifest = {**before, "repair": None, "repairs": [*listed, name], "updated_at": now}
-    write_json(folder / MANIFEST, manifest, indent=2)
-
-
-def _end_log(journal: Path) -> None:
-    """A log that a killed process has left would be read into whatever takes the place of its journal."""
+    # A log that a killed process has left would be read into whatever takes the place of its journal.
     damaged = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what it cannot read
     with suppress(*damaged), closing(sqlite3.connect(journal)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     for path in (log_of(journal), journal.with_name(f"{journal.name}-shm")):
         path.unlink(missing_ok=True)
+    for file in (JOURNAL, RESULTS):
+        with replacing(folder / file) as target, (own / file).open("rb") as source:
+            shutil.copyfileobj(source, target)
+    restored = {**before, "repair": None, "repairs": [*listed, name], "updated_at": now}
+    write_json(folder / MANIFEST, restored, indent=2)

@@ -1,9 +1,9 @@
-"""One batch: sent, followed until it is over, and its replies handed to those who wait for them."""
+"""One batch: sent, polled until it is over, and its replies handed to the calls that wait for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from typing import Any, Final, TypeVar
@@ -21,7 +21,7 @@ from karenina_core.values.config import ModelConfig, RetryPolicy
 from ..journal.journal import Journal
 from ..journal.reader import DONE, Batch
 
-__all__ = ["NOT_SENT", "BatchRun", "Gathered", "Name", "SentBatch", "proper"]
+__all__ = ["NOT_SENT", "BatchRun", "Gathered", "Name", "SentBatch", "proper", "retried"]
 
 T = TypeVar("T")
 Name = tuple[str, int]
@@ -30,6 +30,7 @@ NOT_SENT: Final = object()
 """What comes of a call that no provider knows of: it is gathered again."""
 PREFIX = "call-"
 GROWTH = 1.5
+"""How much longer each wait between two polls is than the one before; chosen."""
 REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
 """Kinds of errors after which it is certain that the provider has not taken a batch."""
 UNANSWERED = "the batch {} is over ({}), and has no reply to this call"
@@ -50,7 +51,7 @@ class Gathered:
     port: BatchPort
     body: str
     outcome: asyncio.Future[Any] = field(factory=_future)
-    """The body of the reply, a PortError, or `NOT_SENT`: never an exception, which somebody would have to fetch."""
+    """The body of the reply, a PortError, or `NOT_SENT`; never an exception, which asyncio would log unread."""
 
 
 @define(eq=False)
@@ -62,7 +63,7 @@ class BatchRun:
     """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
     longest_poll: float = 60.0
     patience: float = 3600.0
-    """Seconds for which a provider may fail to tell how far a batch is, or refuse to take one."""
+    """Seconds for which polls may fail, or a provider may refuse to take a batch."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     journal: Journal | None = field(default=None, init=False)
     remarks: list[str] = field(factory=list, init=False)
@@ -70,21 +71,17 @@ class BatchRun:
     _tasks: set[asyncio.Task[None]] = field(factory=set, init=False)
     _closed: bool = field(default=False, init=False)
 
-    def is_closed(self, model: ModelConfig) -> bool:
-        """Whether this model is asked nothing more."""
-        return self.gateway.is_closed(model)
-
     def sending(self, model: ModelConfig) -> asyncio.Lock:
-        """Whoever sends a batch to this model holds it."""
+        """Held while a batch is sent to this model."""
         return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
 
-    def heard(self, model: ModelConfig, error: PortError) -> None:
-        """A batch has come to nothing, for now. A provider that wants to be left alone for longer than that is."""
+    def failed(self, model: ModelConfig, error: PortError) -> None:
+        """A batch has failed, for now. Where the provider wants a longer pause than `patience`, its lane is closed."""
         if (pause := error.retry_after or 0.0) > self.patience:
             self.gateway.lane(model).state.close_to_batches(pause, self.patience)
 
     def begin(self, work: Any) -> asyncio.Task[None]:
-        """Do this beside everything else, until the run ends."""
+        """Do this concurrently, until the run ends."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, context=Context())  # of no item
         self._tasks.add(task)
         task.add_done_callback(self._over)
@@ -112,20 +109,19 @@ class SentBatch:
     run: BatchRun
     row: Batch
     """What the journal knows of it."""
-    open: frozenset[Name] | set[Name]
-    """Calls whose replies nobody has had yet."""
+    open: set[Name]
+    """Calls whose replies have not been taken yet."""
     calls: Sequence[Gathered] = ()
     """Only where this process sends it."""
     adopted: bool = False
     """Whether an earlier process has sent it."""
-    told: bool = False
-    """Whether the provider has said how it ended, and its replies are here."""
-    _outcomes: dict[Name, asyncio.Future[Any]] = field(factory=dict)
+    ended: bool = False
+    """Whether it has ended at the provider, and its replies are here."""
+    _outcomes: dict[Name, asyncio.Future[Any]] = field(init=False)
     _task: asyncio.Task[None] | None = None
     _sending: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self.open = set(self.open)
         self._outcomes = {call.name: call.outcome for call in self.calls}
 
     def outcome(self, name: Name) -> asyncio.Future[Any]:
@@ -133,31 +129,34 @@ class SentBatch:
 
     def had(self, name: Name) -> bool:
         """Whether that was the last of its calls."""
-        assert isinstance(self.open, set)
         self.open.discard(name)
         self._outcomes.pop(name, None)
         return not self.open
 
     def start(self, port: BatchPort, model: ModelConfig) -> None:
-        """Follow it, by this port, unless that is being done."""
+        """Follow it with this port, unless that is being done."""
         if self._task is None:
             self._task = self.run.begin(self._followed(port, model))
 
     def stop(self) -> None:
-        """Leave it where it is. While it is being sent, its id is waited for."""
+        """Leave it at the provider. While it is being sent, its id is waited for."""
         if self._task is not None and not self._sending:
             self._task.cancel()
 
     async def put(self, status: str, **facts: Any) -> None:
-        """Tell the journal. Raises RunDirectoryError."""
+        """Write it to the journal. Raises RunDirectoryError."""
         self.row = evolve(self.row, status=status, **facts)
         assert self.run.journal is not None
         await self.run.journal.put_batch(self.row)
 
     async def _followed(self, port: BatchPort, model: ModelConfig) -> None:
         try:
-            if not await self._at_provider(port, model):
-                return self._settle_rest(NOT_SENT)
+            if not self.row.provider_id:
+                # One is sent after the other: what the provider says of one holds for the next.
+                async with self.run.sending(model):
+                    closed = self.run.stopped or self.run.gateway.is_closed(model)
+                    if closed or not await self._sent(port, model):
+                        return self._settle_rest(NOT_SENT)
             if self.run.stopped:
                 return None
             state = await self._over(port)
@@ -165,9 +164,9 @@ class SentBatch:
             if not self.open:
                 await self.put(DONE)
         except PortError as error:
-            self.run.heard(model, error)
+            self.run.failed(model, error)
             await self._unreachable(error)
-        except KareninaError as error:  # the journal cannot be written: whoever puts a reply there says so
+        except KareninaError as error:  # the journal cannot be written: the next reply that is put there raises
             self._settle_rest(PortError(str(error), kind="stage", final=True))
 
     async def _unreachable(self, error: PortError) -> None:
@@ -193,16 +192,6 @@ class SentBatch:
         error.final = True
         return self._settle_rest(error)
 
-    async def _at_provider(self, port: BatchPort, model: ModelConfig) -> bool:
-        """Whether the provider has the batch; it is sent where this process is to send it. One is sent after the other:
-        what the provider says of one holds for the next."""
-        if self.row.provider_id:
-            return True
-        async with self.run.sending(model):
-            if self.run.stopped or self.run.is_closed(model):
-                return False
-            return await self._sent(port, model)
-
     async def _sent(self, port: BatchPort, model: ModelConfig) -> bool:
         self._sending = True
         try:
@@ -210,7 +199,7 @@ class SentBatch:
                 await self.put("sending")
                 found: str | None = await self._submitted(port, model)
             else:
-                found = await self._tried(lambda: port.find(self.row.id), model)
+                found = await self._retried(lambda: port.find(self.row.id), model)
                 if found is None:
                     self._sent_again()
             await (self.put("sent", provider_id=found) if found else self.put("lost"))
@@ -221,7 +210,7 @@ class SentBatch:
 
     async def _submitted(self, port: BatchPort, model: ModelConfig) -> str:
         """The provider's id. What may have arrived although no reply came is looked for before it is sent again, and
-        where nobody can tell, it stays `sending`: a resumed run looks again. Raises PortError."""
+        where that is not known, it stays `sending`: a resumed run looks again. Raises PortError."""
         calls = [BatchCall(f"{PREFIX}{place}", call.body) for place, call in enumerate(self.calls)]
         unclear = False
 
@@ -238,7 +227,7 @@ class SentBatch:
                 raise
 
         try:
-            return await self._tried(attempt, model)
+            return await self._retried(attempt, model)
         except PortError:
             if not unclear:
                 await self.put("refused")
@@ -249,20 +238,18 @@ class SentBatch:
             raise
 
     def _sent_again(self) -> None:
-        told = (
+        remark = (
             f"the provider does not list the batch {self.row.id} of {self.row.model}, which may have been sent: its "
             f"{plural(len(self.row.keys), 'call')} are sent again, and paid for twice if it has taken the batch"
         )
-        if told not in self.run.remarks:
-            self.run.remark(told)
+        if remark not in self.run.remarks:
+            self.run.remark(remark)
 
-    async def _tried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
-        """With the model's retries. Raises PortError."""
-        policy, longest = model.retry_policy or RetryPolicy(), self.run.patience
-        return await with_retries(lambda: proper(attempt), policy, max_elapsed=longest, sleep=self.run.sleep)
+    async def _retried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
+        return await retried(attempt, model, self.run.patience, self.run.sleep)
 
     async def _over(self, port: BatchPort) -> BatchState:
-        """Ask until it is over. Raises PortError where nobody can say, `patience` seconds long."""
+        """Poll until it is over. Raises PortError where polls fail for `patience` seconds."""
         clock = asyncio.get_running_loop().time
         wait, failing_since = self.run.first_poll, None
         while True:
@@ -284,43 +271,39 @@ class SentBatch:
 
     async def _fetched(self, port: BatchPort, state: BatchState, model: ModelConfig) -> None:
         names = {f"{PREFIX}{place}": name for place, name in enumerate(self.row.keys)}
-        if state.status == "failed":
-            self._blame(state)
+        provider_id = self.row.provider_id
+
+        async def attempt() -> tuple[int, int]:
+            """`(replies to calls that are not in the batch, further replies to the same call)`."""
+            seen: set[str] = set()
+            unknown = double = 0
+            async for custom_id, reply in port.fetch(provider_id):
+                if custom_id not in names:
+                    unknown += 1
+                elif custom_id in seen:
+                    double += 1
+                else:
+                    seen.add(custom_id)
+                    self._settle(names[custom_id], reply)
+            return unknown, double
+
+        if state.status == "failed":  # the provider has refused the batch: for some of its calls, or as a whole
+            for place, error in state.lines.items():
+                if 0 <= place < len(self.row.keys):
+                    self._settle(self.row.keys[place], error)
+            if not state.lines:
+                what = f"the provider has refused the batch {provider_id}"
+                self._settle_rest(state.problem or PortError(what, kind="invalid_request"))
         else:
-            unknown, double = await self._tried(lambda: self._replies(port, names), model)
+            unknown, double = await self._retried(attempt, model)
             if unknown or double:
                 self.run.remark(
-                    f"the batch {self.row.provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls "
-                    f"that are not in it, and {plural(double, 'reply')} more than one to the same call; they are left "
-                    "out"
+                    f"the batch {provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls that are "
+                    f"not in it, and {plural(double, 'reply')} more than one to the same call; they are left out"
                 )
-        self.told = True
-        what = UNANSWERED.format(self.row.provider_id, state.status)
+        self.ended = True
         kind: Any = AFTER.get(state.status, "server")
-        self._settle_rest(PortError(what, kind=kind))
-
-    async def _replies(self, port: BatchPort, names: Mapping[str, Name]) -> tuple[int, int]:
-        """Hand out what comes; `(replies to nothing that was asked, further replies to the same call)`."""
-        seen: set[str] = set()
-        unknown = double = 0
-        async for custom_id, reply in port.fetch(self.row.provider_id):
-            if custom_id not in names:
-                unknown += 1
-            elif custom_id in seen:
-                double += 1
-            else:
-                seen.add(custom_id)
-                self._settle(names[custom_id], reply)
-        return unknown, double
-
-    def _blame(self, state: BatchState) -> None:
-        """The provider has refused the batch: for some of its calls, or as a whole."""
-        for place, error in state.lines.items():
-            if 0 <= place < len(self.row.keys):
-                self._settle(self.row.keys[place], error)
-        if not state.lines:
-            what = f"the provider has refused the batch {self.row.provider_id}"
-            self._settle_rest(state.problem or PortError(what, kind="invalid_request"))
+        self._settle_rest(PortError(UNANSWERED.format(provider_id, state.status), kind=kind))
 
     def _settle(self, name: Name, outcome: Any) -> None:
         if name in self.open and not (waiting := self.outcome(name)).done():
@@ -329,6 +312,17 @@ class SentBatch:
     def _settle_rest(self, outcome: Any) -> None:
         for name in tuple(self.open):
             self._settle(name, outcome)
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[T]],
+    model: ModelConfig,
+    longest: float,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """What an adapter does, with the model's retries, for at most `longest` seconds. Raises PortError."""
+    policy = model.retry_policy or RetryPolicy()
+    return await with_retries(lambda: proper(attempt), policy, max_elapsed=longest, sleep=sleep)
 
 
 async def proper(attempt: Callable[[], Awaitable[T]]) -> T:

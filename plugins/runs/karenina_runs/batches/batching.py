@@ -1,4 +1,4 @@
-"""Models that are asked in batches: calls of all items gather, are sent together, and each waits for its reply."""
+"""Models that are called in batches: calls of all items gather, are sent together, and each waits for its reply."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NO_DIRECTORY = (
     "(--run-dir DIR, run_dir=...), or set batch = false"
 )
 SETTLE = 0.2
-"""Seconds without anything new after which items that wait are taken to wait for nothing but batches."""
+"""Seconds without anything new after which items that wait are taken to wait for nothing but batches; chosen."""
 LOOK_AGAIN = 0.25
-"""Seconds until a call that the budget had no room for asks again."""
+"""Seconds until a call that the budget had no room for tries again; chosen."""
 MOST_BYTES = 100_000_000
-"""Bytes of calls that are sent together: providers take files of 200 MB."""
+"""Bytes of calls that are sent together: half of the 200 MB that OpenAI's Batch API takes as a file."""
 SENDING = 30.0
-"""Seconds that a run which ends waits for a provider to say which id a batch has."""
+"""Seconds that a run which ends waits for the id of a batch that is being sent; chosen."""
 log = get_logger("karenina.run")
 
 
@@ -54,12 +54,12 @@ _work: ContextVar[_Work | None] = ContextVar("karenina_batch_work", default=None
 
 @define(eq=False)
 class Batching(BatchRun, Sender):
-    """All that a run asks in batches. Batches that an earlier process has sent are taken up again."""
+    """All calls of a run that are sent in batches. Batches that an earlier process has sent are continued."""
 
     keeps: bool = True
     """Whether there is a run directory, where what was sent is kept."""
     sent: dict[str, SentBatch] = field(factory=dict, init=False)
-    """Batches with calls whose replies nobody has had yet."""
+    """Batches with calls whose replies have not been taken yet."""
     names: dict[Name, SentBatch] = field(factory=dict, init=False)
     _lanes: list[_BatchLane] = field(factory=list, init=False)
     _made: int = field(default=0, init=False)
@@ -94,19 +94,15 @@ class Batching(BatchRun, Sender):
         later: set[Name] = set()
         for row in reversed(rows := journal.reader.batches()):
             if row.status in OPEN:
-                self._take_up(row, frozenset(name for name in row.keys if name not in later))
+                names = [name for name in row.keys if name not in later]  # others were sent again in a later batch
+                replies = {name: journal.reader.call(*name) for name in names}
+                missing = [name for name, call in replies.items() if call is None or int(call.id) <= row.calls_before]
+                if missing:
+                    self._follow(SentBatch(self, row, set(missing), adopted=True))
+                else:  # the process ended after the last reply was kept
+                    self.begin(journal.put_batch(evolve(row, status=DONE)))
             later.update(row.keys)
         self._made = len(rows)
-
-    def _take_up(self, row: Batch, names: frozenset[Name]) -> None:
-        """Go on with a batch, for those of its calls that were not sent once more in a later one."""
-        assert self.journal is not None
-        replies = {name: self.journal.reader.call(*name) for name in names}
-        missing = [name for name, reply in replies.items() if reply is None or int(reply.id) <= row.calls_before]
-        if missing:
-            self._follow(SentBatch(self, row, frozenset(missing), adopted=True))
-        else:  # the process ended after the last reply was kept
-            self.begin(self.journal.put_batch(evolve(row, status=DONE)))
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[None]:
@@ -162,9 +158,9 @@ class Batching(BatchRun, Sender):
             model=str(model.identity),
             provider_id="",
             status="sending",
-            keys=[call.name for call in calls],
+            keys=tuple(call.name for call in calls),
         )
-        batch = SentBatch(self, row, frozenset(row.keys), calls)
+        batch = SentBatch(self, row, set(row.keys), calls)
         self._follow(batch)
         batch.start(calls[0].port, model)
 
@@ -178,22 +174,22 @@ class Batching(BatchRun, Sender):
             return
         if batch.had(name):
             del self.sent[batch.row.id]
-            if batch.told:  # the journal writes in order: after the reply itself
+            if batch.ended:  # the journal writes in order: after the reply itself
                 self.begin(batch.put(DONE))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, and what is still at providers."""
-        left = [batch for batch in self.sent.values() if batch.row.provider_id]
-        told = [
+        left = [
             f"the batch {batch.row.provider_id} of {batch.row.model} is left at the provider, with the replies to "
             f"{plural(len(batch.open), 'call')}; karenina resume fetches them, and karenina batches --cancel ends it"
-            for batch in left
+            for batch in self.sent.values()
+            if batch.row.provider_id
         ]
-        return (*self.remarks, *told)
+        return (*self.remarks, *left)
 
     async def aclose(self) -> None:
-        """Nobody asks how far batches are any more; they stay where they are. One that is being sent gets its id."""
+        """Stop polling batches; they stay at the provider. One that is being sent gets its id."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -219,7 +215,7 @@ class _BatchLane:
     _timer: asyncio.TimerHandle | None = None
 
     async def enter(self, call: StoredCall) -> Place:
-        """Raises PortError where nothing may be asked any more: `budget`, or that of a model which is left alone."""
+        """Raises PortError where no more calls may be made: `budget`, or that of a model whose lane is closed."""
         if (closed := self.batching.gateway.lane(self.model).state.closed) is not None:
             raise PortError(closed.why, kind=closed.kind, final=True)
         estimate = self.experience.estimate(tokens_of(call.request), call.request.task, self.model)
@@ -237,55 +233,47 @@ class _BatchLane:
 
     def _fits(self, estimate: Estimate) -> bool:
         budget = self.batching.gateway.budget
-        if budget.usd is not None and estimate.usd is None:  # the first goes alone: maybe nobody tells what it cost
+        if budget.usd is not None and estimate.usd is None:  # the first goes alone: its cost may stay unknown
             return budget.idle
         return budget.fits(estimate)
 
     async def ask(self, name: Name, port: BatchPort, body: str) -> Mapping[str, Any]:
-        """The reply of some batch. Raises PortError; of a model that is left alone meanwhile, one after which the call
-        is made again, and kept out."""
+        """The reply of some batch. Raises PortError; where the model's lane was closed meanwhile, one after which the
+        call is made again, when the lane is open."""
         while True:
             if (batch := self.batching.names.get(name)) is not None:
                 batch.start(port, self.model)
                 outcome = batch.outcome(name)
+            elif (call := self.gathered.get(name)) is not None:
+                outcome = call.outcome
             else:
-                outcome = self._gather(Gathered(name, port, body))
+                call = self.gathered[name] = Gathered(name, port, body)
+                outcome = call.outcome
+                self._bytes += len(body)
+                if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
+                    self.send()
+                elif self._timer is None:
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(self.model.batch_wait_seconds, self.send)
             with self.batching.parked():
                 found = await asyncio.shield(outcome)
             if found is not NOT_SENT:
                 break
             self.batching.had(name)
-            if self.batching.is_closed(self.model):
+            if self.batching.gateway.is_closed(self.model):
                 found = PortError("the batch was not sent", kind="rate_limited")
                 break
         if isinstance(found, PortError):
             error = PortError(
-                str(found),
-                kind=found.kind,
-                retry_after=found.retry_after,
-                status=found.status,
-                raw=found.raw,
-                final=found.final,
+                str(found), kind=found.kind, retry_after=found.retry_after, status=found.status, raw=found.raw
             )
-            if error.kind in RETRYABLE and self.batching.is_closed(self.model):
-                error.not_counted, error.final, error.retry_after = (
-                    True,
-                    False,
-                    error.retry_after or self.batching.patience,
-                )
+            error.final = found.final
+            if error.kind in RETRYABLE and self.batching.gateway.is_closed(self.model):
+                error.not_counted, error.final = True, False
+                error.retry_after = error.retry_after or self.batching.patience
             raise error
         reply: Mapping[str, Any] = found
         return reply
-
-    def _gather(self, call: Gathered) -> asyncio.Future[Any]:
-        if (known := self.gathered.setdefault(call.name, call)) is not call:
-            return known.outcome
-        self._bytes += len(call.body)
-        if len(self.gathered) >= self.model.batch_max_calls or self._bytes >= MOST_BYTES:
-            self.send()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.model.batch_wait_seconds, self.send)
-        return call.outcome
 
     def send(self) -> None:
         """Send what has gathered."""

@@ -1,32 +1,31 @@
-"""The batches of a run that are at providers, as these tell them now: how far they are, and having them cancelled."""
+"""The batches of a run that are at providers: their state there, and cancelling them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import evolve, frozen
 from karenina_calls.models.model_ports import make_port
 from karenina_calls.ports.batch import BatchPort, BatchState
-from karenina_calls.ports.retry import with_retries
 from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import hide
 
 from karenina_core.errors import ConfigError, PortError, one_line
-from karenina_core.values.config import ModelConfig, RetryPolicy
+from karenina_core.values.config import ModelConfig
 
 from ..config.config_file import RunConfig
 from ..files.run_lock import owner_of
 from ..folder.directory import read_manifest
 from ..journal.journal import Journal
 from ..journal.reader import ENDING, OPEN, Batch, JournalReader, journal_of
-from .batches import proper
+from .batches import retried
 
 __all__ = ["BatchThere", "batches_there"]
 
-T = TypeVar("T")
 GONE = 404
 
 
@@ -39,7 +38,7 @@ class BatchThere:
     """None: the provider knows of none."""
     calls: int
     state: BatchState | None = None
-    """None: nobody can tell, see `problem`."""
+    """None: not known, see `problem`."""
     problem: str = ""
     cancelling: bool = False
     """Whether it was asked to end, and has not ended yet."""
@@ -50,8 +49,8 @@ class BatchThere:
 async def batches_there(
     folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig], *, cancel: bool = False
 ) -> list[BatchThere]:
-    """Ask the providers how far the batches of a run are. `configured` gets the manifest, and is not called where there
-    is no batch.
+    """Ask the providers for the states of a run's batches. `configured` gets the manifest, and is not called where
+    there is no batch.
 
     With `cancel` they are asked not to make what they have not made yet, and the journal says of which batches nothing
     more is made; else the run directory is only read. Raises ConfigError, also where a process works on the run that
@@ -86,13 +85,18 @@ async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
     )
     for model in (config.for_model(model) for model in models if str(model.identity) == row.model):
         try:
-            async with _port(made, model, config.call_seconds) as port:
-                if (batch_id := row.provider_id or await port.find(row.id)) is None:
+            async with _port(made, model) as port:
+                tried = partial(retried, model=model, longest=config.call_seconds)
+                batch_id: str | None = row.provider_id or await tried(partial(port.find, row.id))
+                if batch_id is None:
                     found = evolve(found, problem="the provider does not list it; maybe it was never sent", gone=True)
-                else:
-                    found = evolve(found, provider_id=batch_id)
-                    state = await _state(port, batch_id, cancel=cancel)
-                    return evolve(found, state=state, problem="", cancelling=cancel and state.status == "running")
+                    continue
+                found = evolve(found, provider_id=batch_id)
+                state = await tried(partial(port.poll, batch_id))
+                if cancel and state.status == "running":
+                    await tried(partial(port.cancel, batch_id))
+                    state = await tried(partial(port.poll, batch_id))
+                return evolve(found, state=state, problem="", cancelling=cancel and state.status == "running")
         except PortError as error:
             found = evolve(found, problem=one_line(error), gone=bool(row.provider_id) and error.status == GONE)
             if error.status != GONE:  # else another model of this name may have another server
@@ -100,37 +104,8 @@ async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
     return found
 
 
-async def _state(port: _Asked, batch_id: str, *, cancel: bool) -> BatchState:
-    state = await port.poll(batch_id)
-    if not cancel or state.status != "running":
-        return state
-    await port.cancel(batch_id)
-    return await port.poll(batch_id)
-
-
-@frozen
-class _Asked:
-    """A port whose requests are tried again as the model's policy says. Its methods raise PortError."""
-
-    port: BatchPort
-    policy: RetryPolicy
-    longest: float
-
-    async def find(self, name: str) -> str | None:
-        return await self._tried(lambda: self.port.find(name))
-
-    async def poll(self, batch_id: str) -> BatchState:
-        return await self._tried(lambda: self.port.poll(batch_id))
-
-    async def cancel(self, batch_id: str) -> None:
-        await self._tried(lambda: self.port.cancel(batch_id))
-
-    async def _tried(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        return await with_retries(lambda: proper(attempt), self.policy, max_elapsed=self.longest)
-
-
 @asynccontextmanager
-async def _port(made: RunConfig, model: ModelConfig, longest: float) -> AsyncIterator[_Asked]:
+async def _port(made: RunConfig, model: ModelConfig) -> AsyncIterator[BatchPort]:
     """Raises PortError where the model's interface has no batches, and ConfigError."""
     hide(secrets_of(made.app, (model,)))
     spec = made.app.adapters.resolve_interface(model.interface).spec
@@ -140,6 +115,6 @@ async def _port(made: RunConfig, model: ModelConfig, longest: float) -> AsyncIte
     try:
         if opener := getattr(port, "aopen", None):
             await opener()
-        yield _Asked(port, model.retry_policy or RetryPolicy(), longest)
+        yield port
     finally:
         await port.aclose()

@@ -20,9 +20,9 @@ SHARED = re.compile(
     r"|davfs\w*|vboxsf|vmhgfs|fuse(?!blk$|ctl$).*)"
 )
 """Types of file systems that other machines may have open too, or that answer through a program. SQLite's write-ahead
-log needs memory that everybody who has the file open shares, and locks that hold for all of them."""
+log needs memory that all who have the file open share, and locks that hold for all of them."""
 PROBE = 64 * 1024
-"""Bytes that must fit before a run begins."""
+"""Bytes that must fit before a run begins; chosen."""
 
 
 class Place(NamedTuple):
@@ -50,15 +50,11 @@ def place_of(folder: Path, mounts: Path = MOUNTS) -> Place:
     found = Place("", "")
     for line in lines:  # of two mounts at one point the later one is on top
         fields, _, rest = line.partition(" - ")
-        point = _plain(fields.split(" ")[4]) if fields.count(" ") >= 4 else ""
+        point = fields.split(" ")[4] if fields.count(" ") >= 4 else ""
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)  # white space and backslashes
         if point in above and len(point) >= len(found.mount):
             found = Place(point, rest.split(" ")[0])
     return found
-
-
-def _plain(point: str) -> str:
-    """`mountinfo` has white space and backslashes as octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)
 
 
 def check_place(folder: Path, mounts: Path = MOUNTS) -> None:

@@ -1,4 +1,4 @@
-"""Who writes to a run directory: one process at a time."""
+"""The right to write to a run directory: one process at a time has it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ except ImportError:  # Windows
 __all__ = ["LOCK", "RunLock", "marked", "owner_of"]
 
 CAN_LOCK = fcntl is not None
-"""Without the lock of the operating system, of a process that was killed nobody could say whether it goes on."""
+"""Without locks of the operating system, it could not be known whether a process that was killed still writes."""
 LOCK = "run.lock"
 WAITS, A_MOMENT = 5, 0.03
+"""How often, and after how many seconds, the lock is tried again; chosen: `owner_of` holds it for a moment, too."""
 NAME = 32
 """Bytes of its first line, which names the process."""
 
@@ -51,23 +52,31 @@ class RunLock:
                 f"{self.path.parent} cannot be written on this system, which has no locks that end with their process; "
                 "run this on Linux or macOS (on Windows: in WSL)"
             )
+        handle = None
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; make the folder writable, or begin a run in "
-                "another directory (--out DIR)"
-            ) from error
-        try:
-            if not _locked_soon(handle):
-                raise RunDirectoryError(_taken(self.path, _pid(handle)))
+            for _ in range(WAITS):
+                if locked := _lock(handle):
+                    break
+                time.sleep(A_MOMENT)
+            else:
+                locked = _lock(handle)
+            if not locked:
+                pid = _pid(handle)
+                who = f"process {pid}" if pid else "another process"
+                raise RunDirectoryError(
+                    f"{self.path.parent} is being written by {who}; wait until it ends, or stop it "
+                    f"(kill -TERM {pid or 'PID'}), and type the same again"
+                )
             _name(handle, str(os.getpid()))
         except OSError as error:
-            os.close(handle)
+            if handle is not None:
+                os.close(handle)
             if isinstance(error, RunDirectoryError):
                 raise
+            remedy = "make the folder writable" if handle is None else "free space"
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; free space, or begin a run in another directory "
+                f"{self.path} cannot be written: {error.strerror}; {remedy}, or begin a run in another directory "
                 "(--out DIR)"
             ) from error
         self._handle = handle
@@ -97,17 +106,11 @@ class RunLock:
             handle, self._handle = self._handle, None
             try:
                 _name(handle, "")
-            except OSError:  # whoever reads it finds that nobody holds the lock
+            except OSError:  # a reader finds that no process holds the lock
                 pass
             finally:
                 fcntl.flock(handle, fcntl.LOCK_UN)  # also of copies that a child has not closed yet
                 os.close(handle)
-
-    def forget(self) -> None:
-        """In a child that was forked: it shares the lock until it closes its copy, and might outlive this process."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
 
     def __enter__(self) -> RunLock:
         return self if self.held else self.acquire()
@@ -120,8 +123,11 @@ _held: WeakSet[RunLock] = WeakSet()
 
 
 def _forget_all() -> None:
+    """In a child that was forked: it shares the locks until it closes its copies, and might outlive this process."""
     for lock in _held:
-        lock.forget()
+        if lock._handle is not None:
+            os.close(lock._handle)
+            lock._handle = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -139,9 +145,9 @@ def marked(folder: Path) -> dict[str, int]:
 
 
 def owner_of(folder: Path) -> int | None:
-    """The id of the process that writes to a run directory; None where nobody does. 0: somebody, but it is not known
-    who. Nothing is written."""
-    if not CAN_LOCK:  # then nobody can
+    """The id of the process that writes to a run directory; None where none does; 0 where its id is not known. Nothing
+    is written."""
+    if not CAN_LOCK:  # then no process can write
         return None
     try:
         handle = os.open(folder / LOCK, os.O_RDONLY)
@@ -151,15 +157,6 @@ def owner_of(folder: Path) -> int | None:
         return None if _lock(handle, shared=True) else _pid(handle) or 0
     finally:
         os.close(handle)
-
-
-def _locked_soon(handle: int) -> bool:
-    """Whoever asks for the owner holds the lock for a moment, too."""
-    for _ in range(WAITS):
-        if _lock(handle):
-            return True
-        time.sleep(A_MOMENT)
-    return _lock(handle)
 
 
 def _lock(handle: int, *, shared: bool = False) -> bool:
@@ -179,11 +176,3 @@ def _name(handle: int, owner: str) -> None:
 def _pid(handle: int) -> int | None:
     text = os.pread(handle, NAME, 0).decode("ascii", "replace").strip()
     return int(text) if text.isdigit() else None
-
-
-def _taken(path: Path, pid: int | None) -> str:
-    who = f"process {pid}" if pid else "another process"
-    return (
-        f"{path.parent} is being written by {who}; wait until it ends, or stop it (kill -TERM {pid or 'PID'}), and "
-        "type the same again"
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,35 @@ from karenina_core.errors import RunDirectoryError
 from ..files.run_lock import RunLock
 from .index import AT_MOST, Places, prefix
 from .rows import META, PLACES, Table, sealed
-from .switch_interval import short_turns
 from .writer import Entry, Indexed, Writer
 
-__all__ = ["Commits"]
+__all__ = ["SHORT", "Commits", "short_turns"]
+
+SHORT = 0.0005
+"""Seconds that a thread computes on while another one wants its turn: a tenth of Python's own; chosen."""
+_before: list[float] = []
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """The thread that writes a journal comes back from SQLite several times for each commit, and waits for a turn each
+    time: with Python's own setting a commit takes many times as long while items are worked on. The last of several
+    sets what was set before.
+    """
+    _before.append(sys.getswitchinterval())
+    sys.setswitchinterval(min(SHORT, _before[-1]))
+    try:
+        yield
+    finally:
+        first = _before[0]
+        _before.pop()
+        if not _before:
+            sys.setswitchinterval(first)
 
 
 @define(eq=False)
 class Commits:
-    """Hands rows to the writer, and tells those who wait when theirs are committed, or that none ever will be."""
+    """Hands rows to the writer, and wakes those who wait when theirs are committed, or never will be."""
 
     path: Path
     run: int
@@ -43,7 +64,7 @@ class Commits:
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     def start(self, connection: sqlite3.Connection, last: Mapping[str, int], lock: RunLock) -> None:
-        """`last` is the last row of every table, and `lock` is told it after every commit."""
+        """`last` is the last row of every table; `lock` is marked with it after every commit."""
         self.places |= {name: Places(name) for name in PLACES if name not in self.places}
         self._writer = Writer(self.path, self._deliver, lock.mark, dict(last), check=lock.check, seal=self.seal)
         self._writer.start(connection)
@@ -78,7 +99,7 @@ class Commits:
         await future
 
     def submit(self, entry: Entry | Indexed) -> None:
-        """Write a row that nobody waits for."""
+        """Write a row without waiting for it."""
         assert self._writer is not None
         self._loop = asyncio.get_running_loop()
         self.waiting += 1
@@ -88,12 +109,12 @@ class Commits:
         """A row is committed, and can be found from now on."""
         self.places[table.name].add(prefix(table.name, facts), id_)
 
-    def index(self, name: str, places: str, upto: int, *, afresh: bool = False) -> None:
+    def index(self, name: str, places: str, upto: int, *, replaces_all: bool = False) -> None:
         """Write the places of rows, up to the row with this id."""
         assert self._writer is not None
         row = sealed(META, f"{name}_indexed", self.run, (str(upto),))
         self.waiting += 1
-        self._writer.submit(Indexed(name, places, Entry("meta", row, partial(self._left, name, upto)), afresh))
+        self._writer.submit(Indexed(name, places, Entry("meta", row, partial(self._left, name, upto)), replaces_all))
 
     def leave(self, at_least: int) -> None:
         """Write the places that are in memory where there are as many."""
@@ -124,7 +145,7 @@ class Commits:
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._settled, entries, failure)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: no task waits any more
             pass
 
     def _settled(self, entries: list[Entry], failure: RunDirectoryError | None) -> None:

@@ -17,12 +17,13 @@ __all__ = ["DICTIONARY", "Bodies"]
 DICTIONARY = "dictionary "
 """How the ids of rows begin that hold one; the kind follows."""
 PACKED_FROM = 512
-"""Bytes from which a body is compressed."""
+"""Bytes from which a body is compressed; chosen: shorter ones gain little."""
 SAMPLE = 16_000
-"""Characters that make a dictionary."""
+"""Characters that make a dictionary: zlib looks back 32 KB; chosen."""
 KINDS = 16
 """Dictionaries at most: the state of each takes a quarter of a megabyte."""
 LARGEST = 1 << 30
+"""Bytes of a body at most: as many as SQLite keeps in one value."""
 ZLIB = 0x78
 HAS_DICTIONARY = 0x20
 
@@ -62,22 +63,19 @@ class Bodies:
         return found
 
     def packed(self, kind: str, text: str) -> bytes:
-        """A body: UTF-8, compressed where it is worth it and can be done."""
+        """A body: UTF-8, compressed from `PACKED_FROM` bytes on."""
         data = text.encode("utf-8", "replace")
         if len(data) < PACKED_FROM:
             return data
         try:
-            return self._compressed(kind, data)
+            if (dictionary := self._dictionaries.get(kind)) is None:
+                return zlib.compress(data, 1)
+            if kind not in self._packers:
+                self._packers[kind] = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_DEFAULT_STRATEGY, dictionary)
+            packer = self._packers[kind].copy()
+            return bytes(packer.compress(data) + packer.flush())
         except (MemoryError, zlib.error):  # what was paid for is kept as it is
             return data
-
-    def _compressed(self, kind: str, data: bytes) -> bytes:
-        if (dictionary := self._dictionaries.get(kind)) is None:
-            return zlib.compress(data, 1)
-        if kind not in self._packers:
-            self._packers[kind] = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_DEFAULT_STRATEGY, dictionary)
-        packer = self._packers[kind].copy()
-        return bytes(packer.compress(data) + packer.flush())
 
     def unpacked(self, body: bytes) -> str:
         """The inverse of `packed`: no JSON document begins as compressed data does. Raises ValueError."""

@@ -18,7 +18,7 @@ from ..files.run_lock import owner_of
 from .rows import APPLICATION, VERSION
 from .wal import log_of
 
-__all__ = ["Opened", "check_kind", "damaged", "opened", "stamp", "told"]
+__all__ = ["Opened", "check_kind", "damaged", "opened", "reading", "stamp"]
 
 
 class Opened(NamedTuple):
@@ -27,12 +27,12 @@ class Opened(NamedTuple):
     connection: sqlite3.Connection
     close: Callable[[], None]
     alone: tuple[int, ...] | None
-    """The `stamp` of a file that nobody wrote to when it was opened. It is read without any lock, which is right as
-    long as it has this stamp."""
+    """The `stamp` of a file that no process wrote to when it was opened. It is read without any lock, which is right
+    as long as it has this stamp."""
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when somebody begins to write; None where somebody does, or a log is left."""
+    """What changes when a process begins to write; None where one writes, or a log is left."""
     if os.path.exists(log_of(path)) and os.path.getsize(log_of(path)):
         return None
     found = os.stat(path)
@@ -46,7 +46,8 @@ def damaged(path: Path, error: object) -> RunDirectoryError:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
+    """Turns sqlite3.Error into RunDirectoryError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -67,14 +68,16 @@ def check_kind(path: Path, connection: sqlite3.Connection) -> None:
 def opened(path: Path) -> Opened:
     """A connection, and what closes it.
 
-    Where nobody writes and no log is left, the file is all there is: it is read without any lock, which works in a
-    folder that cannot be written. A log that a crash left behind is read along; where SQLite would have to write for
-    it and cannot, a copy is read.
+    Where no process writes and no log is left, the file is all there is: it is read without any lock, which works in a
+    folder that cannot be written. A log that a crash left behind is read, too; where SQLite would have to write for
+    that and cannot, a copy is read.
     """
     if not path.is_file():
         raise RunDirectoryError(f"there is no journal {path}; name a run directory")
     try:
-        alone = stamp(path) if _nobody_writes(path) else None
+        owner = owner_of(path.parent)  # a connection of this process that writes has a log
+        is_free = owner is None or (owner == os.getpid() and not log_of(path).exists())
+        alone = stamp(path) if is_free else None
         if alone is not None:
             return Opened(*_connect(path, "mode=ro&immutable=1"), alone)
         try:
@@ -85,20 +88,10 @@ def opened(path: Path) -> Opened:
         raise damaged(path, error) from error
 
 
-def _nobody_writes(path: Path) -> bool:
-    """Also where this process has the folder, and has closed the journal: a connection that writes has a log."""
-    owner = owner_of(path.parent)
-    return owner is None or (owner == os.getpid() and not log_of(path).exists())
-
-
-def _text(raw: bytes) -> str:
-    """Also where what is damaged is no text any more: then the checksum of its row tells."""
-    return raw.decode("utf-8", "replace")
-
-
 def _connect(path: Path, how: str) -> tuple[sqlite3.Connection, Callable[[], None]]:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False)
-    connection.text_factory = _text
+    # What is damaged need not be a text any more: then the checksum of its row shows it.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()

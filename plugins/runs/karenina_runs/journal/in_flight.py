@@ -1,4 +1,4 @@
-"""Equal calls that are wanted at the same time: who asks, and who waits for what others ask."""
+"""Equal calls that are wanted at the same time: which of them are made, and which wait for the others."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class _Flight:
     asking: int = 0
     """Never 0 while others wait."""
     turns: list[asyncio.Future[None]] = field(factory=list)
-    """The longest wait first. No deque: an empty one takes 600 bytes, and for most calls nobody waits."""
+    """The longest wait first. No deque: an empty one takes 600 bytes, and for most calls none waits."""
 
 
 @define(eq=False)
 class Flights:
-    """What nobody asks is asked at once. Whoever wants what is being asked waits:
+    """The first call of a name is made at once. Equal ones wait while it is made:
 
     - a reply is for all of them;
-    - after an attempt without one, two of those who wait ask. So replies that were asked for at the same time are at
-      most one more than attempts that failed, and those who wait do not fail one after the other;
-    - where no attempt was made, and nobody else asks, one of them does.
+    - after an attempt without one, two of those that wait are made. So replies that were asked for at the same time are
+      at most one more than attempts that failed, and those that wait do not fail one after the other;
+    - where no attempt was made, and no other is being made, one of them is.
 
-    A call that is made from within the work of another waits for nobody. That work may have the very place that those
-    wait for who ask, so this rule is what keeps them from waiting for each other.
+    A call that is made from within the work of another never waits: that work may have the very place in a queue that
+    the other call waits for, and they would wait for each other.
     """
 
     _under_way: dict[Name, _Flight] = field(factory=dict)
@@ -41,12 +41,9 @@ class Flights:
         flight = self._under_way.get(name)
         if flight is None:
             flight = self._under_way[name] = _Flight()
-        elif waits:
-            await self._turn(name, flight)
+        if not (waits and flight.asking):
+            flight.asking += 1
             return
-        flight.asking += 1
-
-    async def _turn(self, name: Name, flight: _Flight) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.turns.append(turn)
         try:
@@ -55,12 +52,12 @@ class Flights:
             if turn.cancelled():
                 with suppress(ValueError):  # it was passed over already
                     flight.turns.remove(turn)
-            elif self._under_way.get(name) is flight:  # its turn has come, and nobody is there any more to take it
+            elif self._under_way.get(name) is flight:  # its turn has come, and its caller was cancelled
                 self.left(name)
             raise
 
     def landed(self, name: Name) -> None:
-        """There is a reply, or there will never be one: nobody waits any more."""
+        """There is a reply, or there will never be one: all stop waiting."""
         flight = self._under_way.pop(name, None)
         while flight is not None and flight.turns:
             _wake(flight)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -19,7 +19,7 @@ from .rows import PLACES
 __all__ = ["AT_MOST", "Places", "prefix"]
 
 AT_MOST = 8192
-"""Places that are kept in memory before they are written."""
+"""Places that are kept in memory before they are written; chosen."""
 
 
 def prefix(table: str, facts: Mapping[str, Any]) -> int:
@@ -58,7 +58,7 @@ class Places:
         if self._leaving or self._count < at_least or not self._count:
             return None
         self._leaving, self._recent, self._count = self._recent, {}, 0
-        return as_json(_pairs(self._leaving)), self._last
+        return as_json((number, id_) for number, ids in self._leaving.items() for id_ in ids), self._last
 
     def left(self, upto: int) -> None:
         """They are in the journal."""
@@ -67,7 +67,3 @@ class Places:
 
 def as_json(pairs: Iterable[tuple[int, int]]) -> str:
     return json.dumps(sorted(pairs), separators=(",", ":"))
-
-
-def _pairs(places: Mapping[int, list[int]]) -> Iterator[tuple[int, int]]:
-    return ((number, id_) for number, ids in places.items() for id_ in ids)

@@ -24,9 +24,8 @@ from .compression import DICTIONARY
 from .in_flight import Flights
 from .index import prefix
 from .ledger import Ledger
-from .lines import line_of, parsed, reply_of
-from .opening import Found, make, taken_up
-from .reader import JOURNAL, Batch, Done, JournalReader, done_of, run_number
+from .opening import Found, make, reopened
+from .reader import JOURNAL, Batch, Done, JournalReader, run_number
 from .refusals import KeptRefusals
 from .rows import (
     BATCHES,
@@ -42,6 +41,9 @@ from .rows import (
     cleaner,
     encode,
     failure_facts,
+    line_of,
+    parsed,
+    reply_of,
     sealed,
 )
 from .writer import WINDOW, Entry, no_longer
@@ -49,7 +51,7 @@ from .writer import WINDOW, Entry, no_longer
 __all__ = ["Journal"]
 
 CROWD = 8192
-"""Rows that may wait to be written before nobody may ask any more: what comes in faster stays outside."""
+"""Rows that may wait to be written while calls are still made; chosen. More calls wait until rows are written."""
 
 
 @define(eq=False)
@@ -63,7 +65,7 @@ class Journal:
     ledger: Ledger
     """What the calls took: of all that is committed."""
     notes: tuple[str, ...]
-    """What was found to be damaged when it was opened."""
+    """Damage that was found when it was opened."""
     reader: JournalReader
     """For everything that is only read."""
     refusals: KeptRefusals
@@ -75,8 +77,8 @@ class Journal:
     _clean: Callable[[str], str] = field(kw_only=True)
     _sources: Sequence[JournalReader] = field(kw_only=True)
     _run: int = field(kw_only=True)
-    _afresh: Callable[[StoredCall], bool] = lambda call: False
-    _afresh_upto: int = 0
+    _is_repeated: Callable[[StoredCall], bool] = lambda call: False
+    _repeated_upto: int = 0
     _again: dict[str, Collection[str]] = field(factory=dict)
     """By run: results whose judges are asked once more."""
     _again_upto: int = 0
@@ -124,7 +126,7 @@ class Journal:
         lock: tuple[RunLock, bool],
     ) -> Journal:
         if path.exists():
-            connection, found = taken_up(path, run_id)
+            connection, found = reopened(path, run_id)
         else:
             connection, found = make(path, run_id), Found()
         try:
@@ -138,7 +140,7 @@ class Journal:
             found.ledger,
             found.notes,
             reader,
-            KeptRefusals.told_by(reader.meta, [source.meta for source in sources]),
+            KeptRefusals.found_in(reader.meta, [source.meta for source in sources]),
             lock=lock[0],
             owns_lock=lock[1],
             commits=Commits(
@@ -155,23 +157,23 @@ class Journal:
             run=run_number(reader.run_id),
         )
         journal._commits.start(connection, last, lock[0])
-        for name, (places, upto) in found.afresh.items():
-            journal._commits.index(name, places, upto, afresh=True)
+        for name, (places, upto) in found.replaced.items():
+            journal._commits.index(name, places, upto, replaces_all=True)
         return journal
 
     # Calls
 
     def ask_again(self, results: Collection[str], run_id: str | None = None) -> None:
-        """What judges have said so far for these results, of this run or of one of the sources, is asked for once more,
-        whoever wants it."""
+        """Replies of judges for these results, of this run or of one of the sources, are asked for once more, whichever
+        item wants them."""
         self._again[run_id or self.reader.run_id] = results
         if run_id is None:
             self._again_upto = self._last["calls"]
 
-    def ask_afresh(self, which: Callable[[StoredCall], bool], upto: int) -> None:
-        """Calls of which `which` is true are asked for although their replies are here, up to that row, or in other
+    def repeat_calls(self, which: Callable[[StoredCall], bool], upto: int) -> None:
+        """Calls of which `which` is true are made again although their replies are here, up to that row, or in other
         runs. A later reply is taken."""
-        self._afresh, self._afresh_upto = which, upto
+        self._is_repeated, self._repeated_upto = which, upto
 
     async def take(self, call: StoredCall) -> StoredReply | None:
         name = (call.key, call.nth)
@@ -183,7 +185,7 @@ class Journal:
                 await asyncio.sleep(WINDOW)
                 self._commits.check()
             found = await self._kept(call)
-        except BaseException:  # nobody may wait for what nobody asks
+        except BaseException:  # or others would wait for a call that is not made
             self._flights.left(name)
             raise
         if found is not None:
@@ -192,16 +194,24 @@ class Journal:
 
     async def _kept(self, call: StoredCall) -> StoredReply | None:
         """The reply that is here, or that another run has."""
-        afresh = self._afresh(call)
+        repeated = self._is_repeated(call)
         row = self._own(CALLS, {"key": call.key, "nth": call.nth})
         reply = None if row is None else reply_of(row, self.reader.bodies)
-        if row is not None and reply is not None and not (afresh and int(row.id) <= self._afresh_upto):
+        if row is not None and reply is not None and not (repeated and int(row.id) <= self._repeated_upto):
             if int(row.id) <= self._again_upto and self._is_asked_again(row, reply, self.reader.run_id):
                 return None
             self._refused(call)
             return reply
-        if reply is None and not afresh and (found := self._of_others(call)) is not None:
-            return await self._taken_over(call, *found)
+        if reply is not None or repeated:
+            return None
+        for source in self._sources:
+            if (row := source.call(call.key, call.nth)) is not None:
+                reply = reply_of(row, source.bodies)
+                if reply is None or self._is_asked_again(row, reply, source.run_id):
+                    return None
+                facts = call_facts(call, reply.facts, self._clean, time.time(), source.run_id)
+                await self._call(call, facts, source.bodies.unpacked(row.body))
+                return reply
         return None
 
     async def put(self, call: StoredCall, outcome: Mapping[str, Any], facts: CallFacts) -> None:
@@ -217,40 +227,23 @@ class Journal:
     def failed(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
         try:
             if facts.made and self._commits.failure is None:
-                self._keep_failure(call, error, facts)
+                text = ""
+                if isinstance(error, PortError) and error.kind not in RETRYABLE:  # others are tried again
+                    text = line_of(call, {"error": error_to(error)})
+                row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
+
+                def settled(failure: RunDirectoryError | None) -> None:
+                    if failure is None:
+                        self.ledger.add("failures", _facts(FAILURES, row))
+
+                self._commits.submit(Entry("failures", row, settled, text=("failures", text)))
         finally:
             (self._flights.failed if facts.made else self._flights.left)((call.key, call.nth))
-
-    def _keep_failure(self, call: StoredCall, error: BaseException, facts: CallFacts) -> None:
-        text = ""
-        if isinstance(error, PortError) and error.kind not in RETRYABLE:  # what is tried again is asked again
-            text = line_of(call, {"error": error_to(error)})
-        row = self._numbered(FAILURES, failure_facts(call, error, facts, self._clean, time.time()))
-
-        def settled(failure: RunDirectoryError | None) -> None:
-            if failure is None:
-                self.ledger.add("failures", _told(FAILURES, row))
-
-        self._commits.submit(Entry("failures", row, settled, text=("failures", text)))
-
-    def _of_others(self, call: StoredCall) -> tuple[Row, StoredReply, JournalReader] | None:
-        for source in self._sources:
-            if (row := source.call(call.key, call.nth)) is not None:
-                reply = reply_of(row, source.bodies)
-                if reply is not None and not self._is_asked_again(row, reply, source.run_id):
-                    return row, reply, source
-                return None
-        return None
 
     def _is_asked_again(self, row: Row, reply: StoredReply, run_id: str) -> bool:
         results = self._again.get(run_id, ())
         from_judge = row["task"] not in (PromptTask.GENERATION, EMBEDDING, SEARCH)
         return row["result_id"] in results and (from_judge or "error" in reply.outcome)
-
-    async def _taken_over(self, call: StoredCall, row: Row, reply: StoredReply, source: JournalReader) -> StoredReply:
-        facts = call_facts(call, reply.facts, self._clean, time.time(), source.run_id)
-        await self._call(call, facts, source.bodies.unpacked(row.body))
-        return reply
 
     async def _call(self, call: StoredCall, facts: Sequence[Any], line: str) -> None:
         name, text = (call.key, call.nth), (self._clean(call.request.task), line)
@@ -259,9 +252,9 @@ class Journal:
 
         def settled(failure: BaseException | None) -> None:
             if failure is None:
-                told = _told(CALLS, row)
-                self.ledger.add("calls", told)
-                self._commits.placed(CALLS, told, row[0])
+                written = _facts(CALLS, row)
+                self.ledger.add("calls", written)
+                self._commits.placed(CALLS, written, row[0])
             self._flights.landed(name)
 
         await self._commits.committed("calls", row, settled, text=text)
@@ -276,7 +269,7 @@ class Journal:
 
     async def put_result(self, done: Done, line: str, kept: Callable[[Done], None] | None = None) -> None:
         """Keep a task's result, `line` being its line in `results.jsonl`. It replaces one that the task had. `kept` is
-        told when it is on the disk, also where the caller does not wait any more."""
+        called when it is on the disk, also where the caller does not wait any more."""
         self._commits.check()
         before, revision = self._ending.get(done.task, (None, 0))
         if before is None and (old := self._own(RESULTS, {"task": done.task})) is not None:
@@ -297,7 +290,7 @@ class Journal:
             if self._ending.get(done.task) == (row[0], revision + 1):
                 del self._ending[done.task]
             if failure is None:
-                self._commits.placed(RESULTS, _told(RESULTS, row), row[0])
+                self._commits.placed(RESULTS, _facts(RESULTS, row), row[0])
                 if kept is not None:
                     kept(done)
 
@@ -306,7 +299,7 @@ class Journal:
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did. Raises RunDirectoryError."""
         row = self._own(RESULTS, {"task": task})
-        return None if row is None else Done(*done_of(row))
+        return None if row is None else Done.of(row)
 
     # Batches
 
@@ -318,8 +311,8 @@ class Journal:
     async def put_batch(self, batch: Batch) -> None:
         """Keep what is known of a batch. It replaces what was known before."""
         self._commits.check()
-        told = map(self._clean, (batch.id, batch.model, batch.provider_id, batch.status, encode(batch.keys)))
-        id_, *facts = told
+        labels = (batch.id, batch.model, batch.provider_id, batch.status, encode(batch.keys))
+        id_, *facts = map(self._clean, labels)
         row = sealed(BATCHES, id_, self._run, (*facts, time.time()))
         await self._commits.committed("batches", row, _nothing)
 
@@ -330,7 +323,7 @@ class Journal:
         costs nothing that was acknowledged."""
         self._closing()
         failure = await asyncio.to_thread(self._commits.stop)
-        await asyncio.sleep(0)  # what the writer has told the loop comes first
+        await asyncio.sleep(0)  # callbacks of the writer come first
         self._closed(failure)
 
     def close(self) -> None:
@@ -375,9 +368,8 @@ class Journal:
 
 
 def _nothing(failure: RunDirectoryError | None) -> None:
-    """Nobody waits for this row, and nothing follows from it."""
+    """For rows that no caller waits for."""
 
 
-def _told(table: Table, row: Sequence[Any]) -> dict[str, Any]:
-    """What a row says."""
+def _facts(table: Table, row: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(table.facts, row[2:], strict=False))

@@ -13,15 +13,13 @@ __all__ = ["Dimension", "Ledger", "Sums"]
 Dimension = Literal["stage", "trait", "task", "model"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 UNIT = 10**12
-"""Costs are added as whole numbers of this part of a dollar: providers' prices of a token have up to 10 digits."""
+"""Costs are added as whole numbers of this part of a dollar: sums are the same in whatever order calls end. Providers'
+prices of a token have up to 10 digits."""
 
 
 @define(kw_only=True)
 class Sums:
-    """Sums over calls. What was taken over from another run was paid for there and counts as `reused` alone.
-
-    Costs are added as whole numbers of a part of a dollar: sums are the same in whatever order calls end.
-    """
+    """Sums over calls. What was taken over from another run was paid for there and counts as `reused` alone."""
 
     calls: int = 0
     """Replies that were paid for here."""

@@ -1,4 +1,4 @@
-"""Rows as they lie on the pages of a file, whatever the tables above them say.
+"""Rows as they lie on the pages of a file, whatever the pages above them say.
 
 A row that proves to be what was written, by its checksum, is one, wherever it lies. The format of pages, cells and
 records is that of https://www.sqlite.org/fileformat2.html#b_tree_pages
@@ -20,11 +20,12 @@ from .wal import frames, log_of
 __all__ = ["rows_on_pages"]
 
 SCHEMA_PAGE = 1
-"""The first one, which SQLite keeps the definitions of the tables on: no row of a table is there."""
+"""The first one, with the definitions of the tables: no row of a table is there."""
 PAGE_HEADER = 8
 LOCAL = PAGE - 35
 """Bytes of a record up to which all of it lies in the cell."""
 LEAST = (PAGE - 12) * 32 // 255 - 23
+"""Bytes of a longer record that lie in the cell at least."""
 LARGEST = 1 << 30
 WHOLE = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 """Bytes of a value, by its type in a record, where it is neither a text nor bytes."""
@@ -83,11 +84,14 @@ def _row(page: bytes, at: int, pages: tuple[Pages, ...]) -> tuple[Table, Row] | 
         id_, at = _number(page, at)
         if not 0 < size <= LARGEST:
             return None
-        local = size if size <= LOCAL else _local(size)
+        local = size
+        if size > LOCAL:  # bytes in the cell of a record that continues elsewhere
+            local = LEAST + (size - LEAST) % (PAGE - 4)
+            local = local if local <= LOCAL else LEAST
         if at + local > PAGE:
             return None
         types = _types(page[at : at + local])
-        if (table := BY_COLUMNS.get(len(types))) is None or _length(types) > size:
+        if (table := BY_COLUMNS.get(len(types))) is None or sum(map(_length, types)) > size:
             return None
         for get in pages:
             record = page[at : at + local]
@@ -97,12 +101,6 @@ def _row(page: bytes, at: int, pages: tuple[Pages, ...]) -> tuple[Table, Row] | 
             if row is not None:
                 return table, row
     return None
-
-
-def _local(size: int) -> int:
-    """Bytes in the cell of a record that goes on elsewhere."""
-    some = LEAST + (size - LEAST) % (PAGE - 4)
-    return some if some <= LOCAL else LEAST
 
 
 def _overflow(number: int, size: int, page: Pages) -> bytes:
@@ -139,8 +137,9 @@ def _types(record: bytes) -> list[int]:
     return found
 
 
-def _length(types: list[int]) -> int:
-    return sum(WHOLE[kind] if kind < 12 else (kind - 12) // 2 for kind in types)
+def _length(kind: int) -> int:
+    """Bytes of a value of this type."""
+    return WHOLE[kind] if kind < 12 else (kind - 12) // 2
 
 
 def _columns(table: Table, id_: int, record: bytes) -> list[Any]:
@@ -148,9 +147,17 @@ def _columns(table: Table, id_: int, record: bytes) -> list[Any]:
     at, _ = _number(record, 0)
     columns: list[Any] = []
     for kind in _types(record):
-        size = WHOLE[kind] if kind < 12 else (kind - 12) // 2
-        columns.append(_value(kind, record[at : at + size]))
-        at += size
+        data, at = record[at : at + _length(kind)], at + _length(kind)
+        if kind == 0:
+            columns.append(None)
+        elif kind == 7:
+            columns.append(struct.unpack(">d", data)[0])
+        elif kind in (8, 9):
+            columns.append(kind - 8)
+        elif kind < 12:
+            columns.append(int.from_bytes(data, "big", signed=True))
+        else:
+            columns.append(data.decode("utf-8") if kind % 2 else data)
     if table.key == "INTEGER":
         columns[0] = id_
     kinds = ("", "", *table.facts.values())
@@ -158,15 +165,3 @@ def _columns(table: Table, id_: int, record: bytes) -> list[Any]:
         float(value) if kind == "REAL" and isinstance(value, int) else value
         for value, kind in zip(columns, (*kinds, *[""] * len(columns)), strict=False)
     ]
-
-
-def _value(kind: int, data: bytes) -> Any:
-    if kind == 0:
-        return None
-    if kind == 7:
-        return struct.unpack(">d", data)[0]
-    if kind in (8, 9):
-        return kind - 8
-    if kind < 12:
-        return int.from_bytes(data, "big", signed=True)
-    return data.decode("utf-8") if kind % 2 else data

@@ -9,35 +9,24 @@ import uuid
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from attrs import define, field, frozen
 
 from .compression import DICTIONARY, Bodies
-from .connection import Opened, check_kind, damaged, opened, stamp, told
+from .connection import Opened, check_kind, damaged, opened, reading, stamp
 from .index import Places, prefix
 from .ledger import Ledger
 from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
 
-__all__ = [
-    "DONE",
-    "ENDING",
-    "JOURNAL",
-    "OPEN",
-    "Batch",
-    "Done",
-    "JournalReader",
-    "StoredResult",
-    "done_of",
-    "journal_of",
-    "run_number",
-]
+__all__ = ["DONE", "ENDING", "JOURNAL", "OPEN", "Batch", "Done", "JournalReader", "StoredResult", "journal_of"]
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
+"""Rows that are fetched together; chosen."""
 ID = re.compile(r"karenina-\d+-(\d+)-")
 """Of a batch; see `Batch.id_of`."""
 DONE = "fetched"
@@ -69,6 +58,13 @@ class Done:
         """What the column `detail` holds: the detail, and whether it is final."""
         return self.detail + FINAL if self.detail is not None and self.final else self.detail
 
+    @classmethod
+    def of(cls, row: Row, **more: Any) -> Self:
+        """From a row of `results`; `more` are fields of the class itself."""
+        column = row["detail"]
+        detail = None if column is None else column.removesuffix(FINAL)
+        return cls(row["task"], row["position"], row["result_id"], row["outcome"], detail, detail != column, **more)
+
 
 @frozen
 class StoredResult(Done):
@@ -76,10 +72,6 @@ class StoredResult(Done):
 
     line: str = field(default="", repr=False)
     """As in `results.jsonl`."""
-
-
-def _keys(value: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    return tuple(value)
 
 
 @frozen(kw_only=True)
@@ -90,7 +82,7 @@ class Batch:
     model: str
     provider_id: str
     status: str
-    keys: tuple[tuple[str, int], ...] = field(default=(), converter=_keys)
+    keys: tuple[tuple[str, int], ...] = ()
     """Keys and numbers of its calls, in the order in which they were sent."""
 
     @classmethod
@@ -101,8 +93,8 @@ class Batch:
     @property
     def calls_before(self) -> int:
         """The journal's last reply when it was made: one from before to any of its calls is to be replaced."""
-        told = ID.match(self.id)
-        return int(told[1]) if told else 0
+        found = ID.match(self.id)
+        return int(found[1]) if found else 0
 
 
 def journal_of(path: str | Path) -> Path:
@@ -112,7 +104,7 @@ def journal_of(path: str | Path) -> Path:
 
 
 def run_number(run_id: str) -> int:
-    """What every row says about whose it is: a part of another run's file that got in is noticed."""
+    """The number that every row of a run has: a part of another run's file that got in is noticed."""
     return zlib.crc32(run_id.encode("utf-8", "replace")) >> 1
 
 
@@ -141,7 +133,7 @@ class JournalReader:
         path = journal_of(path)
         found = opened(path)
         try:
-            with told(path):
+            with reading(path):
                 check_kind(path, found.connection)
                 meta = _meta(found.connection)
             run_id = meta.get("run_id")
@@ -186,13 +178,12 @@ class JournalReader:
 
     def call(self, key: str, nth: int) -> Row | None:
         """The latest reply to a call."""
-        wanted = {"key": key, "nth": nth}
-        return self._row(CALLS, wanted)
+        return self._row(CALLS, {"key": key, "nth": nth})
 
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did."""
         row = self._row(RESULTS, {"task": task})
-        return None if row is None else Done(*done_of(row))
+        return None if row is None else Done.of(row)
 
     def result(self, task: str) -> StoredResult | None:
         """A task's result, if it has one."""
@@ -201,7 +192,7 @@ class JournalReader:
 
     def results(self) -> Iterator[StoredResult]:
         """Results in the order of the plan, one after the other: they need not fit into memory."""
-        with told(self.path):
+        with reading(self.path):
             found = self._connected().execute("SELECT id FROM results ORDER BY position, id")
             order = array("q", (id_ for (id_,) in found))
         for begin in range(0, len(order), AT_A_TIME):
@@ -214,14 +205,14 @@ class JournalReader:
 
     def ends(self, after: int = 0) -> Iterator[Done]:
         """How tasks ended, in the order in which they did; only results after that row."""
-        return (Done(*done_of(row)) for row in self.rows(RESULTS, after))
+        return map(Done.of, self.rows(RESULTS, after))
 
     def outcomes(self) -> dict[str, int]:
         """`{outcome: number of tasks}`, sorted."""
         return dict(sorted(Counter(done.outcome for done in self.ends()).items()))
 
     def ledger(self) -> Ledger:
-        """What the calls took, counted anew."""
+        """What the calls took, counted from the rows."""
         ledger = Ledger()
         for name in ("calls", "failures"):
             for row in self.rows(TABLES[name]):
@@ -230,7 +221,12 @@ class JournalReader:
 
     def batches(self) -> list[Batch]:
         """In the order in which they were made."""
-        return sorted((_batch(row) for row in self.every(BATCHES)), key=lambda batch: batch.id)
+        found = []
+        for row in self.every(BATCHES):
+            keys = tuple((key, nth) for key, nth in json.loads(row["keys"]))
+            facts = {name: row[name] for name in ("model", "provider_id", "status")}
+            found.append(Batch(id=str(row.id), keys=keys, **facts))
+        return sorted(found, key=lambda batch: batch.id)
 
     def near(self, table: str) -> Places:
         """Places of the table's rows, those that are not in the journal yet included."""
@@ -240,8 +236,11 @@ class JournalReader:
             self._version = -1
         (version,) = self._fetch("PRAGMA data_version", ())[0]
         if version != self._version:
-            for name in self._places:
-                self._look_on(name)
+            for name, places in self._places.items():
+                for row in self.rows(TABLES[name], self._seen[name]):  # those that were added since
+                    assert isinstance(row.id, int)
+                    places.add(prefix(name, row.facts), row.id)
+                    self._seen[name] = row.id
             self._version = version
         return self._places[table]
 
@@ -255,42 +254,30 @@ class JournalReader:
         return None
 
     def find(self, number: int, places: Places) -> list[int]:
-        try:
+        with reading(self.path):
             return places.find(number, self._connected())
-        except sqlite3.Error as error:
-            raise damaged(self.path, error) from error
 
     def _row(self, table: Table, wanted: dict[str, Any]) -> Row | None:
         places = self.near(table.name)
         return self.candidates(table, self.find(prefix(table.name, wanted), places), wanted)
 
-    def _look_on(self, table: str) -> None:
-        """Take in rows that were not there when the journal was opened."""
-        for row in self.rows(TABLES[table], self._seen[table]):
-            assert isinstance(row.id, int)
-            self._places[table].add(prefix(table, row.facts), row.id)
-            self._seen[table] = row.id
-
     def _result(self, row: Row) -> StoredResult | None:
         try:
-            return StoredResult(*done_of(row), self.bodies.unpacked(row.body))
+            return StoredResult.of(row, line=self.bodies.unpacked(row.body))
         except ValueError:
             self.damaged["results"] += 1
             return None
 
     def _checked(self, table: Table, columns: tuple[Any, ...]) -> Row | None:
         row = row_of(table, columns)
-        if row is None or row.run != self._run or not (self.bodies.can_unpack(row.body) or self._learnt(row.body)):
+        if row is not None and not self.bodies.can_unpack(row.body):  # its dictionary may be newer than this reader
+            with reading(self.path):
+                self.meta |= _meta(self._connected())
+            self._learn()
+        if row is None or row.run != self._run or not self.bodies.can_unpack(row.body):
             self.damaged[table.name] += 1
             return None
         return row
-
-    def _learnt(self, body: bytes) -> bool:
-        """Whether the dictionary of a body came after the journal was opened."""
-        with told(self.path):
-            self.meta |= _meta(self._connected())
-        self._learn()
-        return self.bodies.can_unpack(body)
 
     def _learn(self) -> None:
         for name, text in self.meta.items():
@@ -298,33 +285,16 @@ class JournalReader:
                 self.bodies.learn(name.removeprefix(DICTIONARY), text)
 
     def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        with told(self.path):
+        with reading(self.path):
             return self._connected().execute(statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
-        """The connection; another one where somebody has begun to write since the file was opened."""
+        """The connection; another one where a process has begun to write since the file was opened."""
         if self._opened.alone is not None and stamp(self.path) != self._opened.alone:
             self._opened.close()
             self._opened = opened(self.path)
             self._version = -1
         return self._opened.connection
-
-
-def done_of(row: Row) -> tuple[str, int, str, str, str | None, bool]:
-    """The fields of `Done`."""
-    detail = row["detail"]
-    told = None if detail is None else detail.removesuffix(FINAL)
-    return row["task"], row["position"], row["result_id"], row["outcome"], told, told != detail
-
-
-def _batch(row: Row) -> Batch:
-    return Batch(
-        id=str(row.id),
-        model=row["model"],
-        provider_id=row["provider_id"],
-        status=row["status"],
-        keys=tuple((key, nth) for key, nth in json.loads(row["keys"])),
-    )
 
 
 def _meta(connection: sqlite3.Connection) -> dict[str, str]:

@@ -12,7 +12,7 @@ from karenina_calls.records.requests import Request
 __all__ = ["KeptRefusals"]
 
 REFUSED = "refused:"
-"""How the id of a row of `meta` begins that says so; the channel, a colon, and the key of model and schema follow."""
+"""Prefix of the ids of such rows of `meta`; the channel, a colon, and the key of model and schema follow."""
 
 
 @define(eq=False)
@@ -23,8 +23,8 @@ class KeptRefusals(Refusals):
     """Ids of the rows that are in this journal, or on their way to it."""
 
     @classmethod
-    def told_by(cls, meta: Mapping[str, str], sources: Iterable[Mapping[str, str]]) -> KeptRefusals:
-        """By the rows of `meta` of the journal, and of its sources."""
+    def found_in(cls, meta: Mapping[str, str], sources: Iterable[Mapping[str, str]]) -> KeptRefusals:
+        """From the rows of `meta` of the journal, and of its sources."""
         found = cls()
         for name in (name for rows in (meta, *sources) for name in rows if name.startswith(REFUSED)):
             channel, _, key = name.removeprefix(REFUSED).partition(":")

@@ -1,4 +1,4 @@
-"""The journal's tables, and its rows: each with a checksum over everything that it says."""
+"""The journal's tables, and its rows: each with a checksum over all of it, and a body that is JSON on one line."""
 
 from __future__ import annotations
 
@@ -10,34 +10,15 @@ from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
 
 from karenina_core.errors import PortError, one_line
+from karenina_core.log import get_logger
 from karenina_core.values.message import UsageMetadata
 
-__all__ = [
-    "APPLICATION",
-    "BATCHES",
-    "CALLS",
-    "COPIES",
-    "FAILURES",
-    "META",
-    "PAGE",
-    "PLACES",
-    "RESULTS",
-    "SCHEMA",
-    "TABLES",
-    "VERSION",
-    "Row",
-    "Table",
-    "call_facts",
-    "cleaner",
-    "facts_of",
-    "failure_facts",
-    "row_of",
-    "sealed",
-    "whole",
-]
+from .compression import Bodies
+
+__all__ = ["BATCHES", "CALLS", "COPIES", "FAILURES", "META", "PAGE", "RESULTS", "SCHEMA", "TABLES", "Row", "Table"]
 
 APPLICATION = 0x4B52_4E4A
 """SQLite's `application_id` of a journal."""
@@ -47,11 +28,16 @@ PAGE = 4096
 LARGEST = 1 << 63
 Value = str | int | float | bytes | None
 encode = json.JSONEncoder(separators=(",", ":")).encode
+ENCODE = json.JSONEncoder(separators=(",", ":"), default=str).encode
+"""Whatever an adapter put into a reply: what was paid for is kept."""
+DECODE = json.JSONDecoder().raw_decode
+"""The fastest way to see that a text is JSON: a quarter of the time that it takes to compress 20 KB of English."""
+log = get_logger("karenina.run")
 
 
 @frozen
 class Table:
-    """One table. Between its id and its checksum stand the run's number and what it says; a body comes last."""
+    """One table. Between its id and its checksum are the run's number and its facts; a body comes last."""
 
     name: str
     facts: Mapping[str, str]
@@ -139,24 +125,24 @@ def sealed(table: Table, id_: int | str, run: int, facts: Sequence[Value], body:
 
 def row_of(table: Table, columns: Sequence[Any]) -> Row | None:
     """The row in these columns; None where it is not what was written."""
-    said, crc = columns[: len(table.facts) + 2], columns[len(table.facts) + 2]
+    facts, crc = columns[: len(table.facts) + 2], columns[len(table.facts) + 2]
     body = columns[-1] if table.body else b""
     try:
-        if type(body) is not bytes or crc != _checksum(table, said, body):
+        if type(body) is not bytes or crc != _checksum(table, facts, body):
             return None
     except (TypeError, ValueError):  # what was a text is bytes now
         return None
-    return Row(said[0], said[1], dict(zip(table.facts, said[2:], strict=True)), body)
+    return Row(facts[0], facts[1], dict(zip(table.facts, facts[2:], strict=True)), body)
 
 
-def _checksum(table: Table, said: Sequence[Value], body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(encode((table.name, *said)).encode("ascii")))
+def _checksum(table: Table, facts: Sequence[Value], body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(encode((table.name, *facts)).encode("ascii")))
 
 
 def cleaner(redact: Callable[[str], str]) -> Callable[[str], str]:
     """A function that makes a label fit to be written: without secrets, and without what is no text."""
 
-    @lru_cache(maxsize=256)  # labels of a run are few but for those of questions and items, which soon come no more
+    @lru_cache(maxsize=256)  # labels of a run are few, but for those of questions and items, which are soon done
     def clean(text: str) -> str:
         text = redact(text)
         return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -184,8 +170,34 @@ def failure_facts(
     return (*_asked(call, facts, clean, at), clean(str(kind or "stage")), status, message)
 
 
-def facts_of(row: Row) -> CallFacts:
-    """What the call of a row took."""
+def line_of(call: StoredCall, outcome: Mapping[str, Any]) -> str:
+    """The call's line in a recording, where the version of a stage is no part of the key."""
+    request = call.request
+    text = ENCODE(outcome)
+    return f'{{"format":1,"key":"{request.key}",{request.canonical[1:-1]},{text[1:]}'
+
+
+def parsed(text: str) -> str:
+    """The text of a body, which is nothing or JSON. Anything else is kept as a text of JSON, and counts as damaged."""
+    try:
+        if not text or DECODE(text)[1] == len(text):
+            return text
+        problem = "more than one document"
+    except (ValueError, RecursionError) as error:
+        problem = one_line(error)
+    log.error("what was to be kept is no JSON; please report it", problem=problem)
+    return ENCODE({"unreadable": text})
+
+
+def reply_of(row: Row, bodies: Bodies) -> StoredReply | None:
+    """None where what was kept cannot be read: it is asked for again."""
+    try:
+        line = json.loads(bodies.unpacked(row.body))
+        outcome = {name: line[name] for name in ("reply", "error", "removed") if name in line}
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if "reply" not in outcome and "error" not in outcome:
+        return None
     usage = UsageMetadata(
         row["input_tokens"],
         row["output_tokens"],
@@ -195,7 +207,7 @@ def facts_of(row: Row) -> CallFacts:
         row["cache_creation_tokens"],
         row["usage_model"],
     )
-    return CallFacts(
+    facts = CallFacts(
         usage=usage,
         usage_unavailable=bool(row["usage_unavailable"]),
         seconds=row["seconds"],
@@ -204,6 +216,7 @@ def facts_of(row: Row) -> CallFacts:
         estimated_tokens=row["estimated_tokens"],
         estimated_usd=row["estimated_usd"],
     )
+    return StoredReply(outcome, facts)
 
 
 def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: float) -> tuple[Value, ...]:

@@ -16,12 +16,13 @@ from karenina_core.errors import RunDirectoryError
 
 from ..files.atomic_files import flush_folder
 from ..files.run_lock import RunLock, marked
+from .check import MARKED, SAVED, saved
 from .compression import DICTIONARY, Bodies
 from .index import prefix
+from .opening import insert, make_tables
 from .pages import rows_on_pages
 from .reader import JOURNAL, run_number
-from .rows import APPLICATION, COPIES, META, PAGE, PLACES, SCHEMA, TABLES, VERSION, Table, row_of, sealed
-from .scan import MARKED, SAVED, saved
+from .rows import COPIES, META, PLACES, TABLES, row_of, sealed
 from .wal import log_of
 
 __all__ = ["Salvage", "put_in_place", "salvage"]
@@ -41,7 +42,7 @@ class Salvage:
 def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
     """Write every row that can be read to a new journal. The damaged one is only read.
 
-    `run_id` is whose journal it is, for the case that it does not say so itself any more.
+    `run_id` is that of its run, for the case that it is lost in the file.
 
     Raises RunDirectoryError where nothing can be read, the new file exists, or it cannot be written.
     """
@@ -51,8 +52,10 @@ def salvage(path: Path, to: Path, run_id: str | None = None) -> Salvage:
             raise RunDirectoryError(f"{to} exists; move it away first")
         new.unlink(missing_ok=True)
         with closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            _prepare(connection)
-            _collect(_whole_one(path), connection)
+            connection.execute("PRAGMA journal_mode = OFF")
+            make_tables(connection)
+            for table, row in rows_on_pages(_whole_one(path)):  # later copies replace earlier ones
+                insert(connection, table, sealed(table, row.id, row.run, tuple(row.facts.values()), row.body))
             counts, last = _finish(connection, path, run_id)
             connection.execute("PRAGMA journal_mode = WAL")
         with new.open("rb") as file:
@@ -77,7 +80,15 @@ def put_in_place(folder: Path, salvaged: Salvage) -> Path:
     path = folder / JOURNAL
     with RunLock(folder) as lock:
         try:
-            aside = _aside(path)
+            aside = _whole_one(path)
+            if aside == path:
+                # Both names are there until the new journal takes the place: whenever this process ends, there is a
+                # journal, and nothing of the damaged one is lost.
+                aside = path.with_name(f"journal-damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}.sqlite")
+                if log_of(path).exists():
+                    os.link(log_of(path), log_of(aside))
+                os.link(path, aside)
+                flush_folder(folder)
             log_of(path).unlink(missing_ok=True)  # it would be read as a part of the new one
             path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
             salvaged.path.replace(path)
@@ -90,42 +101,11 @@ def put_in_place(folder: Path, salvaged: Salvage) -> Path:
     return aside
 
 
-def _aside(path: Path) -> Path:
-    """Give a journal and its log another name beside the one they have. Both are there until the new one takes the
-    place: whenever this process ends, there is a journal, and nothing of the damaged one is lost."""
-    if (aside := _whole_one(path)) != path:
-        return aside
-    aside = path.with_name(f"journal-damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}.sqlite")
-    if log_of(path).exists():
-        os.link(log_of(path), log_of(aside))
-    os.link(path, aside)
-    flush_folder(path.parent)
-    return aside
-
-
 def _whole_one(path: Path) -> Path:
     """A journal by the name under which its log is there, too: it has another one when a replacement was cut short."""
     if log_of(path).exists():
         return path
     return next((other for other in path.parent.glob("journal-damaged-*.sqlite") if other.samefile(path)), path)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute(f"PRAGMA page_size = {PAGE}")
-    connection.execute("PRAGMA journal_mode = OFF")
-    connection.execute("BEGIN")
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    for statement in SCHEMA:
-        connection.execute(statement)
-
-
-def _collect(path: Path, connection: sqlite3.Connection) -> None:
-    """Every sound row, later copies over earlier ones; of the other tables' rows that have no number, the last."""
-    for table, row in rows_on_pages(path):
-        values = sealed(table, row.id, row.run, tuple(row.facts.values()), row.body)
-        places = ",".join("?" * len(values))
-        connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES ({places})", values)
 
 
 def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> tuple[dict[str, int], dict[str, int]]:
@@ -143,16 +123,28 @@ def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> t
     for name, (last, _) in saved(dict(connection.execute("SELECT id, value FROM meta").fetchall())).items():
         before[name] = max(before.get(name, 0), last)
     run = _whole(connection, run, run_id)
-    found = {name: _gaps(connection, name, run, before.get(name, 0)) for name in MARKED}
-    for name in PLACES:
-        _place(connection, TABLES[name], run)
+    found = {}
+    for name in MARKED:  # what is gone is written down: it is no news any more. Ids are not used again
+        replaced = "sum(revision)" if "revision" in TABLES[name].facts else "0"
+        statement = f"SELECT coalesce(max(id), 0), count(*), coalesce({replaced}, 0) FROM {name}"
+        largest, there, replaced_rows = connection.execute(statement).fetchone()
+        found[name] = last = max(before.get(name, 0), largest)
+        gone = max(0, last - there - replaced_rows)
+        insert(connection, META, sealed(META, f"{name}{SAVED}", run, (f"{last} {gone}",)))
+    for name, places in PLACES.items():
+        keys = ("key", "nth") if name == "calls" else ("task",)
+        rows = connection.execute(f"SELECT id, {', '.join(keys)} FROM {name}").fetchall()
+        pairs = [(prefix(name, dict(zip(keys, values, strict=True))), id_) for id_, *values in rows]
+        connection.executemany(f"INSERT INTO {places} VALUES (?, ?)", sorted(pairs))
+        upto = max((id_ for id_, *_ in rows), default=0)
+        insert(connection, META, sealed(META, f"{name}_indexed", run, (str(upto),)))
     connection.execute("COMMIT")
     return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}, found
 
 
 def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
-    """What holds for the journal as a whole, from either of the places where it stands. Returns the run's number, which
-    all rows have then."""
+    """Write what holds for the journal as a whole, from either of its copies. Returns the run's number, which all rows
+    have then."""
     connection.executemany("DELETE FROM meta WHERE id = ?", [(f"{name}_indexed",) for name in PLACES])
     rows = connection.execute("SELECT id, value FROM copies UNION SELECT id, value FROM meta").fetchall()
     found = dict(rows)
@@ -160,47 +152,18 @@ def _whole(connection: sqlite3.Connection, run: int, run_id: str | None) -> int:
         found["run_id"] = run_id or f"salvaged-{run:08x}"
         run = run_number(found["run_id"])
         for table in TABLES.values():
-            _give(connection, table, run)
+            for (id_,) in connection.execute(f"SELECT id FROM {table.name}").fetchall():
+                row = row_of(table, connection.execute(f"SELECT * FROM {table.name} WHERE id = ?", (id_,)).fetchone())
+                assert row is not None  # as it was found
+                insert(connection, table, sealed(table, id_, run, tuple(row.facts.values()), row.body))
     bodies = Bodies()
     for name, value in found.items():
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?, ?)", sealed(META, name, run, (value,)))
+        insert(connection, META, sealed(META, name, run, (value,)))
         if name == "run_id" or name.startswith(DICTIONARY):
-            copy = sealed(COPIES, name, run, (value, 1))
-            connection.execute("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)", copy)
+            insert(connection, COPIES, sealed(COPIES, name, run, (value, 1)))
             bodies.learn(name.removeprefix(DICTIONARY), value)
     for name in MARKED:
         stored = connection.execute(f"SELECT id, body FROM {name}")
         lost = [(id_,) for id_, body in stored if not bodies.is_readable(body or b"")]
         connection.executemany(f"DELETE FROM {name} WHERE id = ?", lost)
     return run
-
-
-def _give(connection: sqlite3.Connection, table: Table, run: int) -> None:
-    """Have every row of a table say that it is of this run."""
-    for (id_,) in connection.execute(f"SELECT id FROM {table.name}").fetchall():
-        row = row_of(table, connection.execute(f"SELECT * FROM {table.name} WHERE id = ?", (id_,)).fetchone())
-        assert row is not None  # as it was found
-        values = sealed(table, id_, run, tuple(row.facts.values()), row.body)
-        places = ",".join("?" * len(values))
-        connection.execute(f"REPLACE INTO {table.name} VALUES ({places})", values)
-
-
-def _gaps(connection: sqlite3.Connection, name: str, run: int, last: int) -> int:
-    """Write down how many rows are gone: that has been told, and is not to be told for ever. Returns the largest id
-    that a row has had. Rows keep theirs, and new ones get others: a repair knows by them what was there before it."""
-    replaced = "sum(revision)" if "revision" in TABLES[name].facts else "0"
-    statement = f"SELECT coalesce(max(id), 0), count(*), coalesce({replaced}, 0) FROM {name}"
-    largest, there, before = connection.execute(statement).fetchone()
-    last = max(last, largest)
-    row = sealed(META, f"{name}{SAVED}", run, (f"{last} {max(0, last - there - before)}",))
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?, ?)", row)
-    return last
-
-
-def _place(connection: sqlite3.Connection, table: Table, run: int) -> None:
-    names = ("key", "nth") if table.name == "calls" else ("task",)
-    rows = connection.execute(f"SELECT id, {', '.join(names)} FROM {table.name}").fetchall()
-    places = [(prefix(table.name, dict(zip(names, values, strict=True))), id_) for id_, *values in rows]
-    connection.executemany(f"INSERT INTO {PLACES[table.name]} VALUES (?, ?)", sorted(places))
-    upto = max((id_ for id_, *_ in rows), default=0)
-    connection.execute("INSERT INTO meta VALUES (?, ?, ?, ?)", sealed(META, f"{table.name}_indexed", run, (str(upto),)))

@@ -1,18 +1,18 @@
-"""SQLite's write-ahead log, as far as damage in it has to be told from a crash.
+"""SQLite's write-ahead log, as far as damage in it has to be distinguished from a crash.
 
-SQLite takes everything up to the first frame that is not sound, and drops the rest without a word. After a crash that
-is right. A transaction is flushed before it is acknowledged, and before the next one begins: when the power fails, of
+SQLite takes everything up to the first frame that is not sound, and silently drops the rest. After a crash that is
+right. A transaction is flushed before it is acknowledged, and before the next one begins: when the power fails, of
 one transaction, the last, any parts are on the disk, its end among them or not. What follows the end of a transaction
 says, then, that the transaction was flushed; where a frame before that is not sound, something else has changed it.
 
-So damage is told where, behind it, the end of a transaction and then one more frame are sound. A frame of which the
-checksum is hit makes the next one unsound, too. In the last transaction, then, damage is never told; in the last but
+So damage is found where, behind it, the end of a transaction and then one more frame are sound. A frame of which the
+checksum is hit makes the next one unsound, too. In the last transaction, then, damage is never found; in the last but
 one, unless it makes the last frame unsound; in the last but two, unless it does so and the only frame of the last but
 one, too; and in all before, always.
 
-What the log does not tell looks like a failure of the power. There `run.lock` tells whether numbered rows are missing;
+Damage that is not found looks like a failure of the power. There `run.lock` shows whether numbered rows are missing;
 see `RunLock`. Batches have no numbers: the log is copied into the database, and emptied, before they are acknowledged,
-if nobody has been reading for as long as a connection waits. The format is that of
+if no process reads for as long as a connection waits. The format is that of
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -79,12 +79,12 @@ def frames(data: bytes) -> Iterator[Frame]:
     for begin in range(HEADER, len(data) - FRAME - size + 1, FRAME + size):
         page, pages, *numbers = struct.unpack_from(">6I", data, begin)
         body = data[begin + FRAME : begin + FRAME + size]
-        said = (numbers[2], numbers[3])
+        checksum = (numbers[2], numbers[3])
         if (numbers[0], numbers[1]) == salts:
-            yield Frame(page, pages > 0, _checksum(data[begin : begin + 8] + body, before, swap) == said, body)
-        else:  # of the round before, or a damaged frame: the next ones tell
+            yield Frame(page, pages > 0, _checksum(data[begin : begin + 8] + body, before, swap) == checksum, body)
+        else:  # of the round before, or a damaged frame: the next ones show which
             yield Frame(0, False, False, b"")
-        before = said
+        before = checksum
 
 
 def _start(data: bytes) -> tuple[int, tuple[int, int], tuple[int, int], bool] | None:

@@ -25,17 +25,17 @@ from .rows import PLACES, TABLES
 __all__ = ["WINDOW", "Entry", "Indexed", "Writer", "connected", "no_longer"]
 
 WINDOW = 0.003
-"""Seconds in which others may join a commit."""
+"""Seconds in which others may join a commit; chosen."""
 AT_ONCE = 512
-"""Entries that are committed without waiting for more."""
+"""Entries that are committed without waiting for more; chosen."""
 ROWS_A_STATEMENT = 64
-"""A statement lets other threads run, and may wait long until it may go on: rows are not written one by one."""
+"""A statement lets other threads run, and may wait long for its next turn: rows are not written one by one."""
 WAL_PAGES = 4000
-"""Pages after which the write-ahead log is copied into the database."""
+"""Pages after which the write-ahead log is copied into the database: 16 MB; SQLite's own 1000 are copied too often."""
 
 GONE = (
-    "it was deleted, or its folder was renamed, while the run went on. A folder that was renamed has everything that "
-    "was acknowledged; type its new name: karenina resume NEW-NAME. What was deleted is lost, and the run is begun anew"
+    "it was deleted, or its folder was renamed, during the run. A folder that was renamed has everything that "
+    "was acknowledged; type its new name: karenina resume NEW-NAME. What was deleted is lost: begin a new run"
 )
 
 
@@ -46,9 +46,9 @@ class Entry:
     table: str
     row: Sequence[Any]
     then: Callable[[RunDirectoryError | None], None]
-    """Called by whoever `deliver` is, when the row is committed or never will be."""
+    """Called by `deliver`, when the row is committed or never will be."""
     replaces: int | None = None
-    """The id of a row of the same table that goes."""
+    """The id of a row of the same table that is deleted."""
     text: tuple[str, str] | None = None
     """The kind and the text of its body. Until they are packed the row has neither a body nor a checksum."""
 
@@ -62,7 +62,7 @@ class Indexed:
     """JSON: a list of `[prefix, id]`."""
     upto: Entry
     """The row of `meta` that says so."""
-    afresh: bool = False
+    replaces_all: bool = False
     """What was there before is wrong."""
 
 
@@ -77,7 +77,7 @@ class Writer:
     path: Path
     deliver: Callable[[list[Entry], RunDirectoryError | None], None]
     mark: Callable[[dict[str, int]], None]
-    """Told the last row of every table after a commit."""
+    """Called with the last row of every table after a commit."""
     last: dict[str, int]
     """Of what is committed."""
     check: Callable[[], None] = field(kw_only=True)
@@ -115,7 +115,12 @@ class Writer:
             batch, ended = self._batch()
             if batch:
                 self._settle(batch)
-        self._close()
+        assert self._connection is not None
+        with contextlib.suppress(sqlite3.Error):  # all is in the log, which is read when the journal is opened again
+            if self._failure is None:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
 
     def _batch(self) -> tuple[list[Entry | Indexed], bool]:
         """What is to be committed together, and whether it is the last."""
@@ -135,25 +140,28 @@ class Writer:
             batch.append(entry)
 
     def _settle(self, batch: list[Entry | Indexed]) -> None:
+        rows = [_row(entry) for entry in batch]
         if self._failure is None:
             try:
-                self._commit([*self._sealed(batch), *batch])
-                self._mark(batch)
+                sealed = [more for row in rows if row.text is not None for more in self.seal(row)]
+                self._commit([*sealed, *batch])
+                for row in rows:
+                    if row.table in self.last:
+                        self.last[row.table] = max(self.last[row.table], row.row[0])
+                self.mark(self.last)
             except (sqlite3.Error, OSError) as error:
                 self._failure = no_longer(self.path, error)
-            except Exception as error:  # whatever it is: nobody may wait for ever, and nothing may be paid for any more
+            except (
+                Exception
+            ) as error:  # whatever it is: no task may wait for ever, and no call may be paid for any more
                 self._failure = no_longer(self.path, error)
                 self._failure.__cause__ = error
-        self.deliver([_row(entry) for entry in batch], self._failure)
-
-    def _sealed(self, batch: list[Entry | Indexed]) -> list[Entry]:
-        """Seal the rows of a batch. Returns what goes with them."""
-        texts = (entry for entry in batch if isinstance(entry, Entry) and entry.text is not None)
-        return [more for entry in texts for more in self.seal(entry)]
+        self.deliver(rows, self._failure)
 
     def _commit(self, batch: list[Entry | Indexed]) -> None:
         assert self._connection is not None
-        self._check_file()
+        if os.stat(self.path).st_ino != self._inode:  # SQLite would write on to a file that was deleted
+            raise FileNotFoundError(errno.ENOENT, "another file is in its place")
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
@@ -168,14 +176,8 @@ class Writer:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             raise
-        if "batches" in map(_table, batch):  # nothing would tell that the last one is gone; see `journal_log`
+        if "batches" in map(_table, batch):  # nothing would show that the last one is gone; see `wal`
             execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def _mark(self, batch: list[Entry | Indexed]) -> None:
-        for entry in map(_row, batch):
-            if entry.table in self.last:
-                self.last[entry.table] = max(self.last[entry.table], entry.row[0])
-        self.mark(self.last)
 
     def _before_commit(self) -> None:
         """A point at which tests end the process."""
@@ -185,27 +187,16 @@ class Writer:
         execute = self._connection.execute
         rows = [_row(entry) for entry in entries]
         execute(_insert(table, len(rows)), [value for row in rows for value in row.row])
-        for row in rows:  # afterwards: what goes may be among what comes
+        for row in rows:  # afterwards: a row that is deleted may be among them
             if row.replaces is not None:
                 execute(f"DELETE FROM {table} WHERE id = ?", (row.replaces,))
         for entry in entries:
             if isinstance(entry, Indexed):
-                if entry.afresh:
-                    execute(f"DELETE FROM {PLACES[entry.table]}")
-                execute(_fill(PLACES[entry.table]), (entry.places,))
-
-    def _check_file(self) -> None:
-        """SQLite would go on writing to a file that was deleted, and nobody would ever find it. Raises OSError."""
-        if os.stat(self.path).st_ino != self._inode:
-            raise FileNotFoundError(errno.ENOENT, "another file is in its place")
-
-    def _close(self) -> None:
-        assert self._connection is not None
-        with contextlib.suppress(sqlite3.Error):  # all is in the log, which the next one who opens the journal reads
-            if self._failure is None:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.close()
+                places = PLACES[entry.table]
+                if entry.replaces_all:
+                    execute(f"DELETE FROM {places}")
+                values = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
+                execute(f"INSERT OR IGNORE INTO {places} SELECT {values} FROM json_each(?)", (entry.places,))
 
 
 def connected(path: Path) -> sqlite3.Connection:
@@ -230,13 +221,13 @@ def connected(path: Path) -> sqlite3.Connection:
 
 def no_longer(path: Path, error: BaseException) -> RunDirectoryError:
     """What a failure to write means for the user."""
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if isinstance(error, FileNotFoundError):
-        return RunDirectoryError(f"{path} is gone ({said}): {GONE}")
+        return RunDirectoryError(f"{path} is gone ({reason}): {GONE}")
     of_disk = isinstance(error, sqlite3.OperationalError | OSError)
-    when = "When there is room and the folder can be written again" if of_disk else "To go on"
+    when = "When there is room and the folder can be written again" if of_disk else "To continue"
     return RunDirectoryError(
-        f"{path} can no longer be written ({said}); what was acknowledged is safe. {when}: "
+        f"{path} can no longer be written ({reason}); what was acknowledged is safe. {when}: "
         f"karenina resume {shlex.quote(str(path.parent))}"
     )
 
@@ -255,11 +246,3 @@ def _insert(table: str, rows: int) -> str:
     places = f"({','.join('?' * len(TABLES[table].columns))})"
     verb = "INSERT OR REPLACE" if TABLES[table].key == "TEXT" else "INSERT"
     return f"{verb} INTO {table} VALUES {','.join([places] * rows)}"
-
-
-@cache
-def _fill(places: str) -> str:
-    return (
-        f"INSERT OR IGNORE INTO {places} SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') "
-        "FROM json_each(?)"
-    )

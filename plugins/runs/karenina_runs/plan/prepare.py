@@ -28,7 +28,7 @@ from ..answers.answers import ReplayStore
 from ..answers.replaying import NO_ANSWER, check_answers, unanswered
 from ..execution_settings import ExecutionSettings
 from ..kinds import ExecutorRegistry
-from ..workspaces.workspace_sources import check_blind_judging, check_workspaces, idle_workspaces
+from ..workspaces.workspace_sources import WorkspaceChecks
 from .identities import check_identities
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
@@ -68,8 +68,8 @@ def prepare(
     check_policy(templates, questions if mode != "rubric_only" else ())
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
-    of_workspaces = check_workspaces(root, config, questions, rubrics, tools=tools)
-    of_workspaces += check_blind_judging(app, config, questions, rubrics)
+    workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
+    of_workspaces = workspaces.check(app)
     prepared = Prepared(
         app=app,
         benchmark=benchmark,
@@ -87,7 +87,7 @@ def prepare(
             *of_stages,
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
             *of_models,
-            *(*of_workspaces, *idle_workspaces(root, config, questions, rubrics, tools=tools)),
+            *(*of_workspaces, *workspaces.idle()),
         ),
         workspace_root=root,
         answers=answers,

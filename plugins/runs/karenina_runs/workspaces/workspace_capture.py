@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,19 +17,7 @@ from karenina_calls.files.folders import Entry, Limits, contents, copy_tree, is_
 
 from karenina_core.errors import WorkspaceError, one_line
 
-__all__ = [
-    "EXCLUDED",
-    "MANIFEST",
-    "WORKSPACES",
-    "CaptureRow",
-    "Snapshot",
-    "append_row",
-    "capture",
-    "captures",
-    "safe_name",
-    "snapshot",
-    "with_files",
-]
+__all__ = ["WORKSPACES", "CaptureRow", "Snapshot", "append_row", "capture", "captures", "snapshot", "with_files"]
 
 MANIFEST = "manifest.jsonl"
 WORKSPACES = "workspaces"
@@ -101,7 +90,7 @@ def _look(entry: Entry) -> tuple[str, int, str]:
 def capture(
     workspace: Path, folder: Path, row: CaptureRow, limits: Limits, *, before: Snapshot | None, patterns: Sequence[str]
 ) -> CaptureRow:
-    """Copy a workspace into a folder of `folder`, as a whole or not at all, and tell what became of it.
+    """Copy a workspace into a folder of `folder`, as a whole or not at all. Returns the row of what became of it.
 
     With a snapshot from `before`, only files and links that are new or were changed since. Raises nothing: what goes
     wrong is in the row.
@@ -112,15 +101,22 @@ def capture(
         folder.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
         keep = wanted(patterns)
-        chosen = keep if before is None else lambda entry: keep(entry) and _is_new(entry, before)
-        copied = copy_tree(workspace, making, limits, wanted=chosen)
+
+        def is_chosen(entry: Entry) -> bool:
+            unchanged = before is not None and entry.kind != "folder" and before.get(entry.path) == _look(entry)
+            return keep(entry) and not unchanged
+
+        copied = copy_tree(workspace, making, limits, wanted=is_chosen)
         making.rename(folder / name)
     except (OSError, WorkspaceError) as error:
         if making is not None:
-            _quietly_removed(making)
-        return evolve(row, status="skipped", skip_reason=_reason(error))
-    if before is not None:
-        _without_empty(folder / name)
+            with suppress(OSError):  # the row has the first error, which is the reason
+                remove_tree(making)
+        return evolve(row, status="skipped", skip_reason=problem_of(error))
+    if before is not None:  # folders that hold nothing new were not produced
+        for place, _, _ in os.walk(folder / name, topdown=False):
+            if place != str(folder / name) and not os.listdir(place):
+                os.rmdir(place)
     return evolve(
         row,
         status="captured_with_errors" if copied.left_out else "captured",
@@ -131,7 +127,7 @@ def capture(
 
 
 def with_files(folder: Path, row: CaptureRow, files: Mapping[str, str]) -> CaptureRow:
-    """Write texts by their paths into the folder of a row, and tell it. Raises nothing: what goes wrong is in the row.
+    """Write texts by their paths into the folder of a row. Returns the row with them, and with what went wrong.
 
     The paths lie beneath `.karenina`, which no capture has. Why there is no capture becomes an error of the row.
     """
@@ -161,25 +157,8 @@ def _name_of(row: CaptureRow) -> str:
     return f"{safe_name(row.question_id)}__{safe_name(row.result_id)}"
 
 
-def _is_new(entry: Entry, before: Snapshot) -> bool:
-    return entry.kind == "folder" or before.get(entry.path) != _look(entry)
-
-
-def _without_empty(folder: Path) -> None:
-    """Folders that hold nothing new are none of what was produced."""
-    for place, _, _ in os.walk(folder, topdown=False):
-        if place != str(folder) and not os.listdir(place):
-            os.rmdir(place)
-
-
-def _quietly_removed(folder: Path) -> None:
-    try:
-        remove_tree(folder)
-    except OSError:
-        return  # the row tells the first error, which is the reason
-
-
-def _reason(error: Exception) -> str:
+def problem_of(error: Exception) -> str:
+    """What an OSError or a WorkspaceError says, on one line."""
     return str(error) if isinstance(error, WorkspaceError) else one_line(error)
 
 
@@ -199,14 +178,10 @@ def captures(run_dir: Path | None) -> dict[str, Mapping[str, Any]]:
         lines = (run_dir / WORKSPACES / MANIFEST).read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    return {str(row.get("result_id")): row for row in _rows(lines)}
-
-
-def _rows(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    rows: dict[str, Mapping[str, Any]] = {}
     for line in lines:
-        try:
+        with suppress(ValueError):  # a run that was killed may leave half a line
             row = json.loads(line)
-        except ValueError:
-            continue  # a run that was killed may leave half a line
-        if isinstance(row, Mapping):
-            yield row
+            if isinstance(row, Mapping):
+                rows[str(row.get("result_id"))] = row
+    return rows

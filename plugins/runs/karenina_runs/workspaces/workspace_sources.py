@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import fields_dict
+from attrs import fields_dict, frozen
 from karenina_calls.files.folders import Limits, contents, is_shared, link_target
 from karenina_calls.models.model_ports import can_use_tools
 from karenina_vocabulary.traits import AgenticRubricTrait
@@ -18,17 +18,7 @@ from karenina_core.values.fields import changed
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric
 
-__all__ = [
-    "UNTOUCHED",
-    "check_blind_judging",
-    "check_workspaces",
-    "idle_workspaces",
-    "investigated_modes",
-    "judged_by_folder",
-    "source_folder",
-    "unkept_traces",
-    "wants_workspace",
-]
+__all__ = ["UNTOUCHED", "WorkspaceChecks", "investigated_modes", "judged_by_folder", "source_folder", "wants_workspace"]
 
 OWN = "workspace_"
 """What the names of its settings begin with."""
@@ -50,18 +40,9 @@ def wants_workspace(
     return bool(question.workspace_path) or tools or investigated_modes(config, rubric) != set()
 
 
-def _needs_root(question: Question, config: VerificationConfig, rubric: Rubric | None) -> str:
-    """Why the run makes no sense without a root, or nothing."""
-    if question.workspace_path:
-        return f"works in the folder {question.workspace_path!r}"
-    only = "workspace_only" in investigated_modes(config, rubric)
-    return "is judged by nothing but its workspace" if only else ""
-
-
 def investigated_modes(config: VerificationConfig, rubric: Rubric | None) -> set[str]:
     """The modes of the investigations that look at a workspace."""
-    modes = {trait.context_mode for trait in rubric or () if isinstance(trait, AgenticRubricTrait)}
-    found: set[str] = set(modes)
+    found: set[str] = {trait.context_mode for trait in rubric or () if isinstance(trait, AgenticRubricTrait)}
     if "agentic_parsing" in config.features and config.evaluation_mode != "rubric_only":
         found.add(config.agentic_judge_context)
     return found - {"trace_only"}
@@ -90,61 +71,135 @@ def source_folder(root: Path, path: str | None) -> Path | None:
     return found
 
 
-def check_workspaces(
-    root: Path | None,
-    config: VerificationConfig,
-    questions: Sequence[Question],
-    rubrics: Mapping[str, Rubric | None],
-    *,
-    tools: bool = False,
-) -> list[str]:
-    """Refuse what cannot work: no root, a folder that is not there, leads out of the root or holds too much.
+@frozen
+class WorkspaceChecks:
+    """What the questions of a run need of workspaces, and what is wrong with that before a model is called."""
 
-    Nothing is made or changed. Returns notes. Raises ConfigError with every problem.
-    """
-    wanting = [q for q in questions if wants_workspace(q, config, rubrics.get(q.id), tools=tools and root is not None)]
-    if not wanting:
-        return []
-    if root is None:
-        return _without_root(config, wanting, rubrics)
-    if not root.is_dir():
-        raise ConfigError([Problem("workspace_root", f"there is no folder {root}; make it or name another")])
-    problems: list[Problem] = []
-    copies = config.workspace_copy or any(not question.workspace_path for question in wanting)
-    if copies and not os.access(root, os.W_OK | os.X_OK):
-        what = f"workspaces are made in {root}, which cannot be written to; copy it to a folder that can"
-        problems.append(Problem("workspace_root", what))
-    for path, asked in _by_path(wanting).items():
-        try:
-            source = source_folder(root, path)
-            if source is not None and config.workspace_copy:
-                _check_source(source, config)
-        except WorkspaceError as error:
-            more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
-            problems.append(Problem(f"question {asked[0]}{more}", str(error)))
-    if problems:
-        raise ConfigError(problems)
-    return _destructive(config, wanting)
+    root: Path | None
+    config: VerificationConfig
+    questions: Sequence[Question]
+    rubrics: Mapping[str, Rubric | None]
+    tools: bool = False
+    """Whether an answering model could use a workspace."""
 
+    def wants(self, question: Question, *, tools: bool) -> bool:
+        return wants_workspace(question, self.config, self.rubrics.get(question.id), tools=tools)
 
-def _by_path(questions: Iterable[Question]) -> dict[str | None, list[str]]:
-    """The ids of questions by their folder."""
-    found: dict[str | None, list[str]] = {}
-    for question in questions:
-        found.setdefault(question.workspace_path, []).append(question.id)
-    return found
+    def by_folder_alone(self, question: Question) -> bool:
+        """Whether an investigation looks at nothing but the workspace."""
+        return "workspace_only" in investigated_modes(self.config, self.rubrics.get(question.id))
 
+    def check(self, app: Karenina) -> list[str]:
+        """Refuse what cannot work: no root, a folder that is not there, leads out of the root or holds too much, and a
+        judgment by a folder that stays empty.
 
-def _without_root(
-    config: VerificationConfig, questions: Sequence[Question], rubrics: Mapping[str, Rubric | None]
-) -> list[str]:
-    reasons = {question.id: _needs_root(question, config, rubrics.get(question.id)) for question in questions}
-    needing = [name for name, reason in reasons.items() if reason]
-    if needing:
-        more = f" (and {len(needing) - 1} more questions need one)" if len(needing) > 1 else ""
-        what = f"there is none, and question {needing[0]} {reasons[needing[0]]}{more}; {REMEDY}"
-        raise ConfigError([Problem("workspace_root", what)])
-    return ["there is no workspace root, so agents that investigate see no workspace"]
+        Nothing is made or changed. Returns notes. Raises ConfigError with every problem.
+        """
+        tools = self.tools and self.root is not None
+        wanting = [question for question in self.questions if self.wants(question, tools=tools)]
+        notes = self._check_folders(wanting) if wanting else []
+        return [*notes, *self._check_models(app)]
+
+    def _check_folders(self, wanting: Sequence[Question]) -> list[str]:
+        root, config = self.root, self.config
+        if root is None:
+            needing = {q.id: f"works in the folder {q.workspace_path!r}" for q in wanting if q.workspace_path}
+            for question in filter(self.by_folder_alone, wanting):
+                needing.setdefault(question.id, "is judged by nothing but its workspace")
+            if needing:
+                first = next(question.id for question in wanting if question.id in needing)
+                more = f" (and {len(needing) - 1} more questions need one)" if len(needing) > 1 else ""
+                what = f"there is none, and question {first} {needing[first]}{more}; {REMEDY}"
+                raise ConfigError([Problem("workspace_root", what)])
+            return ["there is no workspace root, so agents that investigate see no workspace"]
+        if not root.is_dir():
+            raise ConfigError([Problem("workspace_root", f"there is no folder {root}; make it or name another")])
+        problems: list[Problem] = []
+        copies = config.workspace_copy or any(not question.workspace_path for question in wanting)
+        if copies and not os.access(root, os.W_OK | os.X_OK):
+            what = f"workspaces are made in {root}, which cannot be written to; copy it to a folder that can"
+            problems.append(Problem("workspace_root", what))
+        by_path: dict[str | None, list[str]] = {}
+        for question in wanting:
+            by_path.setdefault(question.workspace_path, []).append(question.id)
+        for path, asked in by_path.items():
+            try:
+                source = source_folder(root, path)
+                if source is not None and config.workspace_copy:
+                    _check_source(source, config)
+            except WorkspaceError as error:
+                more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+                problems.append(Problem(f"question {asked[0]}{more}", str(error)))
+        if problems:
+            raise ConfigError(problems)
+        answers = len(config.answering_models) * config.replicate_count
+        shared = [path for path, asked in by_path.items() if path and len(asked) * answers > 1]
+        if config.workspace_copy or not shared:
+            return []
+        what = "workspace_copy is off and several answers are worked out in one folder, each on what the last one left"
+        return [f"{what}: {', '.join(map(repr, shared[:5]))}"]
+
+    def _check_models(self, app: Karenina) -> list[str]:
+        """Refuse to judge by an empty folder: the question has none, and the answering model can write nothing.
+
+        Returns notes on questions that are judged by their folders as they were before.
+        """
+        blind = [q.id for q in self.questions if not q.workspace_path and self.by_folder_alone(q)]
+        looked_at = [q.id for q in self.questions if judged_by_folder(q, self.config, self.rubrics.get(q.id))]
+        asked = self.config.answering_models if blind or looked_at else ()
+        unable = [str(model.identity) for model in asked if not can_use_tools(app, model)]
+        if blind and unable:
+            more = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
+            what = (
+                f"question {blind[0]}{more} would be judged by an empty folder: it has no workspace_path, and the "
+                f"model {unable[0]} cannot write files; give the question its folder, or show the trace"
+            )
+            raise ConfigError([Problem("workspace_path", what)])
+        if not unable:
+            return []
+        more = f" (and {len(looked_at) - 1} more)" if len(looked_at) > 1 else ""
+        return [f"question {looked_at[0]}{more}: {UNTOUCHED.format(', '.join(unable))}"]
+
+    def idle(self) -> list[str]:
+        """Settings of workspaces, and of what is left in them, that were changed and have no effect."""
+        config = self.config
+        found = changed(config, (name for name in fields_dict(VerificationConfig) if name.startswith(OWN)))
+        having = [] if self.root is None else [q for q in self.questions if self.wants(q, tools=self.tools)]
+        if not having:
+            return [f"{name} has no effect: no question of this run has a workspace" for name in found]
+        own_folder = [question.workspace_path for question in having if question.workspace_path]
+        copied = own_folder and config.workspace_copy
+        idle = {}
+        if not own_folder:
+            idle["workspace_copy"] = "no question of this run has a folder of its own"
+        if not config.workspace_copy and len(own_folder) == len(having):
+            idle["workspace_cleanup"] = "workspace_copy is off, and the questions' own folders are never removed"
+        if config.workspace_output_mode == "none":
+            idle["workspace_output_exclude_patterns"] = "workspace_output_mode is none"
+            if not copied and not any(investigated_modes(config, self.rubrics.get(q.id)) for q in having):
+                idle |= dict.fromkeys(("workspace_max_bytes", "workspace_max_files"), "no workspace is copied or kept")
+        return [f"{name} has no effect: {idle[name]}" for name in found if name in idle]
+
+    def unkept_traces(self) -> list[str]:
+        """Settings that ask for traces to be kept which a run without a directory removes with their workspaces."""
+        config = self.config
+        if self.root is None or not config.workspace_cleanup:
+            return []
+        asking: dict[str, None] = {}
+        by_judge = "agentic_parsing" in config.features and config.agentic_parsing_materialize_trace
+        for question in self.questions:
+            in_place = question.workspace_path and not config.workspace_copy
+            if in_place or not self.wants(question, tools=self.tools):
+                continue
+            rubric = self.rubrics.get(question.id)
+            agentic = [trait for trait in rubric or () if isinstance(trait, AgenticRubricTrait)]
+            if any(trait.materialize_trace for trait in agentic):
+                kept = [trait.name for trait in agentic if trait.persist_trace]
+                asking |= {f"persist_trace of the trait {name!r}": None for name in kept}
+            if by_judge and config.agentic_parsing_persist_trace:
+                asking["agentic_parsing_persist_trace"] = None
+        why = "a trace goes with its copy of the workspace; give a run directory, or switch workspace_cleanup off"
+        return [f"{name} has no effect: {why}" for name in asking]
 
 
 def _check_source(source: Path, config: VerificationConfig) -> None:
@@ -161,105 +216,6 @@ def _check_source(source: Path, config: VerificationConfig) -> None:
         raise WorkspaceError(f"{source} cannot be read: {one_line(error)}; correct its rights") from error
 
 
-def _destructive(config: VerificationConfig, questions: Sequence[Question]) -> list[str]:
-    """Several answers in one folder, one after the other: told, because later ones find what earlier ones left."""
-    if config.workspace_copy:
-        return []
-    answers = len(config.answering_models) * config.replicate_count
-    shared = [path for path, asked in _by_path(questions).items() if path and len(asked) * answers > 1]
-    what = "workspace_copy is off and several answers are worked out in one folder, each on what the last one left"
-    return [f"{what}: {', '.join(map(repr, shared[:5]))}"] if shared else []
-
-
-def check_blind_judging(
-    app: Karenina, config: VerificationConfig, questions: Sequence[Question], rubrics: Mapping[str, Rubric | None]
-) -> list[str]:
-    """Refuse to judge by an empty folder: the question has none, and the answering model can write nothing.
-
-    Returns notes on questions that are judged by their folders as they were before. Raises ConfigError.
-    """
-    blind = [
-        question.id
-        for question in questions
-        if not question.workspace_path and "workspace_only" in investigated_modes(config, rubrics.get(question.id))
-    ]
-    unable = [model for model in config.answering_models if blind and not can_use_tools(app, model)]
-    if unable:
-        more = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
-        what = (
-            f"question {blind[0]}{more} would be judged by an empty folder: it has no workspace_path, and the model "
-            f"{unable[0].identity} cannot write files; give the question its folder, or show the trace"
-        )
-        raise ConfigError([Problem("workspace_path", what)])
-    looked_at = [question.id for question in questions if judged_by_folder(question, config, rubrics.get(question.id))]
-    unable = [model for model in config.answering_models if looked_at and not can_use_tools(app, model)]
-    if not unable:
-        return []
-    more = f" (and {len(looked_at) - 1} more)" if len(looked_at) > 1 else ""
-    models = ", ".join(str(model.identity) for model in unable)
-    return [f"question {looked_at[0]}{more}: {UNTOUCHED.format(models)}"]
-
-
 def judged_by_folder(question: Question, config: VerificationConfig, rubric: Rubric | None) -> bool:
     """Whether agents look into a question's own folder."""
     return bool(question.workspace_path) and investigated_modes(config, rubric) != set()
-
-
-def idle_workspaces(
-    root: Path | None,
-    config: VerificationConfig,
-    questions: Sequence[Question],
-    rubrics: Mapping[str, Rubric | None],
-    *,
-    tools: bool = False,
-) -> list[str]:
-    """Settings of workspaces, and of what is left in them, that were changed and have no effect."""
-    found = changed(config, (name for name in fields_dict(VerificationConfig) if name.startswith(OWN)))
-    having = [] if root is None else [q for q in questions if wants_workspace(q, config, rubrics[q.id], tools=tools)]
-    if not having:
-        return [f"{name} has no effect: no question of this run has a workspace" for name in found]
-    own_folder = [question.workspace_path for question in having if question.workspace_path]
-    copied = own_folder and config.workspace_copy
-    idle = {}
-    if not own_folder:
-        idle["workspace_copy"] = "no question of this run has a folder of its own"
-    if not config.workspace_copy and len(own_folder) == len(having):
-        idle["workspace_cleanup"] = "workspace_copy is off, and the questions' own folders are never taken away"
-    if config.workspace_output_mode == "none":
-        idle["workspace_output_exclude_patterns"] = "workspace_output_mode is none"
-        if not copied and not any(investigated_modes(config, rubrics[question.id]) for question in having):
-            idle |= dict.fromkeys(("workspace_max_bytes", "workspace_max_files"), "no workspace is copied or kept")
-    return [f"{name} has no effect: {idle[name]}" for name in found if name in idle]
-
-
-def unkept_traces(
-    root: Path | None,
-    config: VerificationConfig,
-    questions: Sequence[Question],
-    rubrics: Mapping[str, Rubric | None],
-    *,
-    tools: bool = False,
-) -> list[str]:
-    """What asks for traces to be kept that a run without a directory takes away with their workspaces."""
-    if root is None or not config.workspace_cleanup:
-        return []
-    asking: list[str] = []
-    for question in questions:
-        rubric = rubrics.get(question.id)
-        in_place = question.workspace_path and not config.workspace_copy
-        if not in_place and wants_workspace(question, config, rubric, tools=tools):
-            asking += _asking_for_traces(config, rubric)
-    why = "a trace goes with its copy of the workspace; give a run directory, or switch workspace_cleanup off"
-    return [f"{name} has no effect: {why}" for name in dict.fromkeys(asking)]
-
-
-def _asking_for_traces(config: VerificationConfig, rubric: Rubric | None) -> list[str]:
-    """The settings that keep the trace of an item where it is a file."""
-    agentic = [trait for trait in rubric or () if isinstance(trait, AgenticRubricTrait)]
-    asking = [f"persist_trace of the trait {trait.name!r}" for trait in agentic if trait.persist_trace]
-    if not any(trait.materialize_trace for trait in agentic):
-        asking = []
-    agents = "agentic_parsing" in config.features
-    if agents and config.agentic_parsing_materialize_trace and config.agentic_parsing_persist_trace:
-        asking.append("agentic_parsing_persist_trace")
-    return asking

@@ -10,7 +10,7 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,29 +34,31 @@ from karenina_core.values.result import VerificationResult
 from ..execute.surroundings import Place, Surroundings
 from ..folder.directory import secrets_of_run
 from ..plan.items import Item, Prepared
-from .workspace_capture import WORKSPACES, CaptureRow, Snapshot, append_row, capture, safe_name, snapshot, with_files
-from .workspace_sources import (
-    UNTOUCHED,
-    check_blind_judging,
-    check_workspaces,
-    judged_by_folder,
-    source_folder,
-    unkept_traces,
-    wants_workspace,
+from .workspace_capture import (
+    WORKSPACES,
+    CaptureRow,
+    Snapshot,
+    append_row,
+    capture,
+    problem_of,
+    safe_name,
+    snapshot,
+    with_files,
 )
+from .workspace_sources import UNTOUCHED, WorkspaceChecks, judged_by_folder, source_folder, wants_workspace
 
 __all__ = ["Workspace", "Workspaces"]
 
 T = TypeVar("T")
 Stopped = Callable[[], bool]
 LEFT = "the workspace after the answer"
-"""What a folder that holds too much is called: it is gone when people read of it."""
+"""What an error calls a folder that holds too much: the folder is gone when the message is read."""
 NO_DIRECTORY = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
 NO_RUN = "workspaces are kept in the run directory of a run, and a single verification has none; set it to none"
 log = get_logger("karenina.run")
 
 
-def _real(root: Path | None) -> Path | None:
+def _resolved(root: Path | None) -> Path | None:
     return None if root is None else root.resolve()
 
 
@@ -67,7 +69,7 @@ class Workspace:
     path: Path | None
     """None where it could not be made."""
     is_copy: bool = True
-    """Whether it is taken away at the end; a question's own folder never is."""
+    """Whether it is removed at the end; a question's own folder never is."""
     failure: str | None = None
     before: Snapshot | None = field(default=None, repr=False)
     """What was in it before the answer, where only what is new is kept."""
@@ -80,7 +82,7 @@ class Workspace:
 
     @asynccontextmanager
     async def investigation_copy(self) -> AsyncIterator[Path]:
-        """A copy for one investigation: what is done to it is seen by nobody else, and it is gone afterwards.
+        """A copy for one investigation: no other one sees what is done to it, and it is removed afterwards.
 
         Links that lead out of the workspace are not in it. Raises WorkspaceError where it cannot be made.
         """
@@ -105,9 +107,9 @@ def keep_file(files: dict[str, str] | None, workspace: Workspace | None, path: s
 
 @define(eq=False)
 class Workspaces(Surroundings):
-    """The workspaces of one run. What is left of them when the run ends is taken away by `close`."""
+    """The workspaces of one run. `close` removes what is left of them when the run ends."""
 
-    root: Path | None = field(converter=_real)
+    root: Path | None = field(converter=_resolved)
     """Where they are made; without one no item gets a workspace, and copies of a folder that is lent are temporary."""
     config: VerificationConfig
     run_name: str = ""
@@ -118,7 +120,7 @@ class Workspaces(Surroundings):
     """Takes secrets out of files that stages have kept."""
     notes: Sequence[str] = ()
     _temporary: set[Path] = field(factory=set)
-    _alone: dict[Path, asyncio.Lock] = field(factory=dict)
+    _alone: dict[Path | None, asyncio.Lock] = field(factory=dict)
     _writing: threading.Lock = field(factory=threading.Lock)
 
     @classmethod
@@ -128,7 +130,8 @@ class Workspaces(Surroundings):
         if run_dir is None:
             if config.workspace_output_mode != "none":
                 raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
-            notes = unkept_traces(root, config, prepared.questions, prepared.rubrics, tools=prepared.uses_tools)
+            checks = WorkspaceChecks(root, config, prepared.questions, prepared.rubrics, prepared.uses_tools)
+            notes = checks.unkept_traces()
         redact = redactor(secrets_of_run(prepared))
         return cls(root, config, prepared.run_name, run_dir, prepared.has_tools, redact, notes)
 
@@ -142,9 +145,7 @@ class Workspaces(Surroundings):
         if is_answered:  # copies of its workspace never get between the folders of whoever lends it
             return cls(folder if folder is not None and folder.is_dir() else None, config)
         tools = has_tools(item.answering, app.adapters.resolve_interface(item.answering.interface))
-        rubrics = {item.question.id: item.rubric}
-        check_workspaces(folder, config, [item.question], rubrics, tools=tools)
-        check_blind_judging(app, config, [item.question], rubrics)
+        WorkspaceChecks(folder, config, [item.question], {item.question.id: item.rubric}, tools).check(app)
         return cls(folder, config, has_tools=lambda item: tools)
 
     def begin(self, context: VerificationContext, place: Place | None, cached: CachedAnswer | None) -> None:
@@ -169,27 +170,23 @@ class Workspaces(Surroundings):
     def limits(self) -> Limits:
         return Limits(max_bytes=self.config.workspace_max_bytes, max_files=self.config.workspace_max_files)
 
-    def opened(self, item: Item) -> AbstractAsyncContextManager[Workspace | None]:
+    @asynccontextmanager
+    async def opened(self, item: Item) -> AsyncIterator[Workspace | None]:
         """The workspace of an answer, as long as its judges need it; None where the item needs none.
 
         One that cannot be made is a workspace with a `failure`. Without copies, the answers of a question wait for each
         other.
         """
-        return nullcontext() if self.root is None or not self.wanted(item) else self._opened(item, self.root)
-
-    def wanted(self, item: Item) -> bool:
-        """Whether the answer of an item is made, or judged, in a folder."""
-        tools = self.has_tools(item)
-        return self.root is not None and wants_workspace(item.question, self.config, item.rubric, tools=tools)
-
-    @asynccontextmanager
-    async def _opened(self, item: Item, root: Path) -> AsyncIterator[Workspace]:
+        if self.root is None or not self.wanted(item):
+            yield None
+            return
         try:
-            source = source_folder(root, item.question.workspace_path)
+            source = source_folder(self.root, item.question.workspace_path)
         except WorkspaceError as error:
             yield Workspace(None, failure=str(error))
             return
-        async with self._turn(source):
+        alone = source is not None and not self.config.workspace_copy
+        async with self._alone.setdefault(source, asyncio.Lock()) if alone else nullcontext():
             workspace = await self._made(item, source)
             try:
                 yield workspace
@@ -197,14 +194,13 @@ class Workspaces(Surroundings):
                 if workspace.path is not None and workspace.is_copy and self.config.workspace_cleanup:
                     await self.removed(workspace.path)
 
-    def _turn(self, source: Path | None) -> AbstractAsyncContextManager[object]:
-        if source is None or self.config.workspace_copy:
-            return nullcontext()
-        return self._alone.setdefault(source, asyncio.Lock())
+    def wanted(self, item: Item) -> bool:
+        """Whether the answer of an item is made, or judged, in a folder."""
+        tools = self.has_tools(item)
+        return self.root is not None and wants_workspace(item.question, self.config, item.rubric, tools=tools)
 
     async def _made(self, item: Item, source: Path | None) -> Workspace:
         """Raises nothing but cancellation: what goes wrong is the item's error, and no model is called."""
-        patterns = self.config.workspace_output_exclude_patterns
         path: Path | None = None
         try:
             is_copy = source is None or self.config.workspace_copy
@@ -212,22 +208,21 @@ class Workspaces(Surroundings):
             assert path is not None
             before = None
             if self.config.workspace_output_mode == "produced" and self.run_dir is not None:
+                patterns = self.config.workspace_output_exclude_patterns
                 place = path
                 before = await _wholly(lambda stopped: snapshot(place, self.limits, patterns))
-        except (OSError, WorkspaceError) as error:
+        except BaseException as error:
             if path is not None and path != source:
                 await self.removed(path)
-            return Workspace(None, failure=f"the workspace cannot be made: {_told(error)}")
-        except BaseException:
-            if path is not None and path != source:
-                await self.removed(path)
-            raise
+            if not isinstance(error, OSError | WorkspaceError):
+                raise
+            return Workspace(None, failure=f"the workspace cannot be made: {problem_of(error)}")
         if is_copy and not self.config.workspace_cleanup:
             self._temporary.discard(path)
         return Workspace(path, is_copy=is_copy, before=before, of=self)
 
     def lent(self, path: Path) -> Workspace:
-        """A folder that is somebody else's to take away. Investigations get copies, beneath the root."""
+        """A folder that the caller removes. Investigations get copies, beneath the root."""
         return Workspace(path.resolve(), is_copy=False, of=self)
 
     async def copied(self, source: Path | None, purpose: str, name: str = "", *, whole: bool = False) -> Path:
@@ -261,14 +256,14 @@ class Workspaces(Surroundings):
             ) from error
 
     async def removed(self, place: Path) -> None:
-        """Take one of the run's own folders away. A failure is logged."""
+        """Remove one of the run's own folders. A failure is logged."""
         await _wholly(lambda stopped: self._remove(place))
 
     def _remove(self, place: Path) -> None:
         try:
             remove_tree(place)
         except OSError as error:
-            log.warning("a workspace could not be taken away", folder=str(place), error=one_line(error))
+            log.warning("a workspace could not be removed", folder=str(place), error=one_line(error))
             return
         self._temporary.discard(place)
 
@@ -322,13 +317,13 @@ class Workspaces(Surroundings):
             append_row(folder, done)
 
     def close(self) -> None:
-        """Take away what is left, such as after a second interrupt. It does not wait for anything but the disk."""
+        """Remove what is left, such as after a second interrupt. It does not wait for anything but the disk."""
         for place in list(self._temporary):
             self._remove(place)
 
 
 async def _wholly(work: Callable[[Stopped], T]) -> T:
-    """Run `work` in a thread and leave only when it has ended, also when this is cancelled; it is then told to stop."""
+    """Run `work` in a thread and return only when it has ended, also when this is cancelled: then `stopped` is true."""
     stop = threading.Event()
     task = asyncio.ensure_future(asyncio.to_thread(work, stop.is_set))
     try:
@@ -337,9 +332,5 @@ async def _wholly(work: Callable[[Stopped], T]) -> T:
         stop.set()
         if not task.cancelled():
             await asyncio.wait([task])
-            task.exception()  # looked at, for nobody else will
+            task.exception()  # read, or asyncio logs that it never was
         raise
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, WorkspaceError) else one_line(error)
