@@ -18,6 +18,7 @@ from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
 
 __all__ = [
+    "EMPTY_ANSWER",
     "WITH_TRACE",
     "WITH_WORKSPACE",
     "Assignment",
@@ -28,6 +29,7 @@ __all__ = [
     "with_own",
 ]
 
+EMPTY_ANSWER = "the answer is empty"
 WITH_TRACE = ("trace_and_workspace", "trace_only")
 """Context modes in which an investigator is shown the trace."""
 WITH_WORKSPACE = ("trace_and_workspace", "workspace_only")

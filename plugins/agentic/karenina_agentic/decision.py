@@ -21,7 +21,7 @@ from karenina_core.errors import RETRYABLE, FillError, ParseError, PortError
 
 from .agents import with_own
 
-__all__ = ["MALFORMED", "Decision", "decide"]
+__all__ = ["MALFORMED", "decide"]
 
 MALFORMED = "parse_decision_malformed"
 """The caveat of results whose decision could not be read."""

@@ -137,7 +137,14 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
     while number < MOST_TRACES:
         path = folders[-1] / (name if number == 1 else f"{stem}_{number}.txt")
         try:
-            _make(folders)
+            for folder in folders:
+                if folder.is_symlink():
+                    raise OSError(f"{folder} is a link")
+                try:
+                    folder.mkdir()
+                except FileExistsError:
+                    if not folder.is_dir() and folder.exists():  # else another item takes it away just now
+                        raise NotADirectoryError(f"{folder} is a file") from None
             file = path.open("x", encoding="utf-8", errors="replace", newline="")
         except FileExistsError:
             number += 1  # of another item that works in the same folder, or kept by an earlier run
@@ -158,17 +165,6 @@ def _removed_if_broken(path: Path) -> Iterator[None]:
     except OSError:
         path.unlink(missing_ok=True)
         raise
-
-
-def _make(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        if folder.is_symlink():
-            raise OSError(f"{folder} is a link")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            if not folder.is_dir() and folder.exists():  # else another item takes it away just now
-                raise NotADirectoryError(f"{folder} is a file") from None
 
 
 def trace_name(question_id: str) -> str:

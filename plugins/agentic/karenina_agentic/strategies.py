@@ -13,10 +13,9 @@ from karenina_vocabulary.traits import AgenticRubricTrait
 from karenina_core import VerificationContext
 from karenina_core.errors import one_line
 
-from .agents import WITH_TRACE, WITH_WORKSPACE, Material
+from .agents import EMPTY_ANSWER, WITH_TRACE, WITH_WORKSPACE, Material
 from .evaluator import Finding, failed
 from .investigators import Investigator
-from .presence import EMPTY_ANSWER
 
 __all__ = ["Case", "individual", "shared"]
 

@@ -11,7 +11,6 @@ from karenina_judging.asking import ask_judge, check_reply, closed_object, prese
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask
-from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
@@ -99,7 +98,12 @@ class SufficiencyCheck(Stage):
             keep(self, context, Finding(performed=False, detected=None))
             return
         findings = _findings_schema(required)
-        user = _user(context.question_text, given, schema, required)
+        user = (
+            f"{presented(context.question_text, given)}\n\n"
+            f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
+            f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
+            "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
+        )
         reader = _Reader(findings)
         try:
             task = PromptTask.SUFFICIENCY_DETECTION
@@ -165,15 +169,6 @@ def _findings_schema(required: Sequence[str]) -> dict[str, Any]:
             "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
             "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
         }
-    )
-
-
-def _user(question: str, given: EvaluationInput, schema: Mapping[str, Any], required: Sequence[str]) -> str:
-    return (
-        f"{presented(question, given)}\n\n"
-        f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
-        f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
-        "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
     )
 
 

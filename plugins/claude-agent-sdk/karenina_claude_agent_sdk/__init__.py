@@ -7,7 +7,7 @@ from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.kinds import SettingsRegistry
 
 from .choices import problems
-from .whereabouts import unavailable
+from .settings import unavailable
 
 __all__ = ["karenina_register_adapters", "karenina_register_settings"]
 

@@ -25,14 +25,12 @@ from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
 from .choices import Choices, choices
-from .conversation import prompt_of, system_of
 from .faults import failure, reported
 from .offered import SERVER, full_name, offered
 from .record import Record
-from .session import Session, load
-from .settings import ClaudeAgentSdkSettings
+from .session import Session, load, prompt_of, system_of
+from .settings import ClaudeAgentSdkSettings, program_path, unavailable
 from .surroundings import surrounded
-from .whereabouts import program_path, unavailable
 
 __all__ = ["ClaudeAgent", "ClaudeModel"]
 

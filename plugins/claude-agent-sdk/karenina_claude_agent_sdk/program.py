@@ -144,7 +144,11 @@ class Program:
         if self._listening is not None:
             await asyncio.wait([self._listening], timeout=0.2)
             self._listening.cancel()
-        _give_up_pipes(process)
+        # a process that could not be ended may hold the pipes open; only asyncio's own name leads to them
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            with contextlib.suppress(PermissionError):
+                transport.close()
 
     def _signal(self, name: str) -> None:
         """Send a signal to the program and all of its group; those that outlive it are reached too."""
@@ -196,11 +200,3 @@ async def _is_over(process: Process, seconds: float) -> bool:
             return False
         await asyncio.sleep(0.01)
     return True
-
-
-def _give_up_pipes(process: Process) -> None:
-    """Close the pipes, which a process that could not be ended may hold open. Only asyncio's own name leads there."""
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with contextlib.suppress(PermissionError):
-            transport.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,33 @@ from attrs import field, frozen
 from karenina_calls.ports.text import sanitize
 
 from karenina_core.errors import AdapterUnavailableError, one_line
+from karenina_core.values.message import Message
 
 from .faults import failure
 from .program import Program
 from .record import Record
 from .surroundings import Surroundings, uninterrupted
 
-__all__ = ["Session", "load"]
+__all__ = ["Session", "load", "prompt_of", "system_of"]
+
+EARLIER = "What was said so far, each turn under the name of its speaker:"
+NOW = "Reply to this:"
+
+
+def system_of(messages: Sequence[Message], more: str | None = None) -> str:
+    """The text of all system messages, after `more`."""
+    texts = [more or "", *(message.text for message in messages if message.role == "system")]
+    return "\n\n".join(text for text in texts if text)
+
+
+def prompt_of(messages: Sequence[Message]) -> str:
+    """The text to reply to. Earlier turns come before it, as text: a session cannot be given replies."""
+    turns = [message for message in messages if message.role != "system"]
+    if len(turns) <= 1:
+        return sanitize(turns[0].text if turns else "")[0]
+    earlier = (f"[{message.role}]\n{message.text}" for message in turns[:-1] if message.text)
+    return sanitize("\n\n".join([EARLIER, *earlier, NOW, turns[-1].text]))[0]
+
 
 LONGEST_ARGUMENT = 100_000
 """Bytes of a system prompt that is passed on the command line; Linux takes 128 KB for one argument."""
@@ -82,27 +102,24 @@ class Session:
             options = self._options(surroundings)
             async with _running(Program(_command(options), surroundings, self.most_bytes)) as program:
                 async with asyncio.timeout(seconds) as clock:
-                    await self._followed(record, program, options)
+                    client = self.sdk.ClaudeSDKClient(options, transport=program)
+                    try:
+                        await client.connect()
+                        await client.query(self.prompt)
+                        async with aclosing(client.receive_messages()) as messages:
+                            async for message in messages:
+                                if record.take(message):
+                                    break
+                    finally:
+                        if not program.finished:
+                            program.hurry()
+                        await uninterrupted(client.disconnect())
         except AdapterUnavailableError:
             raise
         except Exception as error:  # what the SDK raises has no common base
             if isinstance(error, TimeoutError) and clock is not None and clock.expired():
                 raise
             raise failure(error, program) from error
-
-    async def _followed(self, record: Record, program: Program, options: Any) -> None:
-        client = self.sdk.ClaudeSDKClient(options, transport=program)
-        try:
-            await client.connect()
-            await client.query(self.prompt)
-            async with aclosing(client.receive_messages()) as messages:
-                async for message in messages:
-                    if record.take(message):
-                        break
-        finally:
-            if not program.finished:
-                program.hurry()
-            await uninterrupted(client.disconnect())
 
     def _options(self, surroundings: Surroundings) -> Any:
         return self.sdk.ClaudeAgentOptions(

@@ -16,7 +16,6 @@ from karenina_core.errors import FillError, shortened
 
 __all__ = [
     "CONFIDENCES",
-    "REASONING_PARTS",
     "RISKS",
     "Assessment",
     "Offered",

@@ -12,7 +12,7 @@ from karenina_vocabulary.handle import FilledTemplate, TemplateField, TemplateHa
 
 from karenina_core.errors import TemplateError
 
-__all__ = ["Candidate", "Pair", "candidates", "is_prose"]
+__all__ = ["Candidate", "Pair", "candidates"]
 
 LISTS = frozenset({"list[str]", "set[str]"})
 MOST = 30

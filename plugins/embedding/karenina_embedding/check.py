@@ -16,9 +16,8 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.stage import in_mode
 
-from .acceptance import Accepted, Wrong, granular_of
 from .candidates import Pair
-from .equivalence import opinions
+from .equivalence import Accepted, Wrong, granular_of, opinions
 from .settings import EMBEDDING_THRESHOLD
 
 __all__ = ["EmbeddingCheck", "karenina_register_stages"]

@@ -48,14 +48,10 @@ def _from_pool(config: FewShotConfig, question: Question) -> list[Example]:
         selected = _positions(own.selected_examples, question)
         return [example for i, example in pool if i in selected]
     k = min(own.k or config.pool_k, len(pool))
-    drawn = sorted(random.Random(_seed(question.id)).sample(range(len(pool)), k))
+    # the same examples for the same question in every run, whatever else is drawn
+    digest = hashlib.md5(question.id.encode("utf-8"), usedforsecurity=False).hexdigest()
+    drawn = sorted(random.Random(int(digest, 16) & 0x7FFFFFFF).sample(range(len(pool)), k))
     return [pool[i][1] for i in drawn]
-
-
-def _seed(question_id: str) -> int:
-    """The same examples for the same question in every run, whatever else is drawn."""
-    digest = hashlib.md5(question_id.encode("utf-8"), usedforsecurity=False).hexdigest()
-    return int(digest, 16) & 0x7FFFFFFF
 
 
 def _positions(picks: Sequence[int | str], question: Question) -> set[int]:

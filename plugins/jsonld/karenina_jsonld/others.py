@@ -137,15 +137,12 @@ class OtherTypes:
                 f"{self.absent()}"
             )
         if not dynamic:
-            self._check_file_type(evaluator, trait)
+            suffix = evaluator.file_type
+            if not suffix or suffix in TRAIT_TYPES or suffix == DYNAMIC:
+                why = f"its file_type {suffix!r} is taken by the format" if suffix else "it has no file_type"
+                raise ValueError(
+                    f"trait {trait.name!r}: the evaluator {evaluator.name!r} of plugin {evaluator.plugin!r} cannot be "
+                    f"written to benchmark files: {why}; its authors have to choose one"
+                )
+            self.of_file_type(suffix)
         return evaluator
-
-    def _check_file_type(self, evaluator: Evaluator, trait: RubricTrait) -> None:
-        suffix = evaluator.file_type
-        if not suffix or suffix in TRAIT_TYPES or suffix == DYNAMIC:
-            why = f"its file_type {suffix!r} is taken by the format" if suffix else "it has no file_type"
-            raise ValueError(
-                f"trait {trait.name!r}: the evaluator {evaluator.name!r} of plugin {evaluator.plugin!r} cannot be "
-                f"written to benchmark files: {why}; its authors have to choose one"
-            )
-        self.of_file_type(suffix)

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "Document", "decode", "dump", "encode", "parse", "parse_or_none"]
+__all__ = ["Document", "decode", "dump", "encode", "parse", "parse_or_none"]
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_DEPTH = 64

@@ -67,8 +67,16 @@ async def running(command: Sequence[str], environment: Mapping[str, str], line: 
         finally:
             _signal(process, "SIGKILL")
             line.exit_code = process.returncode
-            _close(process)
-            await _stopped(work)
+            # a process that has left the group may hold the pipes open; only asyncio's own name leads to them
+            transport = getattr(process, "_transport", None)
+            if transport is not None:
+                with contextlib.suppress(PermissionError):
+                    transport.close()
+            # wait a moment for the last output
+            await asyncio.wait(work, timeout=0.2)
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             arriving.close()
             leaving.close()
             await asyncio.to_thread(end_marked, MARK, marked[MARK])
@@ -203,19 +211,3 @@ def _signal(process: Process, name: str) -> None:
             os.killpg(process.pid, getattr(signal, name))
         else:
             process.kill()
-
-
-def _close(process: Process) -> None:
-    """Give up the pipes, which a process that has left the group may hold open. Only asyncio's own name leads there."""
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with contextlib.suppress(PermissionError):
-            transport.close()
-
-
-async def _stopped(work: Sequence[asyncio.Task[None]]) -> None:
-    """Wait a moment for the last words, then stop."""
-    await asyncio.wait(work, timeout=0.2)
-    for task in work:
-        task.cancel()
-    await asyncio.gather(*work, return_exceptions=True)

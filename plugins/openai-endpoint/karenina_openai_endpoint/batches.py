@@ -23,9 +23,9 @@ from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports import LLMResponse, Message, OutputFormat
 from karenina_core.values.config import ModelConfig
 
-from .body import pieces, too_large, whole
 from .port import AT_ONCE, OpenAIEndpoint
 from .settings import api_url
+from .stream import pieces, too_large, whole
 
 __all__ = ["OpenAIBatches"]
 
@@ -74,7 +74,10 @@ class OpenAIBatches(OpenAIEndpoint):
     async def submit(self, name: str, calls: Sequence[BatchCall]) -> str:
         """Two requests. Where only the second one has failed, the next attempt begins with it."""
         if name not in self._uploaded:
-            self._uploaded[name] = await self._upload(name, calls)
+            boundary = uuid.uuid4().hex
+            form = _form(boundary, name, calls)
+            kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
+            self._uploaded[name] = _id(await self._asked("POST", "/files", data=form, headers=kind), "file")
         wanted = {
             "input_file_id": self._uploaded[name],
             "endpoint": COMPLETIONS,
@@ -84,13 +87,6 @@ class OpenAIBatches(OpenAIEndpoint):
         batch_id = _id(await self._asked("POST", "/batches", data=json.dumps(wanted).encode()), "batch")
         del self._uploaded[name]
         return batch_id
-
-    async def _upload(self, name: str, calls: Sequence[BatchCall]) -> str:
-        """Returns the id of the file."""
-        boundary = uuid.uuid4().hex
-        form = _form(boundary, name, calls)
-        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
-        return _id(await self._asked("POST", "/files", data=form, headers=kind), "file")
 
     async def find(self, name: str) -> str | None:
         after = ""

@@ -37,10 +37,9 @@ from karenina_core.ports import (
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
-from .body import ACCEPTED_ENCODINGS, pieces, whole
 from .connections import Connections
 from .settings import Endpoint
-from .stream import Folded, events
+from .stream import ACCEPTED_ENCODINGS, Folded, events, pieces, whole
 
 __all__ = ["OpenAIEndpoint"]
 

@@ -13,15 +13,7 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-__all__ = [
-    "DEFAULT_MAX_RESPONSE_BYTES",
-    "Endpoint",
-    "api_url",
-    "body_fields",
-    "check_config",
-    "completions_url",
-    "max_response_bytes",
-]
+__all__ = ["Endpoint", "api_url", "check_config", "completions_url", "max_response_bytes"]
 
 DEFAULT_MAX_RESPONSE_BYTES = 8_000_000
 DEFAULT_TIMEOUT = 120.0

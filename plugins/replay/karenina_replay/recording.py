@@ -87,9 +87,6 @@ class Recording:
         self._errors: dict[str, Mapping[str, Any]] = {}
         self._removed: dict[str, set[str]] = {}
         """By key: what the secrets were the values of that are not in a reply any more."""
-        self._read()
-
-    def _read(self) -> None:
         try:
             lines = self.path.read_text("utf-8").split("\n")
         except FileNotFoundError:

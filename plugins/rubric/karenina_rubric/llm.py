@@ -134,16 +134,12 @@ def _strategy_problems(
     for quoting in sorted({how.excerpts for how in rules}):
         yield from unable_judges(app, config.parsing_models, tasks[quoting], SHALLOW)
     if any(how.search for how in rules):
-        yield from _search_problems(config, app)
-
-
-def _search_problems(config: VerificationConfig, app: Karenina) -> Iterator[Problem]:
-    try:
-        problem = search_tool_of(app, config.deep_judgment_rubric_search_tool).problem()
-    except (KareninaError, TypeError) as error:
-        problem = str(error)
-    if problem:
-        yield Problem("deep_judgment_rubric_search_tool", problem)
+        try:
+            problem = search_tool_of(app, config.deep_judgment_rubric_search_tool).problem()
+        except (KareninaError, TypeError) as error:
+            problem = str(error)
+        if problem:
+            yield Problem("deep_judgment_rubric_search_tool", problem)
 
 
 @hookimpl

@@ -20,7 +20,7 @@ from karenina_core.pipeline.engine import stops_item
 
 from .llm_prompts import CLASSES, SCORES, system_text, traits_text
 
-__all__ = ["LONGEST_REASON", "Group", "grouped", "judged", "score_of"]
+__all__ = ["LONGEST_REASON", "grouped", "judged", "score_of"]
 
 Trait = LLMRubricTrait
 SINGLE_KEYS = {"boolean": "result", "score": "score", "literal": "classification"}

@@ -102,7 +102,18 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
         return _score(trait, reader.findings or (), reader.is_there)
 
     async def _ask(self, trait: MetricRubricTrait, case: TraitCase, reader: _Reader) -> None:
-        texts = (_system(trait), _user(trait, reader.instructions, case))
+        full = trait.evaluation_mode == "full_matrix"
+        steps = f"{COVERED}\n\n{PRESENT}" if full else f"{COVERED}\n{WRONG}"
+        about = f"{trait.name}: {trait.description}" if trait.description else trait.name
+        listed = "\n".join(f"{one.key}: {' '.join(one.text.split())}" for one in reader.instructions)
+        texts = (
+            f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}",
+            (
+                f"{presented(case.context.question_text, case.given)}\n\n"
+                f"What to look for: {about}\n\nThe instructions:\n{listed}\n\n"
+                f"Report for every key what you found in the {case.label}."
+            ),
+        )
         task = PromptTask.RUBRIC_METRIC_TRAIT
         await ask_judge(case.context, task, texts, reader.schema, validate=reader.read)
 
@@ -144,22 +155,6 @@ class _Reader:
         for text in (text for finding in findings for text in (*finding.excerpts, *finding.wrong_attempts)):
             if text not in self.looked_up:
                 self.looked_up[text] = self.source.find(text) is not None
-
-
-def _system(trait: MetricRubricTrait) -> str:
-    full = trait.evaluation_mode == "full_matrix"
-    steps = f"{COVERED}\n\n{PRESENT}" if full else f"{COVERED}\n{WRONG}"
-    return f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}"
-
-
-def _user(trait: MetricRubricTrait, instructions: Iterable[Instruction], case: TraitCase) -> str:
-    about = f"{trait.name}: {trait.description}" if trait.description else trait.name
-    listed = "\n".join(f"{one.key}: {' '.join(one.text.split())}" for one in instructions)
-    return (
-        f"{presented(case.context.question_text, case.given)}\n\n"
-        f"What to look for: {about}\n\nThe instructions:\n{listed}\n\n"
-        f"Report for every key what you found in the {case.label}."
-    )
 
 
 def _score(trait: MetricRubricTrait, findings: Sequence[Finding], found: Found) -> TraitScore:
