@@ -75,7 +75,14 @@ class AgenticParseTemplate(Stage):
             yield Problem("agentic_parsing_trigger", what)
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-        yield from _notes(config)
+        if config.agentic_judge_context == "trace_only":
+            problem = (
+                "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"
+            )
+            yield Problem("agentic_judge_context", problem, fatal=False)
+        if config.agentic_parsing_persist_trace and not config.agentic_parsing_materialize_trace:
+            problem = "agentic_parsing_persist_trace has no effect: agentic_parsing_materialize_trace is off"
+            yield Problem("", problem, fatal=False)
         if config.agentic_parsing_materialize_trace and config.agentic_judge_context not in WITH_TRACE:
             what = "needs an agentic_judge_context that includes the trace"
             yield Problem("agentic_parsing_materialize_trace", what)
@@ -113,15 +120,6 @@ class AgenticParseTemplate(Stage):
         context.set_result_field("parsed_llm_response", judgment.filled.values())
         context.set_result_field("judge_channel", judgment.channel)
         context.set_result_field("judge_repairs", judgment.repairs)
-
-
-def _notes(config: VerificationConfig) -> Iterable[Problem]:
-    if config.agentic_judge_context == "trace_only":
-        what = "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"
-        yield Problem("agentic_judge_context", what, fatal=False)
-    if config.agentic_parsing_persist_trace and not config.agentic_parsing_materialize_trace:
-        what = "agentic_parsing_persist_trace has no effect: agentic_parsing_materialize_trace is off"
-        yield Problem("", what, fatal=False)
 
 
 def _without_agent(context: VerificationContext) -> None:

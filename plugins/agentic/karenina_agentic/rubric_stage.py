@@ -203,7 +203,13 @@ async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricT
     if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
         return Known(decided={trait.name: TraitScore(state="skipped", reason=EMPTY_ANSWER) for trait in dynamic})
     if context.get_result_field("rubric_evaluation_performed", False):
-        return Known(decided=_as_found(context, dynamic))
+        promoted = context.get_result_field("dynamic_rubric_promoted_traits", ())
+        skipped = context.get_result_field("dynamic_rubric_skipped_traits", {})
+        left_out = {
+            t.name: TraitScore(state="skipped", reason=str(skipped[t.name])) for t in dynamic if t.name in skipped
+        }
+        unknown = [trait.name for trait in dynamic if trait.name not in promoted and trait.name not in skipped]
+        return Known(decided=left_out | _undecided(unknown, "see the warnings of the result"))
     rows = context.get_result_field("trace_messages", [])
     raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
     given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
@@ -214,14 +220,6 @@ async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricT
     absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in found.absent}
     decided = absent | _undecided(found.open, found.failure, found.kind)
     return Known(decided=decided, promoted=found.promoted, skipped=found.absent)
-
-
-def _as_found(context: VerificationContext, traits: Sequence[AgenticRubricTrait]) -> dict[str, TraitScore]:
-    promoted = context.get_result_field("dynamic_rubric_promoted_traits", ())
-    skipped = context.get_result_field("dynamic_rubric_skipped_traits", {})
-    absent = {t.name: TraitScore(state="skipped", reason=str(skipped[t.name])) for t in traits if t.name in skipped}
-    unknown = [trait.name for trait in traits if trait.name not in promoted and trait.name not in skipped]
-    return absent | _undecided(unknown, "see the warnings of the result")
 
 
 def _undecided(names: Iterable[str], why: str, kind: ErrorKind = "judge") -> dict[str, TraitScore]:

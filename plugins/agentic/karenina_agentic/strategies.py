@@ -82,7 +82,12 @@ async def _group(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findings:
         warning = f"the shared investigation failed ({one_line(error)}); each trait was investigated on its own"
         case.context.warn(warning)
         return await individual(case, traits)
-    _warn_of_union(case, traits)
+    shown = {"trace": bool(case.material.response), "workspace": case.material.workspace is not None}
+    for what, modes in (("trace", WITH_TRACE), ("workspace", WITH_WORKSPACE)):
+        without = [trait.name for trait in traits if trait.context_mode not in modes]
+        if shown[what] and without and len(without) < len(traits):
+            about = f"{', '.join(without)}: the agent of the shared investigation was shown the {what} for other traits"
+            case.context.warn(f"{about}; agentic_rubric_by_context keeps them apart")
 
     async def read(trait: AgenticRubricTrait) -> Finding:
         own = case.investigators[trait.name].evaluator
@@ -104,15 +109,3 @@ def _unable(case: Case, trait: AgenticRubricTrait) -> TraitScore | None:
     if trait.context_mode == "trace_only" and not case.material.response.strip():
         return TraitScore(state="skipped", reason=EMPTY_ANSWER)
     return None
-
-
-def _warn_of_union(case: Case, traits: Sequence[AgenticRubricTrait]) -> None:
-    """Which traits' agent was shown more than they ask for."""
-    shown = {"trace": bool(case.material.response), "workspace": case.material.workspace is not None}
-    for what, modes in (("trace", WITH_TRACE), ("workspace", WITH_WORKSPACE)):
-        without = [trait.name for trait in traits if trait.context_mode not in modes]
-        if shown[what] and without and len(without) < len(traits):
-            warning = (
-                f"{', '.join(without)}: the agent of the shared investigation was shown the {what} for other traits"
-            )
-            case.context.warn(f"{warning}; agentic_rubric_by_context keeps them apart")

@@ -33,6 +33,8 @@ HINTS: Mapping[str, str] = {
     "invalid_request": "check the model's name and endpoint_base_url",
 }
 MESSAGE_LIMIT = 400
+UNREADABLE = frozenset({"MessageParseError", "CLIJSONDecodeError"})
+"""Errors of the SDK: it could not make anything of a message."""
 START_HINT = "check that the program runs at all (claude --version)"
 
 
@@ -54,7 +56,7 @@ def _kind(subtype: str, status: int | None, refusal: str | None, message: str) -
         return kind_of_status(status)
     if refusal is not None and refusal in KINDS:
         return KINDS[refusal]
-    if refusal is not None:  # a request failed for which there is neither a status nor a word
+    if refusal is not None:  # a request failed without a status and a known kind
         return next((kind for kind, words in PATTERNS.items() if words.search(message)), "server")
     return "bad_response" if subtype == NO_STRUCTURE else "agent"
 
@@ -73,14 +75,9 @@ def failure(error: BaseException, program: Program | None) -> PortError:
         found = PortError(text, kind="plugin", raw=words or None)
     else:
         text = program.without_secrets(one_line(error)) if program is not None else one_line(error)
-        kind: ErrorKind = "bad_response" if _is_unreadable(error) else "server"
+        kind: ErrorKind = "bad_response" if type(error).__name__ in UNREADABLE else "server"
         found = PortError(f"the session with the program failed: {text}{_tail(words)}", kind=kind, raw=words or None)
     return found
-
-
-def _is_unreadable(error: BaseException) -> bool:
-    """Whether the SDK could not make anything of a message."""
-    return type(error).__name__ in ("MessageParseError", "CLIJSONDecodeError")
 
 
 def _tail(words: str) -> str:

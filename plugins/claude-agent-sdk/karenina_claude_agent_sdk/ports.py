@@ -140,17 +140,13 @@ class ClaudeModel(_Port):
             late = f"the program gave no reply within {seconds:g} s; request_timeout gives it longer"
             raise PortError(late, kind="timeout") from None
         except PortError as error:
-            raise _as_refusal(error, record) if structured else error from None
+            if structured and record.session_id is None and error.kind == "server" and "schema" in (error.raw or ""):
+                # a program that ends at once and complains of the schema refuses the channel, not the question
+                error = PortError(str(error), kind="invalid_request", status=REFUSED_STATUS, raw=error.raw)
+            raise error from None
         if (refusal := reported(record)) is not None:
             raise refusal
         return _response(record, structured=structured)
-
-
-def _as_refusal(error: PortError, record: Record) -> PortError:
-    """A program that ends at once with words about the schema refuses the channel, not the question."""
-    if record.session_id is None and error.kind == "server" and "schema" in (error.raw or ""):
-        return PortError(str(error), kind="invalid_request", status=REFUSED_STATUS, raw=error.raw)
-    return error
 
 
 def _response(record: Record, *, structured: bool) -> LLMResponse:
@@ -174,7 +170,7 @@ def _response(record: Record, *, structured: bool) -> LLMResponse:
 class ClaudeAgent(_Port):
     """An `AgentPort`: the program works with tools of its own and with those that it is given.
 
-    Whoever answers a question may write in the working folder and run code. Everybody else, such as an investigating
+    A model that answers a question may write in the working folder and run code. Any other, such as an investigating
     judge, may only read there; `AgentConfig.extra` can say otherwise with `read_only`.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,8 @@ class Session:
         record.secrets = surroundings.secrets
         try:
             options = self._options(surroundings)
-            async with _running(Program(_command(options), surroundings, self.most_bytes)) as program:
+            program = Program(_command(options), surroundings, self.most_bytes)
+            try:
                 async with asyncio.timeout(seconds) as clock:
                     client = self.sdk.ClaudeSDKClient(options, transport=program)
                     try:
@@ -114,6 +115,8 @@ class Session:
                         if not program.finished:
                             program.hurry()
                         await uninterrupted(client.disconnect())
+            finally:
+                await uninterrupted(program.end())
         except AdapterUnavailableError:
             raise
         except Exception as error:  # what the SDK raises has no common base
@@ -146,12 +149,3 @@ class Session:
         path = private / "system.txt"
         path.write_text(text, encoding="utf-8")
         return {"type": "file", "path": str(path)}
-
-
-@asynccontextmanager
-async def _running(program: Program) -> AsyncIterator[Program]:
-    """The program, which the SDK starts, and which is ended when the block is left."""
-    try:
-        yield program
-    finally:
-        await uninterrupted(program.end())

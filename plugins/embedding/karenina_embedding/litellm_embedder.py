@@ -6,8 +6,7 @@ import asyncio
 import importlib
 import os
 import sys
-import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,19 +18,14 @@ from karenina_core.errors import AdapterUnavailableError, PortError, one_line
 from karenina_core.plugin.registry import is_installed
 from karenina_core.values.message import UsageMetadata
 
-from .litellm_faults import port_error
-
 __all__ = ["LiteLLM", "LiteLLMSettings"]
 
-ENVIRONMENT = {
-    "LITELLM_MODE": "PRODUCTION",
-    "LITELLM_OFFLINE_MODE": "true",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
-    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "true",
+PACKAGES = ("karenina_litellm", "litellm", "openai")
+REMEDIES: Mapping[str, str] = {
+    "auth": "check the key (api_key_env in [plugins.embedder-litellm] names the variable that holds it)",
+    "connection": "check api_base in [plugins.embedder-litellm] and that the server runs",
+    "invalid_request": "check embedding_check_model and api_base in [plugins.embedder-litellm]",
 }
-"""Set before the import where the user has set nothing: no .env file is read and no list of prices is fetched."""
-HARMLESS = (".*`ReadOnly` qualifier.*", ".*conflict with protected namespace.*", ".*Accessing the .* on the instance.*")
-"""Warnings of pydantic about litellm's own code."""
 ONE_PLAIN_CALL = {"max_retries": 0, "num_retries": 0, "drop_params": False, "caching": False, "no-log": True}
 BACKSTOP_SECONDS = 5.0
 """litellm's own time limit comes after that of this embedder."""
@@ -77,7 +71,7 @@ class LiteLLM:
         return self.settings.input_cost_per_token is not None or self.settings.api_base is None
 
     def problem(self) -> str | None:
-        if missing := [package for package in ("litellm", "openai") if not is_installed(package)]:
+        if missing := [package for package in PACKAGES if not is_installed(package)]:
             return f'{", ".join(missing)} must be installed: pip install "karenina-embedding[litellm]"'
         if "/" not in self._route:
             return (
@@ -93,7 +87,9 @@ class LiteLLM:
             raise AdapterUnavailableError(problem)
         if not texts:
             return Embeddings(vectors=(), model=self.model)
-        litellm = await _loaded()
+        from karenina_litellm import faults, library  # both are imported where an embedder is used
+
+        litellm = await library.load()
         before = sys.exception()
         try:
             async with asyncio.timeout(self.settings.timeout), self._arguments() as arguments:
@@ -102,7 +98,13 @@ class LiteLLM:
             late = f"{self._where}: no vectors within {self.settings.timeout:g} s; raise timeout or ask another model"
             raise PortError(late, kind="timeout") from None
         except Exception as error:  # what litellm raises has no common base, and its texts may hold the key
-            raise port_error(error, where=self._where, secrets=self._secrets(), before=before) from None
+            raise faults.port_error(
+                error,
+                where=self._where,
+                secrets=faults.known_secrets(self._key()),
+                before=before,
+                hint=lambda found, _: REMEDIES.get(found.kind, ""),
+            ) from None
         return _embeddings(response, self.model, self._where, self.settings.input_cost_per_token)
 
     @asynccontextmanager
@@ -123,27 +125,6 @@ class LiteLLM:
     def _key(self) -> str | None:
         variable = self.settings.api_key_env
         return (os.environ.get(variable, "").strip() or None) if variable else None
-
-    def _secrets(self) -> tuple[str, ...]:
-        found = {self._key(), *(value for name, value in os.environ.items() if name.endswith("_API_KEY"))}
-        return tuple(sorted((value for value in found if value and len(value) > 5), key=len, reverse=True))
-
-
-async def _loaded() -> Any:
-    """The module litellm. The first import takes seconds and is done in a thread."""
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    for message in HARMLESS:
-        warnings.filterwarnings("ignore", message=message)
-    try:
-        litellm: Any = await asyncio.to_thread(importlib.import_module, "litellm")
-    except ImportError as error:
-        raise AdapterUnavailableError(
-            f"litellm cannot be imported ({one_line(error)}); pip install --force-reinstall "
-            '"karenina-embedding[litellm]"'
-        ) from error
-    litellm.suppress_debug_info = True
-    return litellm
 
 
 def _client(base: str | None, key: str | None) -> Any:

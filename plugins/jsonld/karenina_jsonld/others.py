@@ -66,13 +66,12 @@ class Evaluator:
             raise ValueError(f"plugin {self.plugin!r} failed to write it: {one_line(error)}") from error
         if fields.get("summary", ...) is None:
             del fields["summary"]
-        if DYNAMIC_TYPE in fields or self.read({**fields, **_labels(trait)}) != trait:
+        if (
+            DYNAMIC_TYPE in fields
+            or self.read({**fields, "name": trait.name, "description": trait.description}) != trait
+        ):
             raise ValueError(f"plugin {self.plugin!r} does not read back what it writes; report it to its authors")
         return fields
-
-
-def _labels(trait: RubricTrait) -> dict[str, Any]:
-    return {"name": trait.name, "description": trait.description}
 
 
 class OtherTypes:

@@ -61,11 +61,10 @@ def _is_response(node: ast.stmt) -> bool:
 def _returns_false(node: ast.stmt) -> bool:
     if not isinstance(node, ast.FunctionDef) or node.name != "verify":
         return False
-    body = _code(node.body)
-    if len(body) != 1 or not isinstance(body[0], ast.Return):
-        return False
-    value = body[0].value
-    return isinstance(value, ast.Constant) and value.value is False
+    match _code(node.body):
+        case [ast.Return(value=ast.Constant(value=False))]:
+            return True
+    return False
 
 
 PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
@@ -130,7 +129,18 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings, other
     if node.get("@id") and not isinstance(node["@id"], str):
         findings.problems.append(f"{where}: @id must be a text")
     item = node["item"]
-    fields = _required(item, where, findings)
+    text = item.get("text")
+    if not isinstance(text, str) or not text.strip():
+        findings.problems.append(f'{where}: the question has no text: add "text": "..." to its item')
+    answer = _part(item, "acceptedAnswer", '{"@type": "Answer", "text": "..."}', where, findings)
+    code = _part(item, "hasPart", '{"@type": "SoftwareSourceCode", "text": "class Answer..."}', where, findings)
+    language = DECLARATIVE if code.get("programmingLanguage") == DECLARATIVE else "python"
+    fields = {
+        "question": text,
+        "raw_answer": answer.get("text"),
+        "answer_template": code.get("text") or None,
+        "template_language": language,
+    }
     found = findings.attempt(where, properties, item) or {}
     for name, read in PROPERTIES.items():
         if found.get(name) is not None:
@@ -153,22 +163,6 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings, other
 
 def _detected(source: str | None, language: str) -> bool:
     return source is not None and language != DECLARATIVE and is_placeholder(source)
-
-
-def _required(item: Mapping[str, Any], where: str, findings: Findings) -> dict[str, Any]:
-    """The parts that every question has: text, reference answer, template."""
-    text = item.get("text")
-    if not isinstance(text, str) or not text.strip():
-        findings.problems.append(f'{where}: the question has no text: add "text": "..." to its item')
-    answer = _part(item, "acceptedAnswer", '{"@type": "Answer", "text": "..."}', where, findings)
-    code = _part(item, "hasPart", '{"@type": "SoftwareSourceCode", "text": "class Answer..."}', where, findings)
-    language = DECLARATIVE if code.get("programmingLanguage") == DECLARATIVE else "python"
-    return {
-        "question": text,
-        "raw_answer": answer.get("text"),
-        "answer_template": code.get("text") or None,
-        "template_language": language,
-    }
 
 
 def _part(item: Mapping[str, Any], key: str, example: str, where: str, findings: Findings) -> Mapping[str, Any]:

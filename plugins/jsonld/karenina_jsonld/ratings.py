@@ -82,20 +82,17 @@ def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Tr
         return _unknown(f"additionalType {additional_type!r}", scope)
     if suffix == DYNAMIC:
         way = _dynamic_way(rating, others)
+    elif suffix in TRAIT_TYPES:
+        way = TRAIT_TYPES[suffix]
     else:
-        way = TRAIT_TYPES.get(suffix) or _other_way(suffix, scope, others)
+        try:
+            way = others.of_file_type(suffix) or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
+        except ValueError as error:
+            way = f"it is kept but not used: {error}"
     misplaced = scope == "QuestionSpecific" and found != scope
     if misplaced and not isinstance(way, str):
         return f"{additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it"
     return way
-
-
-def _other_way(suffix: str, scope: Scope, others: OtherTypes) -> Evaluator | str:
-    try:
-        found = others.of_file_type(suffix)
-    except ValueError as error:
-        return f"it is kept but not used: {error}"
-    return found or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
 
 
 def _unknown(what: str, scope: Scope, others: OtherTypes | None = None) -> str:
@@ -172,7 +169,9 @@ def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any
     else:
         evaluator = others.writer(trait, dynamic=one.dynamic)
         fields = evaluator.write(trait)
-        suffix, ends = evaluator.file_type, _ends(fields)
+        low, high = fields.get("min_score"), fields.get("max_score")
+        suffix = evaluator.file_type
+        ends = (low if isinstance(low, int | float) else 0, high if isinstance(high, int | float) else 1)
         written = [property_value(name, value) for name, value in fields.items()]
     if one.dynamic:
         suffix = DYNAMIC
@@ -182,12 +181,6 @@ def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any
         node["description"] = trait.description
     node |= {"bestRating": float(ends[1]), "worstRating": float(ends[0])}
     return {**node, "additionalType": f"{PREFIX}{scope}{suffix}", "additionalProperty": written}
-
-
-def _ends(fields: Mapping[str, Any]) -> tuple[float, float]:
-    """The worst and the best score, where the type has such bounds; else those of true and false."""
-    low, high = fields.get("min_score"), fields.get("max_score")
-    return low if isinstance(low, int | float) else 0, high if isinstance(high, int | float) else 1
 
 
 Encode = Callable[[Rated], Node]
@@ -208,21 +201,23 @@ def merged_ratings(
     known = {one.key for one in read if one is not None}
     pairs: list[tuple[Rated | None, Node]] = []
     for node, old in zip(nodes, read, strict=True):
-        new = None if old is None else _successor(old, left, known)
         if old is None:
             pairs.append((None, node))
-        elif new is not None:
+            continue
+        moved = (not old.dynamic, old.trait.name)  # the trait may be in the other rubric now
+        new = left.pop(old.key if old.key in left or moved in known else moved, None)
+        if new is not None:
             pairs.append((new, _merged_rating(node, old, new, encode)))
     pairs += [(one, encode(one)) for one in left.values()]
-    return _in_order(pairs, wanted)
-
-
-def _successor(old: Rated, left: dict[tuple[bool, str], Rated], known: set[tuple[bool, str]]) -> Rated | None:
-    """What has become of a trait: the one of its name, perhaps in the other rubric now."""
-    if old.key in left:
-        return left.pop(old.key)
-    moved = (not old.dynamic, old.trait.name)
-    return None if moved in known else left.pop(moved, None)
+    result = [node for _, node in pairs]
+    by_key = {trait.key: node for trait, node in pairs if trait is not None}
+    places: dict[tuple[bool, str], list[int]] = {}
+    for index, (trait, _) in enumerate(pairs):
+        if trait is not None:
+            places.setdefault(_list_of(trait), []).append(index)
+    for trait in wanted:
+        result[places[_list_of(trait)].pop(0)] = by_key[trait.key]
+    return result
 
 
 def _merged_rating(node: Node, old: Rated, new: Rated, encode: Encode) -> Node:
@@ -234,19 +229,6 @@ def _merged_rating(node: Node, old: Rated, new: Rated, encode: Encode) -> Node:
     result["additionalProperty"] = merged_properties(
         result.get("additionalProperty") or [], before["additionalProperty"], after["additionalProperty"], complete=True
     )
-    return result
-
-
-def _in_order(pairs: Sequence[tuple[Rated | None, Node]], wanted: Sequence[Rated]) -> list[Node]:
-    """Within one list of a rubric the order is the rubric's; each list keeps its places among the ratings."""
-    result = [node for _, node in pairs]
-    nodes = {one.key: node for one, node in pairs if one is not None}
-    places: dict[tuple[bool, str], list[int]] = {}
-    for index, (one, _) in enumerate(pairs):
-        if one is not None:
-            places.setdefault(_list_of(one), []).append(index)
-    for one in wanted:
-        result[places[_list_of(one)].pop(0)] = nodes[one.key]
     return result
 
 

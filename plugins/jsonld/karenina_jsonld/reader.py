@@ -17,9 +17,9 @@ from .nodes import Findings, properties
 from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, read_item
 from .ratings import Rated, dynamic_rubric_of, read_ratings, rubric_of
-from .secrets import stored_secrets
 from .syntax import Document, decode, parse
 from .traits import legacy_traits
+from .values import stored_secrets
 from .vocabulary import LEGACY_LISTS
 
 if TYPE_CHECKING:

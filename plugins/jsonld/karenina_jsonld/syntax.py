@@ -14,6 +14,7 @@ __all__ = ["Document", "decode", "dump", "encode", "parse", "parse_or_none"]
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_DEPTH = 64
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; flatten the innermost values"
 BOM = "\ufeff"
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -51,12 +52,12 @@ def parse(text: str) -> Any:
             text.removeprefix(BOM), object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
         )
     except RecursionError:
-        raise ValueError(_too_deep()) from None
+        raise ValueError(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ValueError(f"not valid JSON at {place}: {error.msg}; correct the file there") from error
     if _depth(value) > MAX_DEPTH:
-        raise ValueError(_too_deep())
+        raise ValueError(TOO_DEEP)
     return value
 
 
@@ -100,10 +101,6 @@ def _finite(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"the number {text[:40]} is too large")
     return value
-
-
-def _too_deep() -> str:
-    return f"nested deeper than {MAX_DEPTH} levels; flatten the innermost values"
 
 
 def _depth(value: Any) -> int:

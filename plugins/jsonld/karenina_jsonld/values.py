@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,11 +29,13 @@ __all__ = [
     "number",
     "object_or_text",
     "secret_keys",
+    "stored_secrets",
     "text",
     "texts",
     "texts_or_text",
     "unknown_settings",
     "whole",
+    "without_secrets",
     "written",
     "written_text",
 ]
@@ -192,3 +195,26 @@ def written(value: Any) -> Any:
             key: plain(entry) for key, entry in settings.items() if entry is not None or MODEL_FIELDS[key] is not None
         }
     return plain(value)
+
+
+def stored_secrets(value: Any, text: str) -> int:
+    """How many keys are in the clear. `text` is the document; most have none of the names, which is quick to see."""
+    return _count(value) if any(key in text for key in SECRET_KEYS) else 0
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(secret_keys(value)) + sum(map(_count, value.values()))
+    return sum(map(_count, value)) if isinstance(value, list) else 0
+
+
+def without_secrets(value: Any) -> Any:
+    """The same value without them; parts that hold none are the same objects."""
+    if isinstance(value, dict):
+        cleaned = {key: without_secrets(entry) for key, entry in value.items() if key not in secret_keys(value)}
+        unchanged = len(cleaned) == len(value) and all(cleaned[key] is entry for key, entry in value.items())
+        return value if unchanged else cleaned
+    if isinstance(value, list):
+        entries = [without_secrets(entry) for entry in value]
+        return value if all(map(operator.is_, entries, value)) else entries
+    return value

@@ -26,10 +26,10 @@ from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, merged_item, new_item
 from .ratings import encode_rating, merged_ratings, rated
 from .reader import FEED, Content, load, read
-from .secrets import without_secrets
 from .splice import splice
 from .syntax import Document, dump, encode, parse
 from .traits import untouched_lists
+from .values import without_secrets
 from .vocabulary import CONTEXT, FORMAT_VERSION, LEGACY_LISTS, completed_context
 
 if TYPE_CHECKING:

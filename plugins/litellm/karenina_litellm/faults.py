@@ -10,7 +10,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
@@ -45,22 +45,33 @@ KEY_HINT = "check the key (api_key_env names the environment variable that holds
 NAME_HINT = "check the model's name and endpoint_base_url"
 CONTEXT_HINT = "the request is longer than the model's context window"
 PACKAGE_HINT = "install the package that is missing"
+Hint = Callable[[PortError, Sequence[BaseException]], str]
 FAULT_HINT = "this is a mistake of litellm or of its adapter, please report it"
 
 
 def port_error(
-    error: BaseException, *, where: str, secrets: Sequence[str] = (), before: BaseException | None = None
+    error: BaseException,
+    *,
+    where: str,
+    secrets: Sequence[str] = (),
+    before: BaseException | None = None,
+    hint: Hint | None = None,
 ) -> PortError:
-    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are blotted out of it.
+    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are masked in it.
 
-    `before` is the exception that was being handled when litellm was called: it is no cause of this one.
+    `before` is the exception that was being handled when litellm was called: it is no cause of this one. `hint` says
+    what to do about the error; by default, what to change in the configuration of a model.
     """
-    causes = _causes(error, before)
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause is not before and cause not in causes and len(causes) < MOST_CAUSES:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
     found = _answered(causes, where, secrets) or _unanswered(causes, where, secrets)
     if any(type(cause).__name__ == "ContentPolicyViolationError" for cause in causes):
         found.kind = "content_filter"
-    hint = _hint(found, causes)
-    message = f"{found}; {hint}" if hint else str(found)
+    remedy = (hint or _hint)(found, causes)
+    message = f"{found}; {remedy}" if remedy else str(found)
     return PortError(message, kind=found.kind, retry_after=found.retry_after, status=found.status, raw=found.raw)
 
 
@@ -72,15 +83,6 @@ def _hint(found: PortError, causes: Sequence[BaseException]) -> str:
     if any(type(cause).__name__ == "ContextWindowExceededError" for cause in causes):
         return CONTEXT_HINT
     return NAME_HINT if found.status == 404 else ""
-
-
-def _causes(error: BaseException | None, before: BaseException | None) -> Sequence[BaseException]:
-    """The exception and what led to it, the outermost first."""
-    seen: list[BaseException] = []
-    while error is not None and error is not before and error not in seen and len(seen) < MOST_CAUSES:
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    return seen
 
 
 def _names(cause: BaseException) -> set[str]:
@@ -141,7 +143,7 @@ def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | N
 
 
 def _own_kind(error: BaseException, status: Any) -> ErrorKind:
-    """The kind of an error that is litellm's own word: a 5xx that no server sent is a reply that it could not use."""
+    """The kind of an error that litellm itself raised: a 5xx that no server sent is a reply that it could not use."""
     if not isinstance(status, int):
         return "plugin"
     if _is_refusal(status):

@@ -57,21 +57,15 @@ async def load() -> Any:
     for message in HARMLESS:
         warnings.filterwarnings("ignore", message=message)
     try:
-        litellm = await asyncio.to_thread(_imported)
+        litellm: Any = await asyncio.to_thread(importlib.import_module, "litellm")
+        # the first call would import it in the event loop and halt that for half a second
+        await asyncio.to_thread(importlib.import_module, "openai.resources")
     except ImportError as error:
         raise AdapterUnavailableError(
             f"litellm cannot be imported ({one_line(error)}); pip install --force-reinstall karenina-litellm litellm"
         ) from error
     for setting, wanted in SETTINGS.items():
         setattr(litellm, setting, wanted)
-    return litellm
-
-
-def _imported() -> Any:
-    litellm = importlib.import_module("litellm")
-    importlib.import_module(
-        "openai.resources"
-    )  # else the first call does it and halts the event loop for half a second
     return litellm
 
 

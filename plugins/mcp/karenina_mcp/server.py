@@ -144,11 +144,12 @@ class McpServer:
 
             names = (*PASSED_ON, *self.settings.environment.get(self.name, ()))
             return running(place.command, {name: os.environ[name] for name in names if name in os.environ}, line)
-        from .service import Patience, reached
+        from .service import reached
 
         token = os.environ.get(self.settings.token_env.get(self.name, ""))
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return reached(place, headers, line, Patience(self.settings.start_seconds, self.settings.read_seconds))
+        timeout = {"timeout": self.settings.start_seconds, "read": self.settings.read_seconds}
+        return reached(place, headers, line, timeout)
 
     def _secrets(self) -> list[str]:
         """What a program was given and might print: the variables that the settings name, and keys in its arguments."""

@@ -186,19 +186,15 @@ class OpenAIEndpoint:
         """The same response. Raises PortError for an error status."""
         if 200 <= response.status < 300:
             return response
+        body = b""
         try:
-            raise await self._refusal(response, where)
+            with suppress(PortError, aiohttp.ClientError):  # a broken body does not hide the status
+                async for piece in pieces(response, self._endpoint.limit):
+                    body += piece
+                    if len(body) >= MOST_ERROR_BYTES:
+                        break
         finally:
             response.release()
-
-    async def _refusal(self, response: aiohttp.ClientResponse, where: str) -> PortError:
-        """What the server says with an error status; its body cannot make another error of it."""
-        body = b""
-        with suppress(PortError, aiohttp.ClientError):
-            async for piece in pieces(response, self._endpoint.limit):
-                body += piece
-                if len(body) >= MOST_ERROR_BYTES:
-                    break
         body_error: Any = body.decode("utf-8", "replace")
         with suppress(PortError):
             body_error = json_from_wire(body)
@@ -209,7 +205,7 @@ class OpenAIEndpoint:
         error = error_from_wire(response.status, body_error, where=where, retry_after=retry_after)
         if remedy := REMEDIES.get(response.status):
             error.args = (f"{error}; {remedy}",)
-        return error
+        raise error
 
     @contextmanager
     def _failures(self, where: str = "") -> Iterator[None]:

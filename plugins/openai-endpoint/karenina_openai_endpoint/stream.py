@@ -38,7 +38,9 @@ async def pieces(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
     encoding = _encoding(response)
     if encoding == "identity" and (response.content_length or 0) > limit:
         raise too_large(limit)
-    unpack = _unpacker(encoding)
+    if encoding not in ("identity", "gzip", "x-gzip", "deflate"):
+        raise PortError(f"the reply is packed with {encoding[:50]!r}, which was not asked for", kind="bad_response")
+    unpack = None if encoding == "identity" else _Unpacker(raw_allowed=encoding == "deflate")
     seen = 0
     async for packed in response.content.iter_any():
         for piece in unpack.feed(packed) if unpack else (packed,):
@@ -60,14 +62,6 @@ def too_large(limit: int) -> PortError:
     )
 
 
-def _unpacker(encoding: str) -> _Unpacker | None:
-    if encoding == "identity":
-        return None
-    if encoding in ("gzip", "x-gzip", "deflate"):
-        return _Unpacker(raw_allowed=encoding == "deflate")
-    raise PortError(f"the reply is packed with {encoding[:50]!r}, which was not asked for", kind="bad_response")
-
-
 class _Unpacker:
     def __init__(self, *, raw_allowed: bool) -> None:
         self._raw_allowed = raw_allowed
@@ -84,7 +78,8 @@ class _Unpacker:
             if self._stream is None or self._stream.eof:
                 if not packed:
                     return
-                self._stream = zlib.decompressobj(self._window(packed[0]))
+                raw = self._raw_allowed and packed[0] & 15 != 8  # some servers send deflate without a header
+                self._stream = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS | 32)
             try:
                 piece = self._stream.decompress(packed, STEP)
             except zlib.error:
@@ -93,10 +88,6 @@ class _Unpacker:
                 yield piece
             packed = self._stream.unconsumed_tail or self._stream.unused_data
             more = bool(packed) or len(piece) == STEP  # a full piece may leave more inside the stream
-
-    def _window(self, first: int) -> int:
-        """zlib's `wbits`: gzip or zlib by their headers; some servers send deflate without any."""
-        return -zlib.MAX_WBITS if self._raw_allowed and first & 15 != 8 else zlib.MAX_WBITS | 32
 
 
 DONE = b"[DONE]"
