@@ -22,8 +22,7 @@ from karenina_core.values.rubric import Rubric
 from .agents import EMPTY_ANSWER, WITH_TRACE, Material
 from .evaluator import Finding, exported
 from .folders import copies_of, kept_at, written_trace
-from .investigators import investigators, misnamed, notes, unable_investigators
-from .strategies import Case, individual, shared
+from .strategies import Case, individual, investigators, misnamed, notes, shared, unable_investigators
 
 STRATEGIES = {"individual": individual, "shared": shared}
 EXTENDED = ("trait_details", "trait_scales", "trait_states", "trait_provenance")

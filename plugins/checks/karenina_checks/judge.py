@@ -20,6 +20,28 @@ from karenina_core.errors import ParseError, TemplateError, one_line
 
 __all__ = ["Finding", "examined", "keep", "occurs", "stated"]
 
+SYSTEM = f"""\
+You take values from a response that another model gave to a question. Whether they are correct is not your concern.
+
+- Take a value only where the response gives it as its answer or as a part of it. What the response repeats from the \
+question, and what it says about why it does not answer, is no value.
+- Every value that the response does not give is null. Do not infer or fill in anything.
+
+{UNTRUSTED_NOTE}"""
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
+)
+"""Thai, Lao, Burmese, Khmer, kana and ideographs: no spaces between words, so every character counts as one."""
+SPACED = re.compile(rf"[^\W_{UNSPACED}]")
+WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
+APOSTROPHES = re.compile(r"(?<=[^\W_])[’‘ʼ´`′＇'](?=[^\W_])")
+INLINE_TAG = re.compile(r"</?(?:a|abbr|b|code|em|font|i|kbd|mark|q|s|small|span|strong|sub|sup|u)\b[^<>]*>", re.I)
+TAG = re.compile(r"<[/!]?[A-Za-z-][^<>]*>")
+LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+MARKS = re.compile(r"[*`]+|~~|\\(?=[^\w\s])|(?<![^\W_])_+|_+(?![^\W_])")
+LEAST = 4
+"""What a quotation must weigh: a word of a script with spaces weighs 2, a character of one without spaces 1."""
+
 
 @frozen(kw_only=True)
 class Finding:
@@ -45,16 +67,6 @@ def keep(stage: Stage, context: VerificationContext, finding: Finding) -> None:
         context.set_artifact_and_result(key, value)
 
 
-SYSTEM = f"""\
-You take values from a response that another model gave to a question. Whether they are correct is not your concern.
-
-- Take a value only where the response gives it as its answer or as a part of it. What the response repeats from the \
-question, and what it says about why it does not answer, is no value.
-- Every value that the response does not give is null. Do not infer or fill in anything.
-
-{UNTRUSTED_NOTE}"""
-
-
 async def stated(context: VerificationContext, user: str, own_words: str) -> dict[str, Any]:
     """The values by which the response answers, as the judge takes them from it; empty where it gives none.
 
@@ -78,21 +90,6 @@ async def stated(context: VerificationContext, user: str, own_words: str) -> dic
     asked_for = standing(fields, values, context.question_text)
     whole = all(field.name in there or type(values.get(field.name)) is bool for field in fields)
     return {name: values[name] for name in there if whole or name not in asked_for}
-
-
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
-)
-"""Thai, Lao, Burmese, Khmer, kana and ideographs: no spaces between words, so every character counts as one."""
-SPACED = re.compile(rf"[^\W_{UNSPACED}]")
-WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
-APOSTROPHES = re.compile(r"(?<=[^\W_])[’‘ʼ´`′＇'](?=[^\W_])")
-INLINE_TAG = re.compile(r"</?(?:a|abbr|b|code|em|font|i|kbd|mark|q|s|small|span|strong|sub|sup|u)\b[^<>]*>", re.I)
-TAG = re.compile(r"<[/!]?[A-Za-z-][^<>]*>")
-LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-MARKS = re.compile(r"[*`]+|~~|\\(?=[^\w\s])|(?<![^\W_])_+|_+(?![^\W_])")
-LEAST = 4
-"""What a quotation must weigh: a word of a script with spaces weighs 2, a character of one without spaces 1."""
 
 
 def occurs(quotation: str, text: str, least: int = LEAST) -> bool:

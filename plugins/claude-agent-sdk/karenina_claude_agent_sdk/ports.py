@@ -24,12 +24,10 @@ from karenina_core.ports.values import (
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
-from .choices import Choices, choices
-from .faults import failure, reported
 from .offered import SERVER, full_name, offered
 from .record import Record
-from .session import Session, load, prompt_of, system_of
-from .settings import ClaudeAgentSdkSettings, program_path, unavailable
+from .session import Session, failure, load, prompt_of, reported, system_of
+from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
 from .surroundings import surrounded
 
 __all__ = ["ClaudeAgent", "ClaudeModel"]

@@ -22,19 +22,20 @@ from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports import ParsePortResult
 
 from . import rubric_prompts as prompts
-from .asking import Read, replied
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
 from .prompts import ASSESSMENT, as_data, refused
 from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,
+    Read,
     assessments_schema,
     excerpts_schema,
     read_assessments,
     read_excerpts,
     read_reasoning,
     reasoning_schema,
+    replied,
 )
 from .searching import AT_ONCE, looked_up, risk_of, to_assess, with_assessments
 

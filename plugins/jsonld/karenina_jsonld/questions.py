@@ -23,6 +23,16 @@ __all__ = ["Entry", "assign_ids", "given_id", "merged_item", "new_item", "read_i
 
 # Longer sources are never placeholders, and a bound on the length bounds the parser's recursion.
 MAX_CHARACTERS = 4000
+PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
+    "finished": values.boolean,
+    "author": values.object_or_text,
+    "sources": values.texts_or_text,
+    "few_shot_examples": values.examples,
+    "answer_notes": values.text,
+    "workspace_path": values.text,
+    "placeholder_template": values.boolean,
+}
+TITLE_LENGTH = 30
 
 
 def is_placeholder(source: str) -> bool:
@@ -65,18 +75,6 @@ def _returns_false(node: ast.stmt) -> bool:
         case [ast.Return(value=ast.Constant(value=False))]:
             return True
     return False
-
-
-PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
-    "finished": values.boolean,
-    "author": values.object_or_text,
-    "sources": values.texts_or_text,
-    "few_shot_examples": values.examples,
-    "answer_notes": values.text,
-    "workspace_path": values.text,
-    "placeholder_template": values.boolean,
-}
-TITLE_LENGTH = 30
 
 
 @frozen

@@ -28,7 +28,6 @@ __all__ = [
     "model",
     "number",
     "object_or_text",
-    "secret_keys",
     "stored_secrets",
     "text",
     "texts",

@@ -17,6 +17,10 @@ __all__ = ["messages_with_thinking", "reply", "streamed_reply", "thinking_blocks
 
 PRICES = ("input_cost_per_token", "input_cost_per_second", "output_cost_per_token", "output_cost_per_second")
 COUNTS = ("prompt_tokens", "completion_tokens")
+SIGNING = frozenset({"anthropic", "azure_ai", "bedrock", "bedrock/converse", "vertex_ai"})
+"""litellm's providers of Claude. Others may refuse a request with thinking in it."""
+REDACTED = "redacted_thinking:"
+"""In front of the signature of a block that only the provider can read; signatures are base64, which has no colon."""
 
 
 def reply(
@@ -93,12 +97,6 @@ def _is_priced(litellm: Any, request: Mapping[str, Any], actual: str | None) -> 
     provider, _, name = asked.partition("/")
     entries = (litellm.model_cost.get(key) or {} for key in (asked, name, actual, f"{provider}/{actual}"))
     return any(price in entry for entry in entries for price in PRICES)
-
-
-SIGNING = frozenset({"anthropic", "azure_ai", "bedrock", "bedrock/converse", "vertex_ai"})
-"""litellm's providers of Claude. Others may refuse a request with thinking in it."""
-REDACTED = "redacted_thinking:"
-"""In front of the signature of a block that only the provider can read; signatures are base64, which has no colon."""
 
 
 def thinking_blocks(body: Mapping[str, Any]) -> tuple[ThinkingBlock, ...]:

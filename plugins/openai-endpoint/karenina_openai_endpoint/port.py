@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import aiohttp
+from attrs import define
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.redaction import redactor
 from karenina_calls.wire.openai_wire import (
@@ -37,11 +39,10 @@ from karenina_core.ports import (
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
-from .connections import Connections
 from .settings import Endpoint
 from .stream import ACCEPTED_ENCODINGS, Folded, events, pieces, whole
 
-__all__ = ["OpenAIEndpoint"]
+__all__ = ["Connections", "OpenAIEndpoint"]
 
 MOST_ERROR_BYTES = 65536
 AT_ONCE = 65536
@@ -57,6 +58,36 @@ CAPABILITIES = PortCapabilities(
     supports_tools=True,
     output_channels=("json_schema", "tool_call", "json_object", "text"),
 )
+
+
+@define(eq=False, weakref_slot=True)
+class Connections:
+    """The pool of one event loop. What it holds knows nothing of keys: those are in the requests of each session."""
+
+    connector: aiohttp.TCPConnector
+    users: int = 0
+
+    @classmethod
+    def of_loop(cls) -> Connections:
+        """The pool of the running event loop, for one more user, who gives it back with `leave`."""
+        loop = asyncio.get_running_loop()
+        known = _pools.get(loop)
+        found = known() if known is not None else None
+        if found is None or found.connector.closed:
+            found = cls(aiohttp.TCPConnector(limit=0))
+            _pools[loop] = ref(found)
+        found.users += 1
+        return found
+
+    async def leave(self) -> None:
+        """The last user closes the connections."""
+        self.users -= 1
+        if self.users == 0:
+            await self.connector.close()
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKeyDictionary()
+"""Held by their users alone."""
 
 
 class OpenAIEndpoint:

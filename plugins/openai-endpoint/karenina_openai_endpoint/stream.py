@@ -15,6 +15,7 @@ __all__ = ["ACCEPTED_ENCODINGS", "Folded", "events", "pieces", "too_large", "who
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 STEP = 65536
+DONE = b"[DONE]"
 
 
 async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -88,9 +89,6 @@ class _Unpacker:
                 yield piece
             packed = self._stream.unconsumed_tail or self._stream.unused_data
             more = bool(packed) or len(piece) == STEP  # a full piece may leave more inside the stream
-
-
-DONE = b"[DONE]"
 
 
 async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -24,6 +24,14 @@ from .tracing import Tracing, ended, fill, harmless, known, tracing_of
 
 __all__ = ["around_item", "around_stage", "finished", "started"]
 
+EVENT = "gen_ai.evaluation.result"
+VERDICT = "karenina.verdict"
+"""The name of the event about the item as a whole; traits may be called `verdict`."""
+OF_TEXT = re.compile(r"^urn:uuid:question-.*-([0-9a-f]{8})$", re.DOTALL)
+"""An id that was made from the question's text and shows the beginning of it."""
+SCORES = {"passed": 1.0, "failed": 0.0, "auto_failed": 0.0}
+"""Outcomes that are a verdict; the others have a label only."""
+
 
 @frozen
 class _Run:
@@ -61,15 +69,6 @@ def finished(summary: Mapping[str, Any], status: str) -> None:
         run.tracing.failed(run.span, status)
     context.detach(run.token)
     ended(run.span)
-
-
-EVENT = "gen_ai.evaluation.result"
-VERDICT = "karenina.verdict"
-"""The name of the event about the item as a whole; traits may be called `verdict`."""
-OF_TEXT = re.compile(r"^urn:uuid:question-.*-([0-9a-f]{8})$", re.DOTALL)
-"""An id that was made from the question's text and shows the beginning of it."""
-SCORES = {"passed": 1.0, "failed": 0.0, "auto_failed": 0.0}
-"""Outcomes that are a verdict; the others have a label only."""
 
 
 @frozen(kw_only=True)

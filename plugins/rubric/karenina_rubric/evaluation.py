@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, fields
+from attrs import evolve, fields, fields_dict
 from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
 from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems
+from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import KareninaError, Problem, one_line
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.stage import with_other_traits
-from karenina_core.values.rubric import Rubric, RubricTrait
+from karenina_core.values.fields import changed
+from karenina_core.values.rubric import RubricTrait
 
-from .deep_settings import DEEP, notes
 from .reporting import artifacts, evidence_fields, evidence_warnings, score_fields
 from .soundness import plain_text, sound
 
-__all__ = ["evaluated", "presence_of"]
+__all__ = ["DEEP", "evaluated", "notes", "presence_of"]
 
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""
 ROOT_FIELDS = ("evaluation_input", "used_full_trace", "trace_extraction_error")
+log = get_logger("karenina.rubric")
+PREFIX = "deep_judgment_rubric_"
+DEEP = tuple(name for name in fields_dict(DeepJudgmentRubricSettings))
+WITHOUT_EFFECT = {
+    "disabled": (
+        *("global_excerpts", "config", "search_tool", "max_excerpts_default"),
+        *("fuzzy_match_threshold_default", "excerpt_retry_attempts_default", "standard_scores"),
+    ),
+    "enable_all": ("config", "search_tool"),
+    "use_checkpoint": ("global_excerpts", "config"),
+    "custom": ("global_excerpts",),
+}
+"""By mode: the settings that it does not read."""
 
 
 class RubricEvaluation(Stage):
@@ -167,9 +182,6 @@ def karenina_register_stages(registry: Any) -> None:
     registry.add(RubricEvaluation)
 
 
-log = get_logger("karenina.rubric")
-
-
 async def evaluated(case: TraitCase, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
     """The score of every trait by its name. Types are evaluated at the same time, and fail alone."""
     groups: dict[str, list[RubricTrait]] = {}
@@ -230,3 +242,40 @@ def asks_model(context: VerificationContext, type_name: str) -> bool:
         return bool(context.app.trait_evaluator(type_name).asks_judge)
     except Exception:  # an evaluator that cannot be made: its traits fail one by one, with that reason
         return False
+
+
+def notes(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[Problem]:
+    """What was configured and has no effect, and what a benchmark asks for that people should know of."""
+    for text in (*_unread(config), *_unreached(config, rubrics)):
+        yield Problem("", text, fatal=False)
+
+
+def _unread(config: VerificationConfig) -> Iterator[str]:
+    mode = config.deep_judgment_rubric_mode
+    for name in changed(config, (f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode])):
+        yield f"{name} has no effect with {PREFIX}mode {mode}"
+    custom = config.deep_judgment_rubric_config
+    if mode == "custom" and custom is not None:
+        tables = [custom.global_traits, *custom.question_specific.values()]
+        if not any(entry.enabled for table in tables for entry in table.values()):
+            yield f"{PREFIX}config switches deep judgment on for no trait"
+
+
+def _unreached(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[str]:
+    traits = {trait.name: trait for rubric in rubrics for trait in rubric if isinstance(trait, LLMRubricTrait)}
+    marked = {name: trait for name, trait in traits.items() if trait.deep_judgment_enabled}
+    able = [name for name, trait in marked.items() if trait.kind in ("boolean", "score")]
+    mode = config.deep_judgment_rubric_mode
+    if mode == "disabled" and able:
+        yield f"{PREFIX}mode disabled: these traits ask for deep judgment and are judged without: {', '.join(able)}"
+    if mode != "use_checkpoint":
+        return
+    searching = [name for name in able if marked[name].deep_judgment_search_enabled]
+    if searched := [name for name in searching if marked[name].deep_judgment_excerpt_enabled]:
+        yield f"quotations for these traits go to the search tool, as the benchmark asks: {', '.join(searched)}"
+    if other := [name for name in marked if name not in able]:
+        yield f"deep judgment is for boolean and score traits; judged without it are: {', '.join(other)}"
+    if traits and not able:
+        unread = {f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode]}
+        for name in changed(config, (name for name in DEEP if name not in unread)):
+            yield f"{name} has no effect: no trait has deep_judgment_enabled"

@@ -21,8 +21,7 @@ from karenina_vocabulary.traits import LLMRubricTrait
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import KareninaError, Problem
 
-from .llm_calls import TASKS, grouped, judged
-from .llm_records import recorded
+from .llm_calls import TASKS, grouped, judged, recorded
 
 __all__ = ["LLMEvaluator", "karenina_register_traits"]
 

@@ -24,6 +24,16 @@ PUBLISHED = ("llm", "regex", "callable", "metric")
 CONFUSION = "confusion"
 NO_CLASS = -1
 """How results write that a literal trait has no class."""
+NOTHING = {
+    "stages_completed": [],
+    "model_calls": 0,
+    "had_excerpts": False,
+    "excerpt_retry_count": 0,
+    "excerpt_validation_failed": False,
+}
+"""The metadata of a trait of which nothing was asked before it failed."""
+MOST_NAMED = 500
+"""Characters of the names in one warning."""
 
 
 def score_fields(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore]) -> dict[str, Any]:
@@ -90,18 +100,6 @@ def artifacts(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield ArtifactKeys.LLM_TRAIT_LABELS, fields["llm_trait_labels"]
     yield ArtifactKeys.METRIC_CONFUSION_LISTS, fields["metric_trait_confusion_lists"]
     yield ArtifactKeys.METRIC_RESULTS, fields["metric_trait_scores"]
-
-
-NOTHING = {
-    "stages_completed": [],
-    "model_calls": 0,
-    "had_excerpts": False,
-    "excerpt_retry_count": 0,
-    "excerpt_validation_failed": False,
-}
-"""The metadata of a trait of which nothing was asked before it failed."""
-MOST_NAMED = 500
-"""Characters of the names in one warning."""
 
 
 def evidence_fields(

@@ -26,6 +26,16 @@ MOST_LEVELS = 100
 MOST_DIGITS = sys.float_info.max_10_exp + 1
 NOT_KEPT = "not_kept"
 """The detail that names those that are not there."""
+STATES = get_args(TraitState)
+WHY: Mapping[str, str] = {
+    "invalid": "what was replied is no score of this trait",
+    "missing": "nothing was replied about it",
+    "error": "it could not be evaluated",
+    "skipped": "it was not to be evaluated",
+}
+"""The reasons of evaluators that give none."""
+KINDS = get_args(ErrorKind)
+MOST_SHOWN = 80
 
 
 def plain_text(text: str, most: int = LONGEST_TEXT) -> str:
@@ -89,18 +99,6 @@ def _clean(value: Any, longest: int | None, levels: int) -> Any:
     if isinstance(value, list):
         return [_clean(item, longest, levels - 1) for item in value]
     return value
-
-
-STATES = get_args(TraitState)
-WHY: Mapping[str, str] = {
-    "invalid": "what was replied is no score of this trait",
-    "missing": "nothing was replied about it",
-    "error": "it could not be evaluated",
-    "skipped": "it was not to be evaluated",
-}
-"""The reasons of evaluators that give none."""
-KINDS = get_args(ErrorKind)
-MOST_SHOWN = 80
 
 
 def sound(trait: RubricTrait, score: Any) -> TraitScore:

@@ -7,9 +7,8 @@ import unicodedata
 
 from attrs import frozen
 
-from .normalised import CHARACTERS, HANGUL, UNSPACED
+from .normalised import CHARACTERS, HANGUL, UNSPACED, Words, folded
 from .sense import is_clause, is_negation, is_restriction, is_unit
-from .words import Words, folded
 
 __all__ = ["Aside", "aside_at", "is_torn"]
 
@@ -53,24 +52,6 @@ WHOLE = re.compile(
 )
 """Endings that leave the word before them as it is: drug|'s, a Korean particle, BCL2|-selective, BCL2|¹."""
 ALIKE = str.maketrans({**CHARACTERS, **dict.fromkeys("\0\u00a0\u2007\u2009\u202f", " "), "*": "", "\\": ""})
-
-
-def is_torn(text: str, position: int) -> bool:
-    """Whether a cut at this position tears a word or a number apart, or a number from its sign, bound or unit."""
-    before, after = text[max(0, position - REACH) : position], text[position : position + REACH]
-    if not after or not before:
-        return False
-    cut = "\0".join(side.translate(ALIKE) for side in (before, after))
-    if TORN.search(cut):
-        return WHOLE.search(cut) is None
-    return _is_mark(after[0]) or (_is_mark(before[-1]) and re.match(rf"[^\W{UNSPACED}]", after) is not None)
-
-
-def _is_mark(character: str) -> bool:
-    """Whether it belongs to the letter before it: accents, vowel signs."""
-    return character > "\u02ff" and unicodedata.category(character)[0] == "M"
-
-
 LONGEST = 300
 """Characters; what is longer is no aside, and looking further costs time."""
 OPENING = re.compile(r"[(\[]|, |(?<= )- ")
@@ -99,6 +80,22 @@ COUNT = re.compile(r"\(\d[\d.,]* (?!per(?!\w))[^\W\d_]{2,}[^\d%()]*\)|\([A-Z]{2,
 """(45 patients), (AMG 510): a number of things, or a name with a number, if none of the words is a unit."""
 YEARS = re.compile(r"[(\[](?:1\d|20)\d\d ?(?:-|to|bis) ?(?:(?:1\d|20)\d)?\d\d?[)\]]")
 HARMLESS = frozenset("/&_'")
+
+
+def is_torn(text: str, position: int) -> bool:
+    """Whether a cut at this position tears a word or a number apart, or a number from its sign, bound or unit."""
+    before, after = text[max(0, position - REACH) : position], text[position : position + REACH]
+    if not after or not before:
+        return False
+    cut = "\0".join(side.translate(ALIKE) for side in (before, after))
+    if TORN.search(cut):
+        return WHOLE.search(cut) is None
+    return _is_mark(after[0]) or (_is_mark(before[-1]) and re.match(rf"[^\W{UNSPACED}]", after) is not None)
+
+
+def _is_mark(character: str) -> bool:
+    """Whether it belongs to the letter before it: accents, vowel signs."""
+    return character > "\u02ff" and unicodedata.category(character)[0] == "M"
 
 
 @frozen

@@ -33,9 +33,8 @@ from operator import and_
 from attrs import frozen
 
 from .asides import Aside, aside_at, is_torn
-from .normalised import Normalised, normalise
+from .normalised import Normalised, Words, folded, normalise
 from .sense import is_negation, loses_negation
-from .words import Words, folded
 
 __all__ = ["LONGEST_ALIGNED", "Passage", "Source"]
 

@@ -9,6 +9,7 @@ import math
 import pickle
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -21,15 +22,77 @@ from karenina_vocabulary.traits import CallableRubricTrait
 from karenina_core.errors import one_line, shortened
 from karenina_core.ports.threads import Ended, in_own_thread
 
-from .places import Place, Places
+__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "Place", "Places", "load_function", "score_of"]
 
-__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "load_function", "score_of"]
-
+Place = object
+"""A call that has a place; any object, by its identity. It may have one in several `Places`."""
 MOST_CALLS = 8
 """Calls of one function at the same time, with those that were given up on."""
+ENTRY = "evaluate"
+MOST_SHOWN = 80
+
+
+class Places:
+    """So many calls may run; others wait until one has ended.
+
+    A call that was given up on keeps its place until it ends. Where only such calls are left, other calls do not wait
+    for them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._taken: set[Place] = set()
+        self._left: set[Place] = set()
+        self._waiting: deque[tuple[Place, Future[bool]]] = deque()
+
+    @property
+    def unused(self) -> bool:
+        with self._lock:
+            return not self._taken and not self._waiting
+
+    async def take(self, place: Place) -> bool:
+        """Wait for a place; to be given back with `end`. False: calls that were given up on hold all of them."""
+        turn: Future[bool] = Future()
+        with self._lock:
+            self._waiting.append((place, turn))
+            self._settle()
+        try:
+            return await asyncio.wrap_future(turn)
+        except BaseException:  # this task was cancelled: perhaps just after it was given the place
+            with self._lock:
+                turn.cancel()
+            self.end(place)
+            raise
+
+    def leave(self, place: Place) -> None:
+        """No caller waits for the result of the call any more."""
+        with self._lock:
+            if place in self._taken:  # else it has ended meanwhile
+                self._left.add(place)
+                self._settle()
+
+    def end(self, place: Place) -> None:
+        """The call has ended."""
+        with self._lock:
+            self._taken.discard(place)
+            self._left.discard(place)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let those in who can come in; send away all where there is nothing to wait for. Holds the lock."""
+        while self._waiting and (len(self._taken) < self.most or len(self._left) >= self.most):
+            place, turn = self._waiting.popleft()
+            if not turn.set_running_or_notify_cancel():
+                continue
+            free = len(self._taken) < self.most
+            if free:
+                self._taken.add(place)
+            turn.set_result(free)
+
+
 PROCESS = Places(64)
 """For the calls of all functions of this process: endless ones must not fill it with threads."""
-ENTRY = "evaluate"
 
 
 @frozen
@@ -217,9 +280,6 @@ def _source(code: bytes) -> ast.Module | None:
         return ast.parse(code.decode("utf-8"))
     except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-MOST_SHOWN = 80
 
 
 def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
