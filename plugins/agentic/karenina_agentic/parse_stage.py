@@ -158,7 +158,21 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
         raise cut_short(found.limit, context.parsing, **settings)
     if found.unexamined:
         raise AgentResponseError(found.unexamined)
-    return await _filled(context, handle, found)
+    model, task, schema = context.parsing, PromptTask.AGENTIC_PARSING_EXTRACTION, handle.schema()
+    user = filling_text(context.question_text, found.report or found.trace)
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = model.prompt(task, with_own(model, FILLING), user, shape)
+    try:
+        result = await model.parse(task, messages, schema, validate=handle.build)
+    except PortError as error:
+        filled = await _own_object(handle, found.report)
+        if filled is None:
+            raise
+        context.set_result_field("agentic_extraction_recovery", "local_json")
+        context.set_result_field("agentic_extraction_error", str(error))
+        context.warn(f"the report could not be read by the judge ({error!s:.500}); its own JSON object was taken")
+        return Judgment(filled=filled)
+    return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 
 async def _looked(context: VerificationContext, handle: TemplateHandle, note: str) -> Investigation:
@@ -197,25 +211,6 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
             kept_at(context, written, response, "agentic_parsing_persist_trace")
         material = evolve(material, trace_file=written.path, trace_as=written.name)
         return await investigated(context.parsing, assignment, material)
-
-
-async def _filled(context: VerificationContext, handle: TemplateHandle, found: Investigation) -> Judgment:
-    """The template, filled in by the judge from the report; where that fails, from the report's own JSON object."""
-    model, task, schema = context.parsing, PromptTask.AGENTIC_PARSING_EXTRACTION, handle.schema()
-    user = filling_text(context.question_text, found.report or found.trace)
-    shape = {"json_schema": schema, "format_instructions": ""}
-    messages = model.prompt(task, with_own(model, FILLING), user, shape)
-    try:
-        result = await model.parse(task, messages, schema, validate=handle.build)
-    except PortError as error:
-        filled = await _own_object(handle, found.report)
-        if filled is None:
-            raise
-        context.set_result_field("agentic_extraction_recovery", "local_json")
-        context.set_result_field("agentic_extraction_error", str(error))
-        context.warn(f"the report could not be read by the judge ({error!s:.500}); its own JSON object was taken")
-        return Judgment(filled=filled)
-    return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 
 async def _own_object(handle: TemplateHandle, report: str) -> FilledTemplate | None:

@@ -144,25 +144,21 @@ class ClaudeModel(_Port):
             raise error from None
         if (refusal := reported(record)) is not None:
             raise refusal
-        return _response(record, structured=structured)
-
-
-def _response(record: Record, *, structured: bool) -> LLMResponse:
-    text = record.final_text() or record.text()
-    data = getattr(record.result, "structured_output", None) if structured else None
-    if data is None and not text:
-        limit = f" (it reached its limit of {record.limit})" if record.limit else ""
-        raise PortError(f"the program gave an empty reply{limit}", kind="bad_response")
-    return LLMResponse(
-        content=text,
-        structured=None if data is None else record.clean(json.dumps(sanitize_data(data), ensure_ascii=False)),
-        thinking=record.thinking(),
-        usage=record.usage(),
-        usage_unavailable=record.usage_unavailable,
-        finish_reason=getattr(record.result, "stop_reason", None),
-        actual_model=record.actual_model,
-        flags=tuple(record.flags),
-    )
+        text = record.final_text() or record.text()
+        data = getattr(record.result, "structured_output", None) if structured else None
+        if data is None and not text:
+            limit = f" (it reached its limit of {record.limit})" if record.limit else ""
+            raise PortError(f"the program gave an empty reply{limit}", kind="bad_response")
+        return LLMResponse(
+            content=text,
+            structured=None if data is None else record.clean(json.dumps(sanitize_data(data), ensure_ascii=False)),
+            thinking=record.thinking(),
+            usage=record.usage(),
+            usage_unavailable=record.usage_unavailable,
+            finish_reason=getattr(record.result, "stop_reason", None),
+            actual_model=record.actual_model,
+            flags=tuple(record.flags),
+        )
 
 
 class ClaudeAgent(_Port):

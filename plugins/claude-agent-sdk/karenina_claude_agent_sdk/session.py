@@ -81,7 +81,7 @@ def _kind(subtype: str, status: int | None, refusal: str | None, message: str) -
 
 def failure(error: BaseException, program: Program | None) -> PortError:
     """The PortError for whatever ended a session early. It holds the end of what the program printed as `raw`."""
-    words = program.last_words() if program is not None else ""
+    words = program.last_output() if program is not None else ""
     if isinstance(error, PortError):
         found = PortError(str(error), kind=error.kind, status=error.status, raw=error.raw or words or None)
     elif isinstance(error, ProgramEnded):

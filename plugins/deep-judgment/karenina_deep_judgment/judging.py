@@ -265,7 +265,7 @@ class DeepJudgment:
         work = TraitWork(trait, case, rules)
         try:
             return await judged(work)
-        except BaseException as error:  # adapters, instructions and tools are anybody's code; what was found is ours
+        except BaseException as error:  # adapters, instructions and tools are third-party code; what was found is kept
             if stops_item(error):
                 raise
             if not isinstance(error, KareninaError):

@@ -75,7 +75,7 @@ def candidates(
     A field counts that is declared as text or as a list of texts, whose expected and extracted values are texts with
     words in them, and that the comparison says is wrong; where it says nothing (a template that decides by code of its
     own), one whose value is another than the expected one. Numbers, truth values and dates never count, also where they
-    are written as text: vectors of `1987` and `1988` are close. Nor do semantic fields, whose own threshold has spoken,
+    are written as text: vectors of `1987` and `1988` are close. Nor do semantic fields, whose own threshold decides,
     fields that are decided without an expected value, and lists that differ in more than 30 texts.
     """
     expected, extracted = handle.ground_truth(), filled.values()

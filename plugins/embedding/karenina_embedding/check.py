@@ -145,7 +145,19 @@ async def _examined(context: VerificationContext) -> Finding:
         return finding
     if override is None:
         return finding
-    await _apply(context, override)
+    patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
+    verdict = override.accepted.verdict
+    # Where a pattern failed the answer stays wrong, and is called so.
+    context.record(field=True, verdict=bool(patterns.get("success")), reason=override.reason, outcome="failed")
+    context.warn(f"the embedding check overrode the comparison of fields: {override.reason}")
+    revised = {
+        "field_results": dict(verdict.field_results),
+        "field_scores": dict(verdict.field_scores),
+        "verify_granular_result": await granular_of(context, override.accepted),
+    }
+    for name, value in revised.items():
+        if name in context.result_fields:
+            context.revise_result_field(name, value)
     return evolve(finding, override_applied=True)
 
 
@@ -180,23 +192,6 @@ async def _settled(wrong: Wrong, same: Collection[Pair]) -> list[str]:
     """The fields that are right where these pairs mean the same."""
     own = [(candidate, [pair for pair in same if pair.field == candidate.name]) for candidate in wrong.candidates]
     return [candidate.name for candidate, pairs in own if await wrong.settled(candidate, pairs)]
-
-
-async def _apply(context: VerificationContext, override: _Override) -> None:
-    """Record the override, and let everything that the result says about fields follow from it."""
-    patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
-    verdict = override.accepted.verdict
-    # Where a pattern failed the answer stays wrong, and is called so.
-    context.record(field=True, verdict=bool(patterns.get("success")), reason=override.reason, outcome="failed")
-    context.warn(f"the embedding check overrode the comparison of fields: {override.reason}")
-    revised = {
-        "field_results": dict(verdict.field_results),
-        "field_scores": dict(verdict.field_scores),
-        "verify_granular_result": await granular_of(context, override.accepted),
-    }
-    for name, value in revised.items():
-        if name in context.result_fields:
-            context.revise_result_field(name, value)
 
 
 @hookimpl

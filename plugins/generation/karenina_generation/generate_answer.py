@@ -117,7 +117,20 @@ class GenerateAnswer(Stage):
     async def execute(self, context: VerificationContext) -> None:
         context.set_artifact(ArtifactKeys.ANSWERING_MODEL_STR, str(context.task.answering))
         cached = context.cached_answer_data
-        _keep(context, cached if cached is not None else await _asked(context))
+        answer = cached if cached is not None else await _asked(context)
+        if not answer.raw_llm_response.strip():
+            answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
+            why = "; all its tokens were used before it" if "truncated" in answer.text_flags else ""
+            limit = f" ({context.answering_model.token_limit})" if why and context.cached_answer_data is None else ""
+            context.note(f"the answer is empty{why}{limit}")
+            if context.evaluates_template and not answer.recursion_limit_reached:
+                context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
+        context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
+        context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
+        context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))
+        for name in ("trace_messages", "conversation_context", "agent_metrics", "text_flags", "usage_unavailable"):
+            value = getattr(answer, name)
+            context.set_result_field(name, list(value) if isinstance(value, tuple) else value)
         if cached is not None:
             context.set_result_field("usage_metadata", cached.usage_metadata)
             if cached.replayed_from is not None:
@@ -168,23 +181,6 @@ def _trace(response: LLMResponse) -> list[Message]:
 def _refuse_filtered(response: LLMResponse) -> None:
     if response.finish_reason == "content_filter":
         raise PortError("the provider's content filter cut the answer off", kind="content_filter")
-
-
-def _keep(context: VerificationContext, answer: CachedAnswer) -> None:
-    """An empty answer is one, and wrong whatever was asked. Of one that a limit cut off, the guard says why."""
-    if not answer.raw_llm_response.strip():
-        answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
-        why = "; all its tokens were used before it" if "truncated" in answer.text_flags else ""
-        limit = f" ({context.answering_model.token_limit})" if why and context.cached_answer_data is None else ""
-        context.note(f"the answer is empty{why}{limit}")
-        if context.evaluates_template and not answer.recursion_limit_reached:
-            context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
-    context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
-    context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
-    context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))
-    for name in ("trace_messages", "conversation_context", "agent_metrics", "text_flags", "usage_unavailable"):
-        value = getattr(answer, name)
-        context.set_result_field(name, list(value) if isinstance(value, tuple) else value)
 
 
 @hookimpl

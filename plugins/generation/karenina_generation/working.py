@@ -198,7 +198,7 @@ def _warned(context: VerificationContext, warning: str) -> None:
 
 
 def _trace(result: AgentResult) -> list[Message]:
-    """The messages of an agent; one of its last words where it gave none."""
+    """The messages of an agent; one of its final response where it gave none."""
     return list(result.trace_messages) or [Message.assistant(result.final_response or result.raw_trace)]
 
 

@@ -32,7 +32,7 @@ FEED = "dataFeedElement"
 
 @frozen
 class Content:
-    """A document, taken apart: what the writer compares a benchmark with."""
+    """A document that was read: what the writer compares a benchmark with."""
 
     root: dict[str, Any]
     text: str = field(repr=False)

@@ -99,7 +99,7 @@ def _answered(causes: Sequence[BaseException], where: str, secrets: Sequence[str
         if type(cause) is Exception and isinstance(getattr(cause, "status_code", None), int):
             # litellm's way to say that a body of status 200 reports an error
             reported: Any = cause
-            message = _blotted(str(getattr(reported, "message", "")), secrets)
+            message = _masked(str(getattr(reported, "message", "")), secrets)
             return error_from_wire(None, {"message": message, "code": reported.status_code}, where=where)
     return None
 
@@ -107,7 +107,7 @@ def _answered(causes: Sequence[BaseException], where: str, secrets: Sequence[str
 def _body(response: Any, secrets: Sequence[str]) -> Any:
     """The body of an error, without the secrets that it repeats, before any of it is cut off."""
     try:
-        text = _blotted(response.text, secrets)
+        text = _masked(response.text, secrets)
     except RuntimeError:  # a streamed body that was not read
         return None
     try:
@@ -120,11 +120,11 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
     """The error of a call to which no server gave a usable answer."""
     kind, cause = _root(causes)
     if cause is not None:
-        parts = (where, type(cause).__name__, _shortened(_blotted(str(cause), secrets)))
+        parts = (where, type(cause).__name__, _shortened(_masked(str(cause), secrets)))
         return PortError(": ".join(part for part in parts if part), kind=kind)
     error = causes[0]
     status = getattr(error, "status_code", None)
-    text = _blotted(str(error), secrets)
+    text = _masked(str(error), secrets)
     if "UnsupportedParamsError" in _names(error):
         text = f"{text.partition('To drop')[0]} {UNSUPPORTED}"
     text = _shortened(DECORATION.sub("", text)) or type(error).__name__
@@ -165,5 +165,5 @@ def known_secrets(*keys: str | None) -> tuple[str, ...]:
     return (*secrets_in(os.environ), *(key for key in keys if key and len(key) >= SHORTEST))
 
 
-def _blotted(text: str, secrets: Sequence[str]) -> str:
+def _masked(text: str, secrets: Sequence[str]) -> str:
     return SECRET_TEXT.sub(MASK, redactor(secrets)(text))

@@ -29,10 +29,10 @@ class Changes:
     def refusal(self, tool: str) -> ToolOutcome | None:
         """The error for a model that calls a tool which is no longer what it was offered."""
         if tool in self.removed:
-            return ToolOutcome("the server does not offer this tool any more; go on without it", is_error=True)
+            return ToolOutcome("the server does not offer this tool any more; continue without it", is_error=True)
         if tool in self.altered:
             return ToolOutcome(
-                "the server has changed the arguments of this tool since it was offered; go on without it",
+                "the server has changed the arguments of this tool since it was offered; continue without it",
                 is_error=True,
             )
         return None

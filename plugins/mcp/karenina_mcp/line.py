@@ -1,4 +1,4 @@
-"""What is known about the line to a server beside its messages: its last words, and how it ended."""
+"""What is known about the line to a server beside its messages: the end of its stderr, and how it ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MOST_BYTES", "Line", "first_cause", "port_error"]
 
 MOST_BYTES = 4 * 1024 * 1024
 """Of one message of a server. What is longer is not read into memory."""
-LAST_WORDS = 2000
+MOST_OUTPUT = 2000
 """Characters of a program's stderr that are kept."""
 
 
@@ -35,15 +35,15 @@ class Line:
 
     def record(self, words: bytes) -> None:
         """Keep the end of what a program says beside its messages."""
-        self._words += words[-4 * LAST_WORDS :]
-        del self._words[: -4 * LAST_WORDS]
+        self._words += words[-4 * MOST_OUTPUT :]
+        del self._words[: -4 * MOST_OUTPUT]
 
-    def last_words(self, secrets: Iterable[str] = ()) -> str:
+    def last_output(self, secrets: Iterable[str] = ()) -> str:
         """The end of what the program printed, at most 2000 characters, without secrets."""
         text = self._words.decode(errors="replace").strip()
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return text[-LAST_WORDS:]
+        return text[-MOST_OUTPUT:]
 
 
 def port_error(error: BaseException, what: str, line: Line, words: str) -> PortError:

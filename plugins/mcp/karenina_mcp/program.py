@@ -91,7 +91,7 @@ async def _received(process: Process, arriving: Any, line: Line) -> None:
             if message is not None:
                 await arriving.send(message)
             elif text is ends:
-                break  # whoever waits for it gets the error of the broken line
+                break  # the caller gets the error of the broken connection
             else:
                 line.record(ends.head + b"\n")
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):

@@ -133,7 +133,7 @@ class McpServer:
         try:
             await session.start(await self._transport(place, line), partial(_client, mcp), self.settings.start_seconds)
         except Exception as error:  # see Session
-            words = line.last_words(self._secrets())
+            words = line.last_output(self._secrets())
             raise port_error(error, f"tool server {self.name!r} ({place})", line, words) from error
         self._session = session
         return session
@@ -259,7 +259,7 @@ class McpServer:
                 return FORGOTTEN
         elif closed or not session.usable:
             session.retire()
-            words = session.line.last_words(self._secrets())
+            words = session.line.last_output(self._secrets())
             log.warning("a tool server ended", server=self.name, tool=tool, error=one_line(error), words=words)
             return ToolOutcome("the connection to the server of this tool broke during the call", is_error=True)
         text = text if code is not None else one_line(error)

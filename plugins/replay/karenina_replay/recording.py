@@ -1,4 +1,4 @@
-"""A recording: written line by line while a run goes on, read as a whole before one begins."""
+"""A recording: written line by line during a run, read as a whole before one begins."""
 
 from __future__ import annotations
 

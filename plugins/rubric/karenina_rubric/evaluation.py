@@ -203,7 +203,7 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
             names = ", ".join(repr(name) if type(name) is str else type(name).__name__ for name in strange)
             case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
         return scores
-    except BaseException as error:  # an evaluator is anybody's code, and its failure is that of its traits
+    except BaseException as error:  # an evaluator is third-party code, and its failure is that of its traits
         if stops_item(error):
             raise
         if not isinstance(error, KareninaError):
@@ -240,12 +240,12 @@ def asks_model(context: VerificationContext, type_name: str) -> bool:
         return True
     try:
         return bool(context.app.trait_evaluator(type_name).asks_judge)
-    except Exception:  # an evaluator that cannot be made: its traits fail one by one, with that reason
+    except Exception:  # an evaluator that cannot be made: each of its traits fails with that reason
         return False
 
 
 def notes(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[Problem]:
-    """What was configured and has no effect, and what a benchmark asks for that people should know of."""
+    """What was configured and has no effect, and what a benchmark asks for that users should know of."""
     for text in (*_unread(config), *_unreached(config, rubrics)):
         yield Problem("", text, fatal=False)
 

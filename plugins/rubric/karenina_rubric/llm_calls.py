@@ -238,7 +238,7 @@ async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     except ParseError as error:
         if not reader.replies:
             scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
-    except BaseException as error:  # middleware and instructions of adapters are anybody's code
+    except BaseException as error:  # middleware and instructions of adapters are third-party code
         if stops_item(error):
             raise
         if not isinstance(error, KareninaError):

@@ -1,4 +1,4 @@
-"""From what a judge found for each instruction to counts and metrics. Nothing here asks anybody anything."""
+"""From what a judge found for each instruction to counts and metrics. No model is called here."""
 
 from __future__ import annotations
 

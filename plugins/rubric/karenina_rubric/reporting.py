@@ -93,7 +93,7 @@ def _label(trait: ScoredTrait, score: TraitScore) -> str:
 
 
 def artifacts(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What later stages are handed: every score but the metrics in one table, and what goes with them."""
+    """What later stages get: every score but the metrics in one table, and what goes with them."""
     flat = [fields[f"{type_name}_trait_scores"] for type_name in PUBLISHED if type_name != "metric"]
     flat += fields["extra_trait_scores"].values()
     yield ArtifactKeys.RUBRIC_RESULT, {name: value for table in flat for name, value in table.items()}

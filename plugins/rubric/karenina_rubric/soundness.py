@@ -48,7 +48,7 @@ def plain(value: Any, longest: int | None = None) -> Any:
     """The value as it will be read from a file; with `longest`, its texts are cut to that many characters.
 
     Raises ValueError for numbers that no float can hold, NaN among them, and TypeError and RecursionError for what is
-    no data. Of a stranger's classes, anything may be raised.
+    no data. Third-party classes may raise anything.
     """
     read = json.loads(json.dumps(value, allow_nan=False, default=_table), parse_int=_whole)
     return _clean(read, longest, MOST_LEVELS)
@@ -110,7 +110,7 @@ def sound(trait: RubricTrait, score: Any) -> TraitScore:
     """
     try:
         return _sound(trait, score)
-    except BaseException as error:  # of a stranger's object, anything may raise anything
+    except BaseException as error:  # anything of a third-party object may raise
         if stops_item(error):
             raise
         return _failed(trait, f"something that cannot be read: {one_line(error)}")
@@ -158,7 +158,7 @@ def scale_of(trait: RubricTrait) -> tuple[Mapping[str, Any], str]:
         if isinstance(given, Mapping):
             return dict(plain(given)), ""
         problem = f"the scale is {type(given).__name__} instead of a table"
-    except BaseException as error:  # of a stranger's trait, too
+    except BaseException as error:  # third-party code
         if stops_item(error):
             raise
         problem = f"the scale cannot be read: {one_line(error)}"

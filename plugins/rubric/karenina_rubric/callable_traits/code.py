@@ -147,7 +147,7 @@ class Code:
                 self._users -= 1
 
     async def _function(self, seconds: float) -> Loaded:
-        """The same for every item: whoever comes while it is loaded waits for that, until its time is up."""
+        """The same for every item: others wait while it is loaded, until its time is up."""
         if self._loaded.done():
             return self._loaded.result()
         if self._loading is None:
@@ -167,7 +167,7 @@ class Code:
                 PROCESS.leave(self._loading)
 
     def _begin(self, place: Place, seconds: float) -> bool:
-        """Load the function, unless somebody else does."""
+        """Load the function, unless another item does."""
 
         def work() -> None:
             try:
@@ -192,12 +192,12 @@ class Code:
         try:
             assert self._load is not None
             return Loaded(self._load())
-        except BaseException as error:  # unpickling runs anybody's code
+        except BaseException as error:  # unpickling runs third-party code
             advice = "save the benchmark again, where its packages are installed, with this version of Python"
             return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
 
     def _settle(self, loaded: Loaded) -> Loaded:
-        """The first word counts: a function that is there too late is not there for anybody."""
+        """The first outcome counts: a function that is loaded too late is not used."""
         with self._lock:
             if not self._loaded.done():
                 self._loaded.set_result(loaded)
@@ -217,12 +217,11 @@ class Code:
         if not allowed:
             self._end(place)
             return TraitScore(state="error", reason=_unfinished(PROCESS))
-        return await self._call(lambda: self._called(trait, text, function, place), trait.name, place, seconds)
-
-    async def _call(self, call: Callable[[], TraitScore], name: str, place: Place, seconds: float) -> TraitScore:
         try:
             async with asyncio.timeout(seconds):
-                ended: Ended[TraitScore] = await in_own_thread(call, f"karenina-trait-{name}")
+                ended: Ended[TraitScore] = await in_own_thread(
+                    lambda: self._called(trait, text, function, place), f"karenina-trait-{trait.name}"
+                )
         except RuntimeError as error:  # there is no thread
             self._end(place)
             return TraitScore(state="error", reason=f"its function could not be called: {one_line(error)}")
@@ -331,6 +330,6 @@ def _unfit(value: Any, wanted: str) -> TraitScore:
 def _shown(value: Any) -> str:
     try:
         shown = repr(value)
-    except Exception:  # anybody's class; and Python writes no number of thousands of digits
+    except Exception:  # a third-party class; and Python writes no number of thousands of digits
         return f"something ({type(value).__name__}) that cannot be shown"
     return shortened(shown, MOST_SHOWN)
