@@ -45,8 +45,8 @@ async def own_folder(
     """A folder for one investigation, removed at the end: a copy of the workspace, and in it of the trace's file.
 
     Traces that were written into the workspace are not in it: only the agent that is given `trace_file` sees that one,
-    under the name `trace_as` or else its own. None where there is neither. `copies` makes the copy; without it, a temporary
-    folder does. Raises OSError and WorkspaceError where something cannot be copied.
+    under the name `trace_as` or else its own. None where there is neither. `copies` makes the copy; without it, a
+    temporary folder does. Raises OSError and WorkspaceError where something cannot be copied.
     """
     if workspace is None and trace_file is None:
         yield None
