@@ -152,19 +152,14 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
             if (removed := removed + 1) > MOST_REMOVED:
                 raise
         else:
-            with file, _removed_if_broken(path):
-                file.write(text)
+            try:
+                with file:
+                    file.write(text)
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
             return path
     raise OSError(f"{folders[-1]} is full of traces")
-
-
-@contextmanager
-def _removed_if_broken(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def trace_name(question_id: str) -> str:

@@ -106,19 +106,12 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
         kept = kept_at(context, written, response, "persist_trace") if keep else None
         material = evolve(material, trace_file=written.path, trace_as=written.name)
         findings = await strategy(Case(context, material, able, places), traits)
-        return {trait.name: _with_file(findings[trait.name], kept if _keeps(trait) else None) for trait in traits}
-
-
-def _keeps(trait: AgenticRubricTrait) -> bool:
-    """Whether a trait's details say where the trace stays: it asks for it, and is about the trace."""
-    return trait.persist_trace and trait.context_mode in WITH_TRACE
-
-
-def _with_file(finding: Finding, path: str | None) -> Finding:
-    """The finding, with where the trace stays."""
-    if path is None:
-        return finding
-    return evolve(finding, score=evolve(finding.score, details={**finding.score.details, "trace_file": path}))
+    for trait in wanted:
+        if kept is not None and trait.persist_trace:  # its details say where the trace stays
+            score = findings[trait.name].score
+            details = {**score.details, "trace_file": kept}
+            findings[trait.name] = evolve(findings[trait.name], score=evolve(score, details=details))
+    return findings
 
 
 def _keep(
@@ -130,7 +123,11 @@ def _keep(
     wanted = [t for t in traits if t.name not in presence.decided or presence.decided[t.name].state != "skipped"]
     scores: dict[str, Any] = {}
     for trait in wanted:
-        scores |= _entries(trait, findings[trait.name])
+        score = findings[trait.name].score
+        if score.state == "ok" and isinstance(trait.kind, TemplateKind):
+            scores |= {f"{trait.name}.{name}": value for name, value in score.value.items()}
+        else:
+            scores[trait.name] = exported(trait, score)
     traces = {trait.name: findings[trait.name].trace for trait in wanted}
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED, True)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_SCORES, scores)
@@ -146,14 +143,6 @@ def _keep(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({reasons:.1000})")
     context.note(f"{len(wanted) - len(failed)} of {len(traits)} agentic traits have a score")
-
-
-def _entries(trait: AgenticRubricTrait, finding: Finding) -> dict[str, Any]:
-    """The entries of one trait in the table of scores: `trait.field` for the record of a template kind."""
-    score = finding.score
-    if score.state == "ok" and isinstance(trait.kind, TemplateKind):
-        return {f"{trait.name}.{name}": value for name, value in score.value.items()}
-    return {trait.name: exported(trait, score)}
 
 
 def _tables(
@@ -174,11 +163,6 @@ def _tables(
         "trait_states": {trait.name: findings[trait.name].score.state_row() for trait in traits},
         "trait_provenance": {t.name: rubric.provenance[t.name] for t in traits if t.name in rubric.provenance},
     }
-
-
-@hookimpl
-def karenina_register_stages(registry: Any) -> None:
-    registry.add(AgenticRubricEvaluation)
 
 
 @frozen(kw_only=True)
@@ -223,3 +207,8 @@ async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricT
 
 def _undecided(names: Iterable[str], why: str, kind: ErrorKind = "judge") -> dict[str, TraitScore]:
     return {name: TraitScore(state="error", reason=undecided(f"{why:.1000}"), kind=kind) for name in names}
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(AgenticRubricEvaluation)

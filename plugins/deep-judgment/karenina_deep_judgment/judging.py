@@ -237,7 +237,12 @@ class DeepJudgment:
                 if context.config.deep_judgment_search_enabled:
                     evidence = await assessed(case, evidence)
                     done += ["excerpt_hallucination_assessment"] if evidence.risks is not None else []
-            evidence = await _reasoned(case, evidence, done)
+            try:
+                from_text = context.config.deep_judgment_mode == "reasoning_only"
+                evidence = await reasoned(case, evidence, from_text=from_text)
+                done.append("reasoning")
+            except ParseError as error:  # the values then come from the quotations and the text itself
+                context.warn(f"deep judgment continues without reasoning: {error}")
             result = await parsed(case, evidence)
             done.append("parameters")
         except KareninaError as error:
@@ -289,15 +294,3 @@ def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord])
         ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None if evidence.risks is None else dict(evidence.risks),
         "attributes_with_invented_excerpts": list(evidence.invented),
     }
-
-
-async def _reasoned(case: Case, evidence: Evidence, done: list[str]) -> Evidence:
-    """Reasoning that cannot be read is left out: the values then come from the quotations and the text itself."""
-    from_text = case.context.config.deep_judgment_mode == "reasoning_only"
-    try:
-        evidence = await reasoned(case, evidence, from_text=from_text)
-    except ParseError as error:
-        case.context.warn(f"deep judgment continues without reasoning: {error}")
-        return evidence
-    done.append("reasoning")
-    return evidence

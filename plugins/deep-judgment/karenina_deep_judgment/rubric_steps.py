@@ -110,7 +110,11 @@ class TraitWork:
         try:
             result = await self.case.in_turn(made)
         except BaseException as error:
-            self.calls += _made(error)
+            # An adapter's exceptions become PortErrors: other exceptions are raised before the call.
+            if isinstance(error, PortError):
+                self.calls += 1 + error.repairs
+            elif not isinstance(error, Exception):
+                self.calls += 1
             raise
         self.calls += 1 + result.repairs
         found: T = result.parsed
@@ -138,13 +142,6 @@ class TraitWork:
             metadata=metadata,
             lacks_excerpts=lacks,
         )
-
-
-def _made(error: BaseException) -> int:
-    """Calls that ended in this error. An adapter's exceptions become PortErrors: other plain ones come before it."""
-    if isinstance(error, PortError):
-        return 1 + error.repairs
-    return 0 if isinstance(error, Exception) else 1
 
 
 async def judged(work: TraitWork) -> TraitScore:

@@ -82,10 +82,11 @@ class TavilySearch:
         key = _key()
         if not key:
             raise SearchError(self.problem())
+        words = " ".join(query.split())
+        if len(words) > LONGEST_QUERY:  # cut between words
+            words = words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
         try:
-            found = await with_retries(
-                lambda: self._asked(_shortened(query), key), POLICY, max_elapsed=self.settings.timeout
-            )
+            found = await with_retries(lambda: self._asked(words, key), POLICY, max_elapsed=self.settings.timeout)
         except PortError as error:
             raise SearchError(f"tavily: {error}".replace(key, "***")) from None
         if not isinstance(found, Mapping) or not isinstance(found.get("results"), list):
@@ -120,14 +121,6 @@ class TavilySearch:
 
 def _key() -> str:
     return os.environ.get(KEY, "").strip()
-
-
-def _shortened(query: str) -> str:
-    """The query in one line, cut between words where it is too long for the API."""
-    words = " ".join(query.split())
-    return (
-        words if len(words) <= LONGEST_QUERY else words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
-    )
 
 
 def _content(status: int, headers: Mapping[str, str], body: bytes) -> Any:

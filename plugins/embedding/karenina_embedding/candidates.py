@@ -126,11 +126,7 @@ def _are_prose(*values: Any) -> bool:
 
 def is_prose(text: str) -> bool:
     """Whether there is a word in it that does more than write a number, a date or a truth value."""
-    return any(word.lower() not in NO_PROSE for word in _words(text))
-
-
-def _words(text: str) -> Iterator[str]:
-    return (found[0] for found in WORD.finditer(text))
+    return any(word.lower() not in NO_PROSE for word in WORD.findall(text))
 
 
 def _is_wrong(results: Mapping[str, bool | None], name: str, expected: Any, extracted: Any) -> bool:

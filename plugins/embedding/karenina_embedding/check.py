@@ -146,14 +146,15 @@ async def _examined(context: VerificationContext) -> Finding:
     if override is None:
         return finding
     patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
-    verdict = override.accepted.verdict
+    accepted, reason = override
+    verdict = accepted.verdict
     # Where a pattern failed the answer stays wrong, and is called so.
-    context.record(field=True, verdict=bool(patterns.get("success")), reason=override.reason, outcome="failed")
-    context.warn(f"the embedding check overrode the comparison of fields: {override.reason}")
+    context.record(field=True, verdict=bool(patterns.get("success")), reason=reason, outcome="failed")
+    context.warn(f"the embedding check overrode the comparison of fields: {reason}")
     revised = {
         "field_results": dict(verdict.field_results),
         "field_scores": dict(verdict.field_scores),
-        "verify_granular_result": await granular_of(context, override.accepted),
+        "verify_granular_result": await granular_of(context, accepted),
     }
     for name, value in revised.items():
         if name in context.result_fields:
@@ -161,14 +162,10 @@ async def _examined(context: VerificationContext) -> Finding:
     return evolve(finding, override_applied=True)
 
 
-@frozen(eq=False)
-class _Override:
-    accepted: Accepted
-    reason: str
-
-
-async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[Pair, float]) -> _Override | None:
-    """The template with the equivalent fields accepted, where it passes then."""
+async def _override(
+    context: VerificationContext, wrong: Wrong, scores: Mapping[Pair, float]
+) -> tuple[Accepted, str] | None:
+    """The template with the equivalent fields accepted, where it passes then, and the reason."""
     threshold = context.config.embedding_check_threshold
     close = [pair for c in wrong.candidates for pair in c.matched(scores) if scores[pair] >= threshold]
     names = await _settled(wrong, close)
@@ -185,7 +182,7 @@ async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[
     accepted = await wrong.accepting(names)
     reasons = {pair.key: f"similarity {scores[pair]:.2f}; {judged[pair.key].reasoning[:REASON_LIMIT]}" for pair in same}
     equal = "; ".join(f"{key} ({reason})" for key, reason in reasons.items())
-    return _Override(accepted, f"the same in other words: {equal}") if accepted.verdict.result else None
+    return (accepted, f"the same in other words: {equal}") if accepted.verdict.result else None
 
 
 async def _settled(wrong: Wrong, same: Collection[Pair]) -> list[str]:

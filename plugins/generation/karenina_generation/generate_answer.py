@@ -78,14 +78,8 @@ def _positions(picks: Sequence[int | str], question: Question) -> set[int]:
     for pick in picks:
         position = pick if isinstance(pick, int) else hashes.get(pick)
         if position is None or not 0 <= position < len(question.few_shot_examples):
-            raise ConfigError(
-                [
-                    Problem(
-                        "few_shot_config",
-                        f"question {question.id} has no example {pick!r}; it has {len(hashes)} of them",
-                    )
-                ]
-            )
+            what = f"question {question.id} has no example {pick!r}; it has {len(hashes)} of them"
+            raise ConfigError([Problem("few_shot_config", what)])
         found.add(position)
     return found
 

@@ -12,6 +12,7 @@ from attrs import fields
 from karenina_calls.secrets.model_secrets import secret_settings
 from karenina_vocabulary.template_kind import TemplateKind
 
+from karenina_core.errors import shortened
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.convert import structure, unstructure
 
@@ -46,8 +47,7 @@ NEVER_NULL = {"interface", "max_retries", "extra_kwargs", "mcp_urls_dict"}
 
 
 def _unfit(name: str, wanted: str, value: Any) -> ValueError:
-    shown = dump(value)
-    return ValueError(f"{name} must be {wanted}, not {shown if len(shown) <= 60 else shown[:59] + '…'}")
+    return ValueError(f"{name} must be {wanted}, not {shortened(dump(value), 60)}")
 
 
 def text(name: str, value: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from karenina_calls.secrets.redaction import redactor
 from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
 
-from karenina_core.errors import ErrorKind, PortError
+from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
 
 __all__ = ["known_secrets", "port_error"]
@@ -156,8 +156,7 @@ def _is_refusal(status: Any) -> bool:
 
 
 def _shortened(text: str) -> str:
-    text = " ".join(text.partition(TRACEBACK)[0].split())
-    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+    return shortened(" ".join(text.partition(TRACEBACK)[0].split()), MESSAGE_LIMIT)
 
 
 def known_secrets(*keys: str | None) -> tuple[str, ...]:

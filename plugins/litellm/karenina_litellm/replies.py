@@ -87,16 +87,12 @@ def _cost(litellm: Any, response: Any, request: Mapping[str, Any], actual: str |
     cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
     if not isinstance(cost, int | float) or cost < 0:
         return None
-    return float(cost) if cost or _is_priced(litellm, request, actual) else None
-
-
-def _is_priced(litellm: Any, request: Mapping[str, Any], actual: str | None) -> bool:
-    if any(name in request for name in PRICES):
-        return True
+    if cost or any(name in request for name in PRICES):
+        return float(cost)
     asked = str(request["model"])
     provider, _, name = asked.partition("/")
     entries = (litellm.model_cost.get(key) or {} for key in (asked, name, actual, f"{provider}/{actual}"))
-    return any(price in entry for entry in entries for price in PRICES)
+    return 0.0 if any(price in entry for entry in entries for price in PRICES) else None
 
 
 def thinking_blocks(body: Mapping[str, Any]) -> tuple[ThinkingBlock, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
-from attrs import define, field
+from attrs import define
 from karenina_calls.files.process_cleanup import end_marked
 
 from .line import MOST_BYTES, Line
@@ -135,36 +135,22 @@ class _Ends:
         self.tail = (self.tail + part)[-END:]
 
 
-@define(eq=False)
-class _Growing:
-    """The line that is being read."""
-
-    text: bytearray = field(factory=bytearray)
-    ends: _Ends | None = None
-
-    def add(self, part: bytes) -> None:
-        if self.ends is None and len(self.text) + len(part) > MOST_BYTES:
-            self.ends = _Ends(bytes((self.text + part[:END])[:END]), bytes(self.text[-END:]))
-            self.text.clear()
-        if self.ends is None:
-            self.text += part
-        else:
-            self.ends.add(part)
-
-    def taken(self) -> bytearray | _Ends:
-        line = self.text if self.ends is None else self.ends
-        self.text, self.ends = bytearray(), None
-        return line
-
-
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytearray | _Ends]:
-    growing = _Growing()
+    """The lines as they arrive; the two ends of one that is too long."""
+    text, ends = bytearray(), None
     while chunk := await stream.read(CHUNK):
         *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            growing.add(part)
-            yield growing.taken()
-        growing.add(rest)
+        for number, part in enumerate((*ended, rest)):
+            if ends is None and len(text) + len(part) > MOST_BYTES:
+                ends = _Ends(bytes((text + part[:END])[:END]), bytes(text[-END:]))
+                text.clear()
+            if ends is None:
+                text += part
+            else:
+                ends.add(part)
+            if number < len(ended):
+                yield text if ends is None else ends
+                text, ends = bytearray(), None
 
 
 def _message(text: bytearray | _Ends) -> Any:

@@ -159,22 +159,19 @@ class Folded:
             if isinstance(text := named.get(name), str):
                 parts.append(text)
         for position, call in enumerate(delta.get("tool_calls") or ()):
-            if isinstance(call, Mapping):
-                self._call(position, call)
+            if not isinstance(call, Mapping):
+                continue
+            index, function = call.get("index"), call.get("function")
+            known = self._calls.setdefault(index if isinstance(index, int) else position, {"arguments": []})
+            if call.get("id"):
+                known.setdefault("id", call["id"])
+            if isinstance(function, Mapping):
+                if function.get("name"):
+                    known.setdefault("name", function["name"])
+                if isinstance(arguments := function.get("arguments"), str):
+                    known["arguments"].append(arguments)
         content = delta.get("content")
         return content if isinstance(content, str) else ""
-
-    def _call(self, position: int, piece: Mapping[str, Any]) -> None:
-        index = piece.get("index")
-        call = self._calls.setdefault(index if isinstance(index, int) else position, {"arguments": []})
-        function = piece.get("function")
-        if piece.get("id"):
-            call.setdefault("id", piece["id"])
-        if isinstance(function, Mapping):
-            if function.get("name"):
-                call.setdefault("name", function["name"])
-            if isinstance(arguments := function.get("arguments"), str):
-                call["arguments"].append(arguments)
 
     def body(self) -> dict[str, Any]:
         """What the server would have sent without streaming."""

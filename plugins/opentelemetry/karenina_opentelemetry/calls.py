@@ -23,7 +23,6 @@ from karenina_core.ports.values import (
     LLMResponse,
     ParsePortResult,
     RunTool,
-    Tool,
     ToolOutcome,
 )
 from karenina_core.values.message import UsageMetadata
@@ -140,7 +139,11 @@ async def _work(tracing: Tracing, model: ModelConfig, call: AgentCall, proceed: 
     with tracing.span(f"invoke_agent {model.id}", facts) as span:
         if span.get_span_context().is_valid:
             here = trace.set_span_in_context(span)
-            call = evolve(call, tools=[_traced(tool, tracing, here) for tool in call.tools])
+            tools = [
+                evolve(tool, run=partial(_run, tool.name, tool.run, tracing, here)) if tool.run is not None else tool
+                for tool in call.tools
+            ]
+            call = evolve(call, tools=tools)
         try:
             result = await proceed(call)
         except PortError as error:
@@ -159,12 +162,6 @@ def _worked(span: Span, result: object, tracing: Tracing) -> None:
     facts = {"gen_ai.response.model": result.actual_model, "gen_ai.conversation.id": result.session_id}
     fill(span, {**facts, "karenina.agent.turns": result.turns, "karenina.agent.limit": result.limit})
     tracing.content(span, {"gen_ai.output.messages": text_message(result.final_response)})
-
-
-def _traced(tool: Tool, tracing: Tracing, agent: Context) -> Tool:
-    if tool.run is None:
-        return tool
-    return evolve(tool, run=partial(_run, tool.name, tool.run, tracing, agent))
 
 
 async def _run(name: str, run: RunTool, tracing: Tracing, agent: Context, arguments: Mapping[str, Any]) -> ToolOutcome:

@@ -177,11 +177,6 @@ def _keep(
     context.note(f"{sum(score.state == 'ok' for score in scores.values())} of {len(scores)} traits have a score")
 
 
-@hookimpl
-def karenina_register_stages(registry: Any) -> None:
-    registry.add(RubricEvaluation)
-
-
 async def evaluated(case: TraitCase, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
     """The score of every trait by its name. Types are evaluated at the same time, and fail alone."""
     groups: dict[str, list[RubricTrait]] = {}
@@ -198,7 +193,8 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
             what = f"the evaluator of {type_name!r} gave back {type(given_back).__name__} instead of scores by name"
             return {trait.name: TraitScore(state="error", reason=what) for trait in traits}
         found = dict(given_back)
-        scores = {trait.name: _of(trait, found) for trait in traits}
+        nothing = TraitScore(state="missing", reason=f"the evaluator of {type_name!r} gave no score for it")
+        scores = {t.name: sound(t, found[t.name]) if t.name in found else nothing for t in traits}
         if strange := [name for name in found if name not in scores]:
             names = ", ".join(repr(name) if type(name) is str else type(name).__name__ for name in strange)
             case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
@@ -209,12 +205,6 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
         if not isinstance(error, KareninaError):
             log.warning("an evaluator of traits failed", type=type_name, error=one_line(error))
         return {trait.name: sound(trait, TraitScore.failed(error)) for trait in traits}
-
-
-def _of(trait: RubricTrait, found: Mapping[Any, Any]) -> TraitScore:
-    if trait.name not in found:
-        return TraitScore(state="missing", reason=f"the evaluator of {trait.type_name!r} gave no score for it")
-    return sound(trait, found[trait.name])
 
 
 async def presence_of(case: TraitCase) -> Presence:
@@ -279,3 +269,8 @@ def _unreached(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterato
         unread = {f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode]}
         for name in changed(config, (name for name in DEEP if name not in unread)):
             yield f"{name} has no effect: no trait has deep_judgment_enabled"
+
+
+@hookimpl
+def karenina_register_stages(registry: Any) -> None:
+    registry.add(RubricEvaluation)

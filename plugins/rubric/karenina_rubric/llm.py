@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from attrs import evolve
@@ -86,16 +85,16 @@ async def _usually(traits: Sequence[LLMRubricTrait], case: TraitCase) -> Scores:
     records = [trait for trait in traits if isinstance(trait.kind, TemplateKind)]
     others = [trait for trait in traits if not isinstance(trait.kind, TemplateKind)]
     alone = case.context.config.rubric_evaluation_strategy == "sequential"
+
+    async def record(trait: LLMRubricTrait) -> TraitScore:
+        assert isinstance(trait.kind, TemplateKind)
+        return await recorded(trait, trait.kind, case, reference if trait.include_ground_truth else "")
+
     parts = await asyncio.gather(
-        case.each(records, partial(_record, case=case, reference=reference)),
+        case.each(records, record),
         *(judged(group, case) for group in grouped(others, reference, alone=alone)),
     )
     return {name: score for part in parts for name, score in part.items()}
-
-
-async def _record(trait: LLMRubricTrait, case: TraitCase, reference: str) -> TraitScore:
-    assert isinstance(trait.kind, TemplateKind)
-    return await recorded(trait, trait.kind, case, reference if trait.include_ground_truth else "")
 
 
 def _rules(

@@ -206,23 +206,18 @@ class _Scores:
 
     def fail(self, traits: Iterable[Trait], error: BaseException) -> None:
         """Those of the traits that have no score yet could not be asked about."""
+        is_own = isinstance(error, Exception) and not isinstance(error, OSError)
+        stops = error.kind in STOPS if isinstance(error, KareninaError) else not is_own
         for trait in traits:
             if not self.scored(trait):
                 self.by_name[trait.name] = TraitScore.failed(error)
-                self.closed |= {trait.name} if _stops(error) else set()
+                self.closed |= {trait.name} if stops else set()
 
     def final(self, trait: Trait) -> TraitScore:
         score = self.by_name.get(trait.name)
         if score is None:
             score = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge gave no value for it"))
         return evolve(score, reason=shortened(score.reason, LONGEST_REASON))
-
-
-def _stops(error: BaseException) -> bool:
-    """Whether the judge cannot be reached, whatever it is asked."""
-    if isinstance(error, KareninaError):
-        return error.kind in STOPS
-    return isinstance(error, OSError) or not isinstance(error, Exception)
 
 
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:

@@ -104,19 +104,13 @@ def findings_in(
 ) -> tuple[Finding, ...]:
     """The findings in a reply that fits the schema; what was not asked for is left out."""
     asked = {key: part["properties"] for key, part in schema["properties"].items()}
-    return tuple(
-        _finding(one, {name: value for name, value in data[one.key].items() if name in asked[one.key]})
-        for one in instructions
-    )
-
-
-def _finding(instruction: Instruction, found: Mapping[str, Any]) -> Finding:
-    return Finding(
-        instruction,
-        found["covered" if instruction.is_wanted else "present"],
-        _kept(found["excerpts"], once=True),
-        _kept(found.get("wrong_attempts", ()), once=False),
-    )
+    findings = []
+    for one in instructions:
+        found = {name: value for name, value in data[one.key].items() if name in asked[one.key]}
+        holds = found["covered" if one.is_wanted else "present"]
+        wrong = _kept(found.get("wrong_attempts", ()), once=False)
+        findings.append(Finding(one, holds, _kept(found["excerpts"], once=True), wrong))
+    return tuple(findings)
 
 
 def contradictions(findings: Iterable[Finding], found: Found) -> list[str]:

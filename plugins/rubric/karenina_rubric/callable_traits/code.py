@@ -259,7 +259,10 @@ def load_function(code: bytes) -> Callable[[str], Any]:
 
     This RUNS the code, whatever it is. Raises what it raises, and ValueError where there is no function in it.
     """
-    source = _source(code)
+    try:
+        source = ast.parse(code.decode("utf-8"))
+    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
+        source = None  # a pickle is never source: it ends with a full stop
     if source is None:
         function = pickle.loads(code)
     else:
@@ -271,14 +274,6 @@ def load_function(code: bytes) -> Callable[[str], Any]:
     if not callable(function):
         raise ValueError(f"it holds {type(function).__name__} instead of a function")
     return function  # type: ignore[no-any-return]  # whatever the code made
-
-
-def _source(code: bytes) -> ast.Module | None:
-    """Python source in UTF-8 as such; None for anything else. A pickle is never source: it ends with a full stop."""
-    try:
-        return ast.parse(code.decode("utf-8"))
-    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
