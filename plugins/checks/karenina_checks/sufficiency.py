@@ -37,6 +37,15 @@ not count. Do not use knowledge of your own.
 AGREE = "Look again and make the two agree: sufficient is true exactly when found is true for every field."
 CONTRADICTORY_SUFFICIENCY = "contradictory_sufficiency"
 """The caveat of a result whose judge contradicts its own findings, also when it is shown that."""
+FINDING = closed_object(
+    {
+        "evidence": {
+            "type": ["string", "null"],
+            "description": "What in the response a value can be made of; null: nothing",
+        },
+        "found": {"type": "boolean", "description": "True where the response says something about it"},
+    }
+)
 
 
 class SufficiencyCheck(Stage):
@@ -97,7 +106,13 @@ class SufficiencyCheck(Stage):
             context.warn(f"the sufficiency check was not performed: {problem}")
             keep(self, context, Finding(performed=False, detected=None))
             return
-        findings = _findings_schema(required)
+        findings = closed_object(
+            {
+                "fields": closed_object(dict.fromkeys(required, FINDING), "One finding for every required field"),
+                "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
+                "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
+            }
+        )
         user = (
             f"{presented(context.question_text, given)}\n\n"
             f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
@@ -151,25 +166,6 @@ def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
         return {}, [], f"the template gives no schema: {one_line(error)}"
     required = [name for name in schema.get("required", ()) if name in schema.get("properties", {})]
     return schema, required, None if required else "the template requires no field"
-
-
-def _findings_schema(required: Sequence[str]) -> dict[str, Any]:
-    finding = closed_object(
-        {
-            "evidence": {
-                "type": ["string", "null"],
-                "description": "What in the response a value can be made of; null: nothing",
-            },
-            "found": {"type": "boolean", "description": "True where the response says something about it"},
-        }
-    )
-    return closed_object(
-        {
-            "fields": closed_object(dict.fromkeys(required, finding), "One finding for every required field"),
-            "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
-            "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
-        }
-    )
 
 
 @define

@@ -167,7 +167,19 @@ class Session:
         program, clock = None, None
         record.secrets = surroundings.secrets
         try:
-            options = self._options(surroundings)
+            options = self.sdk.ClaudeAgentOptions(
+                **{
+                    "cwd": str(surroundings.folder),
+                    "cli_path": self.program,
+                    "system_prompt": self._system(surroundings.private),
+                    "permission_mode": "dontAsk",  # what is not allowed is refused without a prompt
+                    "setting_sources": [],
+                    "skills": [],
+                    "strict_mcp_config": True,
+                    "verbatim_prompts": True,
+                    **self.options,
+                }
+            )
             program = Program(_command(options), surroundings, self.most_bytes)
             try:
                 async with asyncio.timeout(seconds) as clock:
@@ -191,21 +203,6 @@ class Session:
             if isinstance(error, TimeoutError) and clock is not None and clock.expired():
                 raise
             raise failure(error, program) from error
-
-    def _options(self, surroundings: Surroundings) -> Any:
-        return self.sdk.ClaudeAgentOptions(
-            **{
-                "cwd": str(surroundings.folder),
-                "cli_path": self.program,
-                "system_prompt": self._system(surroundings.private),
-                "permission_mode": "dontAsk",  # what is not allowed is refused without a prompt
-                "setting_sources": [],
-                "skills": [],
-                "strict_mcp_config": True,
-                "verbatim_prompts": True,
-                **self.options,
-            }
-        )
 
     def _system(self, private: Path) -> Any:
         """The system prompt; one that is too long for a command line as a file."""
