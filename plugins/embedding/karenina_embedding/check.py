@@ -16,8 +16,7 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.stage import in_mode
 
-from .candidates import Pair
-from .equivalence import Accepted, Wrong, granular_of, opinions
+from .equivalence import Accepted, Pair, Wrong, granular_of, opinions
 from .settings import EMBEDDING_THRESHOLD
 
 __all__ = ["EmbeddingCheck", "karenina_register_stages"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -120,36 +119,14 @@ class LiteLLM:
         if self._route.partition("/")[0] != OPENAI:
             yield arguments
             return
-        async with _client(base, key) as client:
+        from karenina_litellm.library import endpoint_client
+
+        async with endpoint_client(base, {}, key or (NO_KEY if base else None)) as client:
             yield {**arguments, "client": client, "encoding_format": "float"}
 
     def _key(self) -> str | None:
         variable = self.settings.api_key_env
         return (os.environ.get(variable, "").strip() or None) if variable else None
-
-
-def _client(base: str | None, key: str | None) -> Any:
-    """A client of the OpenAI protocol that asks once and follows no redirect.
-
-    For a server of the user's own choice it takes neither key nor headers from the environment, which are meant for
-    another server.
-    """
-    openai = importlib.import_module("openai")
-
-    class Once(openai.AsyncOpenAI):  # type: ignore[misc,name-defined]  # the module is imported here and not before
-        """litellm sets the number of further attempts to 2 where it is set to 0."""
-
-        max_retries = property(lambda self: 0, lambda self, value: None)
-
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if base else []
-    foreign = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
-    hidden = (*foreign, "OpenAI-Organization", "OpenAI-Project") if base else ()
-    return Once(
-        api_key=key or (NO_KEY if base else None),
-        base_url=base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
-        default_headers={name: openai.Omit() for name in hidden},
-        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
-    )
 
 
 def _embeddings(response: Any, model: str, where: str, cost_per_token: float | None) -> Embeddings:

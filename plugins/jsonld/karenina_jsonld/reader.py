@@ -13,11 +13,10 @@ from karenina_core.errors import BenchmarkError
 from karenina_core.values.benchmark import BenchmarkData
 
 from . import values
-from .nodes import Findings, properties
+from .nodes import Document, Findings, decode, parse, properties
 from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, read_item
 from .ratings import Rated, dynamic_rubric_of, read_ratings, rubric_of
-from .syntax import Document, decode, parse
 from .traits import legacy_traits
 from .values import stored_secrets
 from .vocabulary import LEGACY_LISTS

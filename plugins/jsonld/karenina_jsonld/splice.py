@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from .nodes import identical
-from .syntax import BOM, dump
+from .nodes import BOM, dump, identical
 
 __all__ = ["splice"]
 

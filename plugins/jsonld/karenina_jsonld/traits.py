@@ -19,8 +19,7 @@ from karenina_vocabulary.traits import (
 from karenina_core.values.rubric import Rubric
 
 from . import values
-from .nodes import Findings, identical, properties, property_value
-from .syntax import parse
+from .nodes import Findings, identical, parse, properties, property_value
 from .vocabulary import LEGACY_LISTS
 
 __all__ = ["legacy_traits", "read_rating", "scale", "untouched_lists", "written_fields"]

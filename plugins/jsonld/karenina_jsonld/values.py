@@ -16,8 +16,7 @@ from karenina_core.errors import shortened
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.convert import structure, unstructure
 
-from .nodes import plain
-from .syntax import dump, parse_or_none
+from .nodes import dump, parse_or_none, plain
 from .vocabulary import SECRET_KEYS
 
 __all__ = [

@@ -14,10 +14,14 @@ from karenina_core.values.question import Question
 
 from .nodes import (
     READ_ERRORS,
+    Document,
     Findings,
+    dump,
+    encode,
     identical,
     merged,
     objects,
+    parse,
     plain,
     property_value,
     with_list,
@@ -27,7 +31,6 @@ from .questions import Entry, assign_ids, given_id, merged_item, new_item
 from .ratings import encode_rating, merged_ratings, rated
 from .reader import FEED, Content, load, read
 from .splice import splice
-from .syntax import Document, dump, encode, parse
 from .traits import untouched_lists
 from .values import without_secrets
 from .vocabulary import CONTEXT, FORMAT_VERSION, LEGACY_LISTS, completed_context

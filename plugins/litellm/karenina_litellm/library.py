@@ -84,21 +84,27 @@ def is_provided(litellm: Any, model: str, base_url: str | None, named: object = 
     return True
 
 
-def endpoint_client(base_url: str, query: Mapping[str, str], key: str) -> Any:
-    """A client for a server of the user's own choice, to be closed by the caller.
+def endpoint_client(base_url: str | None, query: Mapping[str, str], key: str | None) -> Any:
+    """A client of the OpenAI protocol that asks once and follows no redirect, to be closed by the caller.
 
-    The client that litellm would make takes headers and an organisation from the environment, which are meant for
-    another server, and follows redirects to any host.
+    For a server of the user's own choice (`base_url`) it takes no headers and no organisation from the environment, as
+    the client that litellm would make does: they are meant for another server.
     """
     openai = importlib.import_module("openai")
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+
+    class Once(openai.AsyncOpenAI):  # type: ignore[misc,name-defined]  # the module is imported here and not before
+        """litellm sets the number of further attempts to 2 where it is set to 0."""
+
+        max_retries = property(lambda self: 0, lambda self, value: None)
+
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if base_url else []
     foreign = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
-    return openai.AsyncOpenAI(
+    hidden = (*foreign, "OpenAI-Organization", "OpenAI-Project") if base_url else ()
+    return Once(
         api_key=key,
-        base_url=base_url,
-        max_retries=0,
+        base_url=base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
         default_query=query,
-        default_headers={name: openai.Omit() for name in (*foreign, "OpenAI-Organization", "OpenAI-Project")},
+        default_headers={name: openai.Omit() for name in hidden},
         http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
     )
 

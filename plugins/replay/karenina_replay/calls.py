@@ -25,8 +25,8 @@ from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import AgentResult, Channel, LLMResponse, ParsePortResult
 from karenina_core.values.message import Message
 
+from .options import ReplaySettings
 from .recording import Recording, Writer, recording_of, writer_of
-from .settings import ReplaySettings
 
 __all__ = ["Player", "Recorder", "around"]
 

@@ -18,7 +18,7 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.secrets import secrets_in
 
-from .settings import ReplaySettings
+from .options import ReplaySettings
 
 __all__ = ["Recording", "Writer", "recording_of", "writer_of"]
 
