@@ -109,16 +109,7 @@ async def _nothing(handle: TemplateHandle) -> Judgment | None:
 
 async def _asked(context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Decision:
     model, task = context.parsing, PromptTask.AGENTIC_PARSING_DECISION
-    record = handle.schema()
-    own = {key: value for key, value in record.items() if key != "$defs"}
-    decision = closed_object(
-        {
-            "reasoning": {"type": "string", "description": "Field by field, whether the message gives a value"},
-            "sufficient": {"type": "boolean", "description": "Whether the message alone is enough"},
-            "answer": {"anyOf": [own, {"type": "null"}], "description": "The record; null where it is not enough"},
-        }
-    )
-    schema = {**decision, "$defs": record["$defs"]} if "$defs" in record else decision
+    schema = _schema(handle.schema())
     user = (
         f"Question:\n{context.question_text}\n\nThe final message:\n{untrusted(given.text, 'final message')}\n\n"
         f"The JSON Schema of the record:\n{json.dumps(handle.schema(), ensure_ascii=False)}"
@@ -135,6 +126,19 @@ async def _asked(context: VerificationContext, handle: TemplateHandle, given: Ev
         return _escalated(f"{reasoning} (The answer that was given does not fit the template: {error})", note=reasoning)
     judgment = Judgment(filled=filled, channel=result.channel, repairs=result.repairs)
     return Decision(kind="direct", reasoning=reasoning, judgment=judgment, given=given)
+
+
+def _schema(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a decision, with that of the record in it."""
+    own = {key: value for key, value in record.items() if key != "$defs"}
+    decision = closed_object(
+        {
+            "reasoning": {"type": "string", "description": "Field by field, whether the message gives a value"},
+            "sufficient": {"type": "boolean", "description": "Whether the message alone is enough"},
+            "answer": {"anyOf": [own, {"type": "null"}], "description": "The record; null where it is not enough"},
+        }
+    )
+    return {**decision, "$defs": record["$defs"]} if "$defs" in record else decision
 
 
 async def _read(data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
