@@ -1,4 +1,4 @@
-"""Who investigates what: an agent for every trait, or one for all of them."""
+"""Who investigates what: the model of each trait, an agent for every trait or one for all of them."""
 
 from __future__ import annotations
 

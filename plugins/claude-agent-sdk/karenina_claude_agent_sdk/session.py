@@ -1,4 +1,4 @@
-"""One session of the program, from its start to its end."""
+"""One session of the program, from its prompt to its end, and what goes wrong in it as errors of karenina."""
 
 from __future__ import annotations
 

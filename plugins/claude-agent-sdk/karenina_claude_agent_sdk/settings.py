@@ -1,4 +1,4 @@
-"""`[plugins.claude_agent_sdk]`: the program that is run, and what it is given."""
+"""`[plugins.claude_agent_sdk]`, `extra_kwargs` of a model, and where the program is. Imports nothing of the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judge replies in each step: JSON Schemas, and replies read against them.
+"""One question to the judge, and what it replies in each step: JSON Schemas, and replies read against them.
 
 Whatever a schema says is checked here too: not every model is held to it by its server. Reasons come before verdicts,
 so that a model which writes from left to right has thought before it decides.

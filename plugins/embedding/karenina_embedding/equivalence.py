@@ -1,4 +1,7 @@
-"""Asking the judge whether two texts say the same. Here, and in no other prompt, it sees the expected answer."""
+"""Which wrong fields hold texts that may mean the same, and what the judge says of them.
+
+Here, and in no other prompt, the judge sees the expected answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GenerateAnswer: the question goes to the answering model, or an answer generated before is taken."""
+"""GenerateAnswer: the answer of the model, with the examples of its prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading, comparing and merging the objects of a document."""
+"""JSON text as values and back, strictly and within limits; objects of a document read, compared and merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions as items of a data feed, and back."""
+"""Questions as items of a data feed, and back. Placeholder templates are recognised by their source."""
 
 from __future__ import annotations
 

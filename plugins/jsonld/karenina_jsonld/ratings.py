@@ -1,4 +1,4 @@
-"""Rubrics as lists of ratings, and back."""
+"""Rubrics as lists of ratings, and back; the ratings of a file merged with the changes of its rubrics."""
 
 from __future__ import annotations
 

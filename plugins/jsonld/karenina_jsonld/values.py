@@ -1,4 +1,4 @@
-"""Readers of single values. Each takes a name for messages and a JSON value, and raises ValueError for a wrong one."""
+"""Readers of single values, which raise ValueError for wrong ones, and secrets in values, which are left out."""
 
 from __future__ import annotations
 

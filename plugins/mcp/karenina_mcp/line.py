@@ -1,4 +1,4 @@
-"""What is known about the line to a server beside its messages: the end of its stderr, and how it ended."""
+"""What is known about the connection to a server beside its messages, and why it could not be made."""
 
 from __future__ import annotations
 

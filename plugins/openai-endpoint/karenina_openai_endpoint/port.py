@@ -1,4 +1,4 @@
-"""The adapter: one HTTP request per call, on aiohttp."""
+"""The adapter: one HTTP request per call, on aiohttp, with connections that all models of an event loop share."""
 
 from __future__ import annotations
 

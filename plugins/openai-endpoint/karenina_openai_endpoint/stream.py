@@ -1,4 +1,4 @@
-"""Server-sent events of a streamed chat completion: read, folded into the body of a whole one."""
+"""Bodies of replies, unpacked within bounds, and streamed chat completions folded into the body of a whole one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of items and of their stages."""
+"""Spans of runs, of items and of their stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of `karenina verify`."""
+"""What to record, what to replay: options of `karenina verify`, and settings."""
 
 from __future__ import annotations
 

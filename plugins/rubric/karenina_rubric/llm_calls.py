@@ -1,4 +1,4 @@
-"""Boolean, score and literal traits before the judge: which of them share a call, and what its replies say of each."""
+"""`llm` traits before the judge: their prompts, which of them share a call, and what its replies say of each."""
 
 from __future__ import annotations
 

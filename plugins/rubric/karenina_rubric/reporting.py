@@ -1,4 +1,4 @@
-"""From scores to the fields of a result. A trait that failed is there with its state, and never left out."""
+"""From scores and the evidence of deep judgment to the fields of a result; failed traits are there with their state."""
 
 from __future__ import annotations
 

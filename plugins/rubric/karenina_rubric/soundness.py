@@ -1,4 +1,4 @@
-"""Is what an evaluator says about a trait a score of that trait, and can a result hold it?"""
+"""Is what an evaluator says about a trait a score of that trait, and can a result hold it, as plain data?"""
 
 from __future__ import annotations
 

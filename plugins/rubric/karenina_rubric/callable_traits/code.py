@@ -1,4 +1,4 @@
-"""The functions of callable traits: loading each once, and calling it in a thread that can be given up on."""
+"""The functions of callable traits: loaded once, called in a thread within a time limit, values read as scores."""
 
 from __future__ import annotations
 
