@@ -305,7 +305,7 @@ def test_a_server_that_cannot_be_used_refuses_the_run_before_anything_is_paid(
 def test_a_change_of_tools_is_told_to_the_model_and_to_the_user(runs: Runs) -> None:
     change = calling(("become", {"what": "forget", "aloud": True}))
     ran = runs(turns(change, calling(ADD), DONE))
-    assert ran.told[1] == ("the server does not offer this tool any more; go on without it", True)
+    assert ran.told[1] == ("the server does not offer this tool any more; continue without it", True)
     assert str(ran.result.outcome) == "passed"
     warning = "the tool server 'tools' changed its tools during the run: 'add' removed, calls are refused"
     assert ran.result.metadata.warnings == (warning,)

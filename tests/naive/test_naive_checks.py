@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_checks.abstention import AbstentionCheck
-from karenina_checks.quotation import occurs
+from karenina_checks.judge import occurs
 from karenina_checks.sufficiency import SufficiencyCheck
 from karenina_vocabulary.traces import evaluation_input
 

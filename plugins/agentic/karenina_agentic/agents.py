@@ -11,13 +11,14 @@ from karenina_vocabulary.traces import render_trace
 
 from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind
 from karenina_core.ports.model_client import ModelClient
-from karenina_core.ports.values import AgentResult, Limit, Tool
+from karenina_core.ports.values import Limit, Tool
 from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 
 from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
 
 __all__ = [
+    "EMPTY_ANSWER",
     "WITH_TRACE",
     "WITH_WORKSPACE",
     "Assignment",
@@ -28,6 +29,7 @@ __all__ = [
     "with_own",
 ]
 
+EMPTY_ANSWER = "the answer is empty"
 WITH_TRACE = ("trace_and_workspace", "trace_only")
 """Context modes in which an investigator is shown the trace."""
 WITH_WORKSPACE = ("trace_and_workspace", "workspace_only")
@@ -127,24 +129,20 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
     trace = result.raw_trace or render_trace(result.trace_messages) or result.final_response
     if not trace.strip() and result.limit is None:
         raise AgentResponseError("the agent gave no text")
-    has_to_look = file is not None or (workspace is not None and not with_trace)
+    # an agent without messages says nothing about its tools
+    has_to_look = bool(result.trace_messages) and (file is not None or (workspace is not None and not with_trace))
+    unexamined = ""
+    if TRUNCATED in result.flags:
+        unexamined = f"the report was cut off ({model.config.token_limit})"
+    elif has_to_look and not _has_read(result.trace_messages, absence_counts=file is None, has_files=has_files):
+        unexamined = "the agent was to look into files, and no tool has shown it any of their contents"
     return Investigation(
         trace=trace,
         report=result.final_response,
         turns=result.turns,
         limit=result.limit,
-        unexamined=_unexamined(
-            result, model, has_to_look=has_to_look, absence_counts=file is None, has_files=has_files
-        ),
+        unexamined=unexamined,
     )
-
-
-def _unexamined(result: AgentResult, model: ModelClient, *, has_to_look: bool, **known: bool) -> str:
-    if TRUNCATED in result.flags:
-        return f"the report was cut off ({model.config.token_limit})"
-    if has_to_look and result.trace_messages and not _has_read(result.trace_messages, **known):
-        return "the agent was to look into files, and no tool has shown it any of their contents"
-    return ""  # an agent without messages says nothing about its tools
 
 
 def _has_read(messages: Sequence[Message], *, absence_counts: bool, has_files: bool) -> bool:

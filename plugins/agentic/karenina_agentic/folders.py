@@ -44,9 +44,9 @@ async def own_folder(
 ) -> AsyncIterator[Path | None]:
     """A folder for one investigation, removed at the end: a copy of the workspace, and in it of the trace's file.
 
-    Traces that were written into the workspace are not in it: only whoever is given `trace_file` sees that one, under
-    the name `trace_as` or else its own. None where there is neither. `copies` makes the copy; without it, a temporary
-    folder does. Raises OSError and WorkspaceError where something cannot be copied.
+    Traces that were written into the workspace are not in it: only the agent that is given `trace_file` sees that one,
+    under the name `trace_as` or else its own. None where there is neither. `copies` makes the copy; without it, a
+    temporary folder does. Raises OSError and WorkspaceError where something cannot be copied.
     """
     if workspace is None and trace_file is None:
         yield None
@@ -137,7 +137,14 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
     while number < MOST_TRACES:
         path = folders[-1] / (name if number == 1 else f"{stem}_{number}.txt")
         try:
-            _make(folders)
+            for folder in folders:
+                if folder.is_symlink():
+                    raise OSError(f"{folder} is a link")
+                try:
+                    folder.mkdir()
+                except FileExistsError:
+                    if not folder.is_dir() and folder.exists():  # else another item takes it away just now
+                        raise NotADirectoryError(f"{folder} is a file") from None
             file = path.open("x", encoding="utf-8", errors="replace", newline="")
         except FileExistsError:
             number += 1  # of another item that works in the same folder, or kept by an earlier run
@@ -145,30 +152,14 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
             if (removed := removed + 1) > MOST_REMOVED:
                 raise
         else:
-            with file, _removed_if_broken(path):
-                file.write(text)
+            try:
+                with file:
+                    file.write(text)
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
             return path
     raise OSError(f"{folders[-1]} is full of traces")
-
-
-@contextmanager
-def _removed_if_broken(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
-
-
-def _make(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        if folder.is_symlink():
-            raise OSError(f"{folder} is a link")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            if not folder.is_dir() and folder.exists():  # else another item takes it away just now
-                raise NotADirectoryError(f"{folder} is a file") from None
 
 
 def trace_name(question_id: str) -> str:

@@ -2,31 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal
 
-from attrs import evolve
+from attrs import evolve, frozen
 from karenina_calls.models.model_ports import why_no_investigator
 from karenina_calls.ports.structured import json_objects
-from karenina_judging.asking import unable_judges
+from karenina_judging.asking import check_reply, closed_object, unable_judges
 from karenina_judging.judgment import Judgment
 from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import FilledTemplate, TemplateHandle
 from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
-from karenina_core.errors import AgentResponseError, KareninaError, PortError, Problem
+from karenina_core.errors import RETRYABLE, AgentResponseError, FillError, KareninaError, ParseError, PortError, Problem
 from karenina_core.pipeline.stage import in_mode
 
 from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, investigated, with_own
-from .decision import MALFORMED, decide
 from .folders import WrittenTrace, copies_of, kept_at, written_trace
 from .prompts import FILLING, filling_text, verification_system
 
+__all__ = ["MALFORMED"]
+
+MALFORMED = "parse_decision_malformed"
+"""The caveat of results whose decision could not be read."""
+LONGEST_REASONING = 2000
+LOST = re.compile(
+    r"""\W* (?: API\s?Connection\s?Error\W+ | API\s?Error\W+ (?:\d{3}\W+)? )
+    (?: connection | connect(?:ing)? | network | unable | failed | could | cannot )\b
+    (?: \W+ (?: to | not | be | was | has | been | the | API | server | peer | host | connection | connect | error
+      | established | refused | reset | closed | lost | aborted | timed | out | by | with | ECONN[A-Z]+ )\b )* \W*
+    | \W* API\ connection\ error \W*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A message that is nothing but the error of a connection to an API."""
+SYSTEM = f"""\
+You are shown the final message of an agent that worked on a question, and the JSON Schema of a record. Decide whether \
+this message alone gives what the record asks for. If it does not, another agent will search for it.
+
+- reasoning: go through the fields, and say for each whether the message gives a value. Do not repeat the values.
+- sufficient: true where the message gives a value for every field, or says that there is none. A value that the \
+message only announces, such as one that it says is in a file, is not given.
+- answer: where it is sufficient, the record, with the values as the message gives them; otherwise null.
+
+Do not work anything out and correct nothing. Whether the values are right is not your concern.
+
+{UNTRUSTED_NOTE}"""
 FEATURE = "agentic_parsing"
 UNANSWERED = "_unanswered_fields"
+
+
+@frozen(kw_only=True)
+class Decision:
+    """What was decided, and the filled template where no agent is needed."""
+
+    kind: Literal["direct", "escalated", "answer_error_null"]
+    reasoning: str
+    judgment: Judgment | None = None
+    note: str = ""
+    """What the agent is shown of it."""
+    given: EvaluationInput | None = None
+    """What was read."""
+    malformed: bool = False
+
+
+async def decide(context: VerificationContext, handle: TemplateHandle) -> Decision:
+    """Ask the judge once. It is shown the question, the final message and the schema.
+
+    A reply that cannot be used and a judge that cannot be reached for now are decisions for an agent. Raises PortError
+    where the judge cannot be reached at all.
+    """
+    rows = context.get_result_field("trace_messages", [])
+    given = evaluation_input(rows, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE), full_trace=False)
+    if given.error is not None:
+        return _escalated(reason := f"there is no final message: {given.error}", note=reason)
+    if LOST.fullmatch(given.text) and (nothing := await _nothing(handle)) is not None:
+        reasoning = "the final message is only the error of a connection to an API"
+        return Decision(kind="answer_error_null", reasoning=reasoning, judgment=nothing, given=given)
+    try:
+        return await _asked(context, handle, given)
+    except ParseError as error:
+        return _escalated(f"the decision could not be read: {error}", malformed=True)
+    except PortError as error:
+        if error.kind not in RETRYABLE:
+            raise
+        return _escalated(f"the judge could not be asked: {error}")
+
+
+def _escalated(reasoning: str, *, note: str = "", malformed: bool = False) -> Decision:
+    return Decision(kind="escalated", reasoning=reasoning[:LONGEST_REASONING], note=note, malformed=malformed)
+
+
+async def _nothing(handle: TemplateHandle) -> Judgment | None:
+    """The template without any value; None where it cannot be filled in so."""
+    try:
+        return Judgment(filled=await handle.build({field.name: None for field in handle.fields()}))
+    except FillError:
+        return None
+
+
+async def _asked(context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Decision:
+    model, task = context.parsing, PromptTask.AGENTIC_PARSING_DECISION
+    schema = _schema(handle.schema())
+    user = (
+        f"Question:\n{context.question_text}\n\nThe final message:\n{untrusted(given.text, 'final message')}\n\n"
+        f"The JSON Schema of the record:\n{json.dumps(handle.schema(), ensure_ascii=False)}"
+    )
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = model.prompt(task, with_own(model, SYSTEM), user, shape)
+    result = await model.parse(task, messages, schema, validate=_read, temperature=0.0, max_repairs=0)
+    reasoning, answer = result.parsed
+    if answer is None:
+        return _escalated(reasoning, note=reasoning)
+    try:
+        filled = await handle.build(answer)
+    except FillError as error:
+        return _escalated(f"{reasoning} (The answer that was given does not fit the template: {error})", note=reasoning)
+    judgment = Judgment(filled=filled, channel=result.channel, repairs=result.repairs)
+    return Decision(kind="direct", reasoning=reasoning, judgment=judgment, given=given)
+
+
+def _schema(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a decision, with that of the record in it."""
+    own = {key: value for key, value in record.items() if key != "$defs"}
+    decision = closed_object(
+        {
+            "reasoning": {"type": "string", "description": "Field by field, whether the message gives a value"},
+            "sufficient": {"type": "boolean", "description": "Whether the message alone is enough"},
+            "answer": {"anyOf": [own, {"type": "null"}], "description": "The record; null where it is not enough"},
+        }
+    )
+    return {**decision, "$defs": record["$defs"]} if "$defs" in record else decision
+
+
+async def _read(data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
+    """The reasoning, and the record where the message is enough. Raises FillError where that is not to be seen."""
+    known = {"reasoning": {"type": "string"}, "sufficient": {"type": "boolean"}}
+    check_reply(data, closed_object(known))
+    answer = data.get("answer")
+    if not data["sufficient"]:
+        return data["reasoning"][:LONGEST_REASONING], None
+    if not isinstance(answer, Mapping):
+        raise FillError("sufficient is true, and there is no answer")
+    return data["reasoning"][:LONGEST_REASONING], answer
 
 
 class AgenticParseTemplate(Stage):
@@ -75,7 +199,14 @@ class AgenticParseTemplate(Stage):
             yield Problem("agentic_parsing_trigger", what)
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-        yield from _notes(config)
+        if config.agentic_judge_context == "trace_only":
+            problem = (
+                "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"
+            )
+            yield Problem("agentic_judge_context", problem, fatal=False)
+        if config.agentic_parsing_persist_trace and not config.agentic_parsing_materialize_trace:
+            problem = "agentic_parsing_persist_trace has no effect: agentic_parsing_materialize_trace is off"
+            yield Problem("", problem, fatal=False)
         if config.agentic_parsing_materialize_trace and config.agentic_judge_context not in WITH_TRACE:
             what = "needs an agentic_judge_context that includes the trace"
             yield Problem("agentic_parsing_materialize_trace", what)
@@ -115,15 +246,6 @@ class AgenticParseTemplate(Stage):
         context.set_result_field("judge_repairs", judgment.repairs)
 
 
-def _notes(config: VerificationConfig) -> Iterable[Problem]:
-    if config.agentic_judge_context == "trace_only":
-        what = "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"
-        yield Problem("agentic_judge_context", what, fatal=False)
-    if config.agentic_parsing_persist_trace and not config.agentic_parsing_materialize_trace:
-        what = "agentic_parsing_persist_trace has no effect: agentic_parsing_materialize_trace is off"
-        yield Problem("", what, fatal=False)
-
-
 def _without_agent(context: VerificationContext) -> None:
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_PARSING_PERFORMED, False)
     context.set_artifact_and_result(ArtifactKeys.INVESTIGATION_TRACE, None)
@@ -160,7 +282,21 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
         raise cut_short(found.limit, context.parsing, **settings)
     if found.unexamined:
         raise AgentResponseError(found.unexamined)
-    return await _filled(context, handle, found)
+    model, task, schema = context.parsing, PromptTask.AGENTIC_PARSING_EXTRACTION, handle.schema()
+    user = filling_text(context.question_text, found.report or found.trace)
+    shape = {"json_schema": schema, "format_instructions": ""}
+    messages = model.prompt(task, with_own(model, FILLING), user, shape)
+    try:
+        result = await model.parse(task, messages, schema, validate=handle.build)
+    except PortError as error:
+        filled = await _own_object(handle, found.report)
+        if filled is None:
+            raise
+        context.set_result_field("agentic_extraction_recovery", "local_json")
+        context.set_result_field("agentic_extraction_error", str(error))
+        context.warn(f"the report could not be read by the judge ({error!s:.500}); its own JSON object was taken")
+        return Judgment(filled=filled)
+    return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 
 async def _looked(context: VerificationContext, handle: TemplateHandle, note: str) -> Investigation:
@@ -199,25 +335,6 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
             kept_at(context, written, response, "agentic_parsing_persist_trace")
         material = evolve(material, trace_file=written.path, trace_as=written.name)
         return await investigated(context.parsing, assignment, material)
-
-
-async def _filled(context: VerificationContext, handle: TemplateHandle, found: Investigation) -> Judgment:
-    """The template, filled in by the judge from the report; where that fails, from the report's own JSON object."""
-    model, task, schema = context.parsing, PromptTask.AGENTIC_PARSING_EXTRACTION, handle.schema()
-    user = filling_text(context.question_text, found.report or found.trace)
-    shape = {"json_schema": schema, "format_instructions": ""}
-    messages = model.prompt(task, with_own(model, FILLING), user, shape)
-    try:
-        result = await model.parse(task, messages, schema, validate=handle.build)
-    except PortError as error:
-        filled = await _own_object(handle, found.report)
-        if filled is None:
-            raise
-        context.set_result_field("agentic_extraction_recovery", "local_json")
-        context.set_result_field("agentic_extraction_error", str(error))
-        context.warn(f"the report could not be read by the judge ({error!s:.500}); its own JSON object was taken")
-        return Judgment(filled=filled)
-    return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 
 async def _own_object(handle: TemplateHandle, report: str) -> FilledTemplate | None:

@@ -96,7 +96,7 @@ def verification_system(schema: Mapping[str, Any]) -> str:
 
 
 def filling_text(question: str, report: str) -> str:
-    """The question and the report of that agent, for whoever fills in the template."""
+    """The question and the report of that agent, for the judge that fills in the template."""
     return f"Question:\n{question}\n\nThe report:\n{untrusted(bounded(report), 'report')}"
 
 

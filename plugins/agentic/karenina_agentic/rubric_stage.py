@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
+from karenina_judging.dynamic_traits import ABSENT, presence_of, undecided
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.evaluators import TraitCase, TraitScore
 from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traces import evaluation_input
 from karenina_vocabulary.traits import AgenticRubricTrait
 
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
-from karenina_core.errors import Problem
+from karenina_core.errors import ErrorKind, Problem
 from karenina_core.pipeline.stage import with_traits
 from karenina_core.values.rubric import Rubric
 
-from .agents import WITH_TRACE, Material
+from .agents import EMPTY_ANSWER, WITH_TRACE, Material
 from .evaluator import Finding, exported
 from .folders import copies_of, kept_at, written_trace
-from .investigators import investigators, misnamed
-from .presence import Known, known_of
-from .strategies import Case, individual, shared
-from .trait_checks import notes, unable_investigators
+from .strategies import Case, individual, investigators, misnamed, notes, shared, unable_investigators
 
 STRATEGIES = {"individual": individual, "shared": shared}
 EXTENDED = ("trait_details", "trait_scales", "trait_states", "trait_provenance")
@@ -106,19 +106,12 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
         kept = kept_at(context, written, response, "persist_trace") if keep else None
         material = evolve(material, trace_file=written.path, trace_as=written.name)
         findings = await strategy(Case(context, material, able, places), traits)
-        return {trait.name: _with_file(findings[trait.name], kept if _keeps(trait) else None) for trait in traits}
-
-
-def _keeps(trait: AgenticRubricTrait) -> bool:
-    """Whether a trait's details say where the trace stays: it asks for it, and is about the trace."""
-    return trait.persist_trace and trait.context_mode in WITH_TRACE
-
-
-def _with_file(finding: Finding, path: str | None) -> Finding:
-    """The finding, with where the trace stays."""
-    if path is None:
-        return finding
-    return evolve(finding, score=evolve(finding.score, details={**finding.score.details, "trace_file": path}))
+    for trait in wanted:
+        if kept is not None and trait.persist_trace:  # its details say where the trace stays
+            score = findings[trait.name].score
+            details = {**score.details, "trace_file": kept}
+            findings[trait.name] = evolve(findings[trait.name], score=evolve(score, details=details))
+    return findings
 
 
 def _keep(
@@ -130,7 +123,11 @@ def _keep(
     wanted = [t for t in traits if t.name not in presence.decided or presence.decided[t.name].state != "skipped"]
     scores: dict[str, Any] = {}
     for trait in wanted:
-        scores |= _entries(trait, findings[trait.name])
+        score = findings[trait.name].score
+        if score.state == "ok" and isinstance(trait.kind, TemplateKind):
+            scores |= {f"{trait.name}.{name}": value for name, value in score.value.items()}
+        else:
+            scores[trait.name] = exported(trait, score)
     traces = {trait.name: findings[trait.name].trace for trait in wanted}
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED, True)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_SCORES, scores)
@@ -146,14 +143,6 @@ def _keep(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({reasons:.1000})")
     context.note(f"{len(wanted) - len(failed)} of {len(traits)} agentic traits have a score")
-
-
-def _entries(trait: AgenticRubricTrait, finding: Finding) -> dict[str, Any]:
-    """The entries of one trait in the table of scores: `trait.field` for the record of a template kind."""
-    score = finding.score
-    if score.state == "ok" and isinstance(trait.kind, TemplateKind):
-        return {f"{trait.name}.{name}": value for name, value in score.value.items()}
-    return {trait.name: exported(trait, score)}
 
 
 def _tables(
@@ -174,6 +163,50 @@ def _tables(
         "trait_states": {trait.name: findings[trait.name].score.state_row() for trait in traits},
         "trait_provenance": {t.name: rubric.provenance[t.name] for t in traits if t.name in rubric.provenance},
     }
+
+
+@frozen(kw_only=True)
+class Known:
+    """What is known about dynamic traits before they are investigated."""
+
+    decided: Mapping[str, TraitScore]
+    """The traits that are not to be investigated, with why."""
+    promoted: tuple[str, ...] = ()
+    """Those that were found present here."""
+    skipped: tuple[str, ...] = ()
+    """Those that were found absent here."""
+
+
+async def known_of(context: VerificationContext, traits: Sequence[AgenticRubricTrait]) -> Known:
+    """Which traits are not to be investigated, as another stage has found out or a judge is asked now."""
+    rubric = context.rubric
+    dynamic = [trait for trait in traits if rubric is not None and trait.name in rubric.dynamic]
+    if not dynamic:
+        return Known(decided={})
+    if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
+        return Known(decided={trait.name: TraitScore(state="skipped", reason=EMPTY_ANSWER) for trait in dynamic})
+    if context.get_result_field("rubric_evaluation_performed", False):
+        promoted = context.get_result_field("dynamic_rubric_promoted_traits", ())
+        skipped = context.get_result_field("dynamic_rubric_skipped_traits", {})
+        left_out = {
+            t.name: TraitScore(state="skipped", reason=str(skipped[t.name])) for t in dynamic if t.name in skipped
+        }
+        unknown = [trait.name for trait in dynamic if trait.name not in promoted and trait.name not in skipped]
+        return Known(decided=left_out | _undecided(unknown, "see the warnings of the result"))
+    rows = context.get_result_field("trace_messages", [])
+    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
+    if given.error is not None:
+        names = [trait.name for trait in dynamic]
+        return Known(decided=_undecided(names, f"there is nothing to look at: {given.error}", "agent"))
+    found = await presence_of(TraitCase(context, given, asyncio.Semaphore(1)), dynamic)
+    absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in found.absent}
+    decided = absent | _undecided(found.open, found.failure, found.kind)
+    return Known(decided=decided, promoted=found.promoted, skipped=found.absent)
+
+
+def _undecided(names: Iterable[str], why: str, kind: ErrorKind = "judge") -> dict[str, TraitScore]:
+    return {name: TraitScore(state="error", reason=undecided(f"{why:.1000}"), kind=kind) for name in names}
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from karenina_agentic import parse_stage
-from karenina_agentic.decision import LOST, MALFORMED, _schema
+from karenina_agentic.parse_stage import LOST, MALFORMED, _schema
 from karenina_testing.adapters.replies import ServedRequest
 from karenina_testing.fakes import example_of
 

@@ -13,9 +13,9 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_agentic.agents import WITH_TRACE, WITH_WORKSPACE, Material
-from karenina_agentic.decision import _read
 from karenina_agentic.evaluator import AgenticTraitEvaluator
 from karenina_agentic.folders import trace_name
+from karenina_agentic.parse_stage import _read
 from karenina_agentic.prompts import EXTRACTION_MOST, bounded
 from karenina_calls.ports.client import Model, ModelClient
 

@@ -17,9 +17,7 @@ from karenina_vocabulary.traces import EvaluationInput, final_message, model_tex
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
 
-from .answered import stated
-from .judge import Finding, examined, keep
-from .quotation import occurs
+from .judge import Finding, examined, keep, occurs, stated
 
 TASK = PromptTask.ABSTENTION_DETECTION
 NO_ABSTENTION = """\

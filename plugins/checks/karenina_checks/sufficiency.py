@@ -11,7 +11,6 @@ from karenina_judging.asking import ask_judge, check_reply, closed_object, prese
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask
-from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
@@ -38,6 +37,15 @@ not count. Do not use knowledge of your own.
 AGREE = "Look again and make the two agree: sufficient is true exactly when found is true for every field."
 CONTRADICTORY_SUFFICIENCY = "contradictory_sufficiency"
 """The caveat of a result whose judge contradicts its own findings, also when it is shown that."""
+FINDING = closed_object(
+    {
+        "evidence": {
+            "type": ["string", "null"],
+            "description": "What in the response a value can be made of; null: nothing",
+        },
+        "found": {"type": "boolean", "description": "True where the response says something about it"},
+    }
+)
 
 
 class SufficiencyCheck(Stage):
@@ -98,8 +106,19 @@ class SufficiencyCheck(Stage):
             context.warn(f"the sufficiency check was not performed: {problem}")
             keep(self, context, Finding(performed=False, detected=None))
             return
-        findings = _findings_schema(required)
-        user = _user(context.question_text, given, schema, required)
+        findings = closed_object(
+            {
+                "fields": closed_object(dict.fromkeys(required, FINDING), "One finding for every required field"),
+                "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
+                "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
+            }
+        )
+        user = (
+            f"{presented(context.question_text, given)}\n\n"
+            f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
+            f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
+            "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
+        )
         reader = _Reader(findings)
         try:
             task = PromptTask.SUFFICIENCY_DETECTION
@@ -147,34 +166,6 @@ def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
         return {}, [], f"the template gives no schema: {one_line(error)}"
     required = [name for name in schema.get("required", ()) if name in schema.get("properties", {})]
     return schema, required, None if required else "the template requires no field"
-
-
-def _findings_schema(required: Sequence[str]) -> dict[str, Any]:
-    finding = closed_object(
-        {
-            "evidence": {
-                "type": ["string", "null"],
-                "description": "What in the response a value can be made of; null: nothing",
-            },
-            "found": {"type": "boolean", "description": "True where the response says something about it"},
-        }
-    )
-    return closed_object(
-        {
-            "fields": closed_object(dict.fromkeys(required, finding), "One finding for every required field"),
-            "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
-            "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
-        }
-    )
-
-
-def _user(question: str, given: EvaluationInput, schema: Mapping[str, Any], required: Sequence[str]) -> str:
-    return (
-        f"{presented(question, given)}\n\n"
-        f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
-        f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
-        "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
-    )
 
 
 @define

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_checks.abstention import SCHEMA
-from karenina_checks.quotation import occurs
+from karenina_checks.judge import occurs
 from karenina_vocabulary.prompt_config import PromptConfig
 
 from karenina_core import RegexRubricTrait, Rubric

@@ -6,8 +6,7 @@ from karenina_core import hookimpl
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.plugin.kinds import SettingsRegistry
 
-from .choices import problems
-from .whereabouts import unavailable
+from .settings import problems, unavailable
 
 __all__ = ["karenina_register_adapters", "karenina_register_settings"]
 

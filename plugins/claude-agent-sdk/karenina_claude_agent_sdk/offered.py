@@ -51,10 +51,12 @@ def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
         return handle
 
     inline = sdk.ToolAnnotations(maxResultSizeChars=2 * MOST_CHARACTERS)  # else long answers are put into files
-    made = [sdk.tool(tool.name, tool.description, _schema(tool), annotations=inline)(handler(tool)) for tool in tools]
+    made = []
+    for tool in tools:
+        schema = {
+            "type": "object",
+            "properties": {},
+            **tool.input_schema,
+        }  # else the SDK reads it as shorthand
+        made.append(sdk.tool(tool.name, tool.description, schema, annotations=inline)(handler(tool)))
     return sdk.create_sdk_mcp_server(name=SERVER, tools=made)
-
-
-def _schema(tool: Tool) -> dict[str, Any]:
-    """The schema in the form that the SDK knows from its own shorthand."""
-    return {"type": "object", "properties": {}, **tool.input_schema}

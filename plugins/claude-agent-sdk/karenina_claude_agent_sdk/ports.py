@@ -24,15 +24,11 @@ from karenina_core.ports.values import (
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
-from .choices import Choices, choices
-from .conversation import prompt_of, system_of
-from .faults import failure, reported
 from .offered import SERVER, full_name, offered
 from .record import Record
-from .session import Session, load
-from .settings import ClaudeAgentSdkSettings
+from .session import Session, failure, load, prompt_of, reported, system_of
+from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
 from .surroundings import surrounded
-from .whereabouts import program_path, unavailable
 
 __all__ = ["ClaudeAgent", "ClaudeModel"]
 
@@ -142,41 +138,33 @@ class ClaudeModel(_Port):
             late = f"the program gave no reply within {seconds:g} s; request_timeout gives it longer"
             raise PortError(late, kind="timeout") from None
         except PortError as error:
-            raise _as_refusal(error, record) if structured else error from None
+            if structured and record.session_id is None and error.kind == "server" and "schema" in (error.raw or ""):
+                # a program that ends at once and complains of the schema refuses the channel, not the question
+                error = PortError(str(error), kind="invalid_request", status=REFUSED_STATUS, raw=error.raw)
+            raise error from None
         if (refusal := reported(record)) is not None:
             raise refusal
-        return _response(record, structured=structured)
-
-
-def _as_refusal(error: PortError, record: Record) -> PortError:
-    """A program that ends at once with words about the schema refuses the channel, not the question."""
-    if record.session_id is None and error.kind == "server" and "schema" in (error.raw or ""):
-        return PortError(str(error), kind="invalid_request", status=REFUSED_STATUS, raw=error.raw)
-    return error
-
-
-def _response(record: Record, *, structured: bool) -> LLMResponse:
-    text = record.final_text() or record.text()
-    data = getattr(record.result, "structured_output", None) if structured else None
-    if data is None and not text:
-        limit = f" (it reached its limit of {record.limit})" if record.limit else ""
-        raise PortError(f"the program gave an empty reply{limit}", kind="bad_response")
-    return LLMResponse(
-        content=text,
-        structured=None if data is None else record.clean(json.dumps(sanitize_data(data), ensure_ascii=False)),
-        thinking=record.thinking(),
-        usage=record.usage(),
-        usage_unavailable=record.usage_unavailable,
-        finish_reason=getattr(record.result, "stop_reason", None),
-        actual_model=record.actual_model,
-        flags=tuple(record.flags),
-    )
+        text = record.final_text() or record.text()
+        data = getattr(record.result, "structured_output", None) if structured else None
+        if data is None and not text:
+            limit = f" (it reached its limit of {record.limit})" if record.limit else ""
+            raise PortError(f"the program gave an empty reply{limit}", kind="bad_response")
+        return LLMResponse(
+            content=text,
+            structured=None if data is None else record.clean(json.dumps(sanitize_data(data), ensure_ascii=False)),
+            thinking=record.thinking(),
+            usage=record.usage(),
+            usage_unavailable=record.usage_unavailable,
+            finish_reason=getattr(record.result, "stop_reason", None),
+            actual_model=record.actual_model,
+            flags=tuple(record.flags),
+        )
 
 
 class ClaudeAgent(_Port):
     """An `AgentPort`: the program works with tools of its own and with those that it is given.
 
-    Whoever answers a question may write in the working folder and run code. Everybody else, such as an investigating
+    A model that answers a question may write in the working folder and run code. Any other, such as an investigating
     judge, may only read there; `AgentConfig.extra` can say otherwise with `read_only`.
     """
 

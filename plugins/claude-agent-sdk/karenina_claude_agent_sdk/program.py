@@ -21,10 +21,10 @@ from karenina_core.errors import PortError
 
 from .surroundings import MARK, Surroundings
 
-__all__ = ["GRACE_SECONDS", "LAST_WORDS", "Program", "ProgramEnded"]
+__all__ = ["GRACE_SECONDS", "MOST_OUTPUT", "Program", "ProgramEnded"]
 
 CHUNK = 65536
-LAST_WORDS = 2000
+MOST_OUTPUT = 2000
 """Characters kept of what the program prints beside its messages."""
 GRACE_SECONDS = 1.0
 """For each step: ending when stdin ends, ending at SIGTERM, having ended after SIGKILL."""
@@ -114,9 +114,9 @@ class Program:
     def exit_code(self) -> int | None:
         return self._process.returncode if self._process is not None else None
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of what it printed beside its messages, at most 2000 characters, without secrets."""
-        return self.without_secrets(self._words.decode(errors="replace").strip())[-LAST_WORDS:]
+        return self.without_secrets(self._words.decode(errors="replace").strip())[-MOST_OUTPUT:]
 
     def without_secrets(self, text: str) -> str:
         return self._surroundings.secrets.text(text)
@@ -144,7 +144,11 @@ class Program:
         if self._listening is not None:
             await asyncio.wait([self._listening], timeout=0.2)
             self._listening.cancel()
-        _give_up_pipes(process)
+        # a process that could not be ended may hold the pipes open; only asyncio's own name leads to them
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            with contextlib.suppress(PermissionError):
+                transport.close()
 
     def _signal(self, name: str) -> None:
         """Send a signal to the program and all of its group; those that outlive it are reached too."""
@@ -168,8 +172,8 @@ class Program:
             self._record(words)
 
     def _record(self, words: bytes | bytearray) -> None:
-        self._words += words[-4 * LAST_WORDS :]
-        del self._words[: -4 * LAST_WORDS]
+        self._words += words[-4 * MOST_OUTPUT :]
+        del self._words[: -4 * MOST_OUTPUT]
 
     def _message(self, line: bytes | bytearray) -> dict[str, Any] | None:
         """The message on a line; None for what the program prints beside its messages."""
@@ -188,7 +192,7 @@ class Program:
 
 
 async def _is_over(process: Process, seconds: float) -> bool:
-    """Whether the program ends in this time. `Process.wait` would also wait for whoever else holds its pipes."""
+    """Whether the program ends in this time. `Process.wait` would also wait for other processes that hold its pipes."""
     clock = asyncio.get_running_loop().time
     until = clock() + seconds
     while process.returncode is None:
@@ -196,11 +200,3 @@ async def _is_over(process: Process, seconds: float) -> bool:
             return False
         await asyncio.sleep(0.01)
     return True
-
-
-def _give_up_pipes(process: Process) -> None:
-    """Close the pipes, which a process that could not be ended may hold open. Only asyncio's own name leads there."""
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with contextlib.suppress(PermissionError):
-            transport.close()

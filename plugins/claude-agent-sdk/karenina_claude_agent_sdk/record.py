@@ -95,18 +95,22 @@ class Record:
         if kind == "AssistantMessage":
             self._take_reply(message)
         elif kind == "UserMessage" and isinstance(message.content, list):
-            self._take_answers(message.content)
+            for block in map(self._block, message.content):
+                if not isinstance(block, ToolResultBlock) or block.tool_use_id not in self._pending:
+                    continue
+                self._pending.discard(block.tool_use_id)
+                self._trace.append(Message("tool", (block,)))
+                call = self._calls[block.tool_use_id]
+                self._repeated[json.dumps([call.name, call.input, block.content], sort_keys=True, default=str)] += 1
+            self._look_at_limits()
         elif kind == "SystemMessage" and message.subtype == "init":
-            self._take_start(message.data)
+            self.session_id = message.data.get("session_id") or self.session_id
+            for server in message.data.get("mcp_servers") or ():
+                if isinstance(server, dict) and (server.get("name"), server.get("status")) == (SERVER, "failed"):
+                    raise PortError("the program could not reach the tools that it was offered", kind="plugin")
         elif kind == "RateLimitEvent" and message.rate_limit_info.status == "rejected":
             self.resets_at = message.rate_limit_info.resets_at
         return self.limit is not None
-
-    def _take_start(self, data: Mapping[str, Any]) -> None:
-        self.session_id = data.get("session_id") or self.session_id
-        for server in data.get("mcp_servers") or ():
-            if isinstance(server, dict) and (server.get("name"), server.get("status")) == (SERVER, "failed"):
-                raise PortError("the program could not reach the tools that it was offered", kind="plugin")
 
     def _take_reply(self, message: Any) -> None:
         if message.error or message.model == NO_MODEL:
@@ -128,27 +132,14 @@ class Record:
             if block is not None:
                 reply.blocks.append(block)
             if isinstance(block, ToolUseBlock):
-                self._count(block)
+                most = self.limits.max_tool_calls
+                if most is not None and len(self._calls) >= most:
+                    self._excess = True
+                else:
+                    self._calls[block.id] = block
+                    self._pending.add(block.id)
         if self._excess and not self._pending:
             self.limit = "tool_calls"
-
-    def _count(self, call: ToolUseBlock) -> None:
-        most = self.limits.max_tool_calls
-        if most is not None and len(self._calls) >= most:
-            self._excess = True
-        else:
-            self._calls[call.id] = call
-            self._pending.add(call.id)
-
-    def _take_answers(self, blocks: list[Any]) -> None:
-        for block in map(self._block, blocks):
-            if not isinstance(block, ToolResultBlock) or block.tool_use_id not in self._pending:
-                continue
-            self._pending.discard(block.tool_use_id)
-            self._trace.append(Message("tool", (block,)))
-            call = self._calls[block.tool_use_id]
-            self._repeated[json.dumps([call.name, call.input, block.content], sort_keys=True, default=str)] += 1
-        self._look_at_limits()
 
     def _look_at_limits(self) -> None:
         """What the program does not keep itself: looked at whenever all calls have their answers."""
@@ -172,7 +163,14 @@ class Record:
         if kind == "ThinkingBlock":
             return ThinkingBlock(self._text(block.thinking), block.signature or None) if block.thinking else None
         if kind in ("ToolUseBlock", "ServerToolUseBlock"):
-            return ToolUseBlock(block.id, own_name(block.name), self._data(block.input))
+            data = block.input
+            try:
+                removed: set[str] = set()
+                data = self.secrets.data(sanitize_data(data), removed)
+                self.flags |= dict.fromkeys(removal_flags(removed))
+            except RecursionError:
+                data = "[nested too deeply]"
+            return ToolUseBlock(block.id, own_name(block.name), data if isinstance(data, dict) else {"arguments": data})
         if kind in ("ToolResultBlock", "ServerToolResultBlock"):
             text = shortened_answer(self._text(_answer(block.content)), ALREADY_CUT)
             return ToolResultBlock(block.tool_use_id, text, bool(getattr(block, "is_error", False)))
@@ -189,16 +187,6 @@ class Record:
         text = self.secrets.text(text, removed)
         self.flags |= dict.fromkeys(removal_flags(removed))
         return text
-
-    def _data(self, data: Any) -> Mapping[str, Any]:
-        """The arguments of a call, safe to write."""
-        try:
-            removed: set[str] = set()
-            data = self.secrets.data(sanitize_data(data), removed)
-            self.flags |= dict.fromkeys(removal_flags(removed))
-        except RecursionError:
-            data = "[nested too deeply]"
-        return data if isinstance(data, dict) else {"arguments": data}
 
     # Reading what happened
 

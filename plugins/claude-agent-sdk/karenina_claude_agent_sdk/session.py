@@ -1,33 +1,121 @@
-"""One session of the program, from its start to its end."""
+"""One session of the program, from its prompt to its end, and what goes wrong in it as errors of karenina."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 from karenina_calls.ports.text import sanitize
+from karenina_calls.wire.openai_errors import kind_of_status
 
-from karenina_core.errors import AdapterUnavailableError, one_line
+from karenina_core.errors import AdapterUnavailableError, ErrorKind, PortError, one_line, shortened
+from karenina_core.values.message import Message
 
-from .faults import failure
-from .program import Program
+from .program import Program, ProgramEnded
 from .record import Record
 from .surroundings import Surroundings, uninterrupted
 
-__all__ = ["Session", "load"]
+__all__ = ["Session", "failure", "load", "prompt_of", "reported", "system_of"]
 
+KINDS: Mapping[str, ErrorKind] = {
+    "authentication_failed": "auth",
+    "billing_error": "auth",
+    "rate_limit": "rate_limited",
+    "invalid_request": "invalid_request",
+    "server_error": "server",
+}
+"""What the SDK calls an error that came in place of a reply."""
+PATTERNS: Mapping[ErrorKind, re.Pattern[str]] = {
+    "timeout": re.compile(r"timed out|timeout|ETIMEDOUT", re.IGNORECASE),
+    "connection": re.compile(r"connect|network|socket|ECONN|ENOTFOUND|EAI_AGAIN|fetch failed", re.IGNORECASE),
+}
+NO_STRUCTURE = "error_max_structured_output_retries"
+HINTS: Mapping[str, str] = {
+    "auth": "log in with the program itself, or check the key (api_key_env names the variable that holds it)",
+    "invalid_request": "check the model's name and endpoint_base_url",
+}
+MESSAGE_LIMIT = 400
+UNREADABLE = frozenset({"MessageParseError", "CLIJSONDecodeError"})
+"""Errors of the SDK: it could not make anything of a message."""
+START_HINT = "check that the program runs at all (claude --version)"
+EARLIER = "What was said so far, each turn under the name of its speaker:"
+NOW = "Reply to this:"
 LONGEST_ARGUMENT = 100_000
 """Bytes of a system prompt that is passed on the command line; Linux takes 128 KB for one argument."""
 INSTALL = 'pip install "karenina-claude-agent-sdk[sdk]"'
 LOGGER = "claude_agent_sdk"
 COMMAND_LINE = "claude_agent_sdk._internal.transport.subprocess_cli"
 """Where the SDK turns options into a command line. It offers no public name for that."""
+
+
+def reported(record: Record) -> PortError | None:
+    """The error that the program reported with its result; None where the work went well or a limit ended it."""
+    result = record.result
+    if result is None or not result.is_error or record.limit is not None:
+        return None
+    status = result.api_error_status if isinstance(result.api_error_status, int) else None
+    message = "; ".join(str(text) for text in result.errors or ()) or record.final_text() or record.refusal_text
+    kind = _kind(result.subtype, status, record.refusal, message)
+    parts = [shortened(" ".join(record.clean(message or result.subtype).split()), MESSAGE_LIMIT), HINTS.get(kind, "")]
+    wait = max(0.0, record.resets_at - time.time()) if kind == "rate_limited" and record.resets_at else None
+    return PortError(f"the agent reports: {'; '.join(filter(None, parts))}", kind=kind, status=status, retry_after=wait)
+
+
+def _kind(subtype: str, status: int | None, refusal: str | None, message: str) -> ErrorKind:
+    if status is not None and status >= 300:
+        return kind_of_status(status)
+    if refusal is not None and refusal in KINDS:
+        return KINDS[refusal]
+    if refusal is not None:  # a request failed without a status and a known kind
+        return next((kind for kind, words in PATTERNS.items() if words.search(message)), "server")
+    return "bad_response" if subtype == NO_STRUCTURE else "agent"
+
+
+def failure(error: BaseException, program: Program | None) -> PortError:
+    """The PortError for whatever ended a session early. It holds the end of what the program printed as `raw`."""
+    words = program.last_output() if program is not None else ""
+    if isinstance(error, PortError):
+        found = PortError(str(error), kind=error.kind, status=error.status, raw=error.raw or words or None)
+    elif isinstance(error, ProgramEnded):
+        code = program.exit_code if program is not None else None
+        found = PortError(f"the program ended with code {code} before its work was done{_tail(words)}", kind="server")
+        found.raw = words or None
+    elif isinstance(error, OSError):
+        text = f"the program cannot be started: {one_line(error)}; {START_HINT}"
+        found = PortError(text, kind="plugin", raw=words or None)
+    else:
+        text = program.without_secrets(one_line(error)) if program is not None else one_line(error)
+        kind: ErrorKind = "bad_response" if type(error).__name__ in UNREADABLE else "server"
+        found = PortError(f"the session with the program failed: {text}{_tail(words)}", kind=kind, raw=words or None)
+    return found
+
+
+def _tail(words: str) -> str:
+    last = " ".join(words.split())
+    return f": …{last[1 - MESSAGE_LIMIT :]}" if len(last) > MESSAGE_LIMIT else f": {last}" if last else ""
+
+
+def system_of(messages: Sequence[Message], more: str | None = None) -> str:
+    """The text of all system messages, after `more`."""
+    texts = [more or "", *(message.text for message in messages if message.role == "system")]
+    return "\n\n".join(text for text in texts if text)
+
+
+def prompt_of(messages: Sequence[Message]) -> str:
+    """The text to reply to. Earlier turns come before it, as text: a session cannot be given replies."""
+    turns = [message for message in messages if message.role != "system"]
+    if len(turns) <= 1:
+        return sanitize(turns[0].text if turns else "")[0]
+    earlier = (f"[{message.role}]\n{message.text}" for message in turns[:-1] if message.text)
+    return sanitize("\n\n".join([EARLIER, *earlier, NOW, turns[-1].text]))[0]
 
 
 async def load() -> Any:
@@ -79,45 +167,42 @@ class Session:
         program, clock = None, None
         record.secrets = surroundings.secrets
         try:
-            options = self._options(surroundings)
-            async with _running(Program(_command(options), surroundings, self.most_bytes)) as program:
+            options = self.sdk.ClaudeAgentOptions(
+                **{
+                    "cwd": str(surroundings.folder),
+                    "cli_path": self.program,
+                    "system_prompt": self._system(surroundings.private),
+                    "permission_mode": "dontAsk",  # what is not allowed is refused without a prompt
+                    "setting_sources": [],
+                    "skills": [],
+                    "strict_mcp_config": True,
+                    "verbatim_prompts": True,
+                    **self.options,
+                }
+            )
+            program = Program(_command(options), surroundings, self.most_bytes)
+            try:
                 async with asyncio.timeout(seconds) as clock:
-                    await self._followed(record, program, options)
+                    client = self.sdk.ClaudeSDKClient(options, transport=program)
+                    try:
+                        await client.connect()
+                        await client.query(self.prompt)
+                        async with aclosing(client.receive_messages()) as messages:
+                            async for message in messages:
+                                if record.take(message):
+                                    break
+                    finally:
+                        if not program.finished:
+                            program.hurry()
+                        await uninterrupted(client.disconnect())
+            finally:
+                await uninterrupted(program.end())
         except AdapterUnavailableError:
             raise
         except Exception as error:  # what the SDK raises has no common base
             if isinstance(error, TimeoutError) and clock is not None and clock.expired():
                 raise
             raise failure(error, program) from error
-
-    async def _followed(self, record: Record, program: Program, options: Any) -> None:
-        client = self.sdk.ClaudeSDKClient(options, transport=program)
-        try:
-            await client.connect()
-            await client.query(self.prompt)
-            async with aclosing(client.receive_messages()) as messages:
-                async for message in messages:
-                    if record.take(message):
-                        break
-        finally:
-            if not program.finished:
-                program.hurry()
-            await uninterrupted(client.disconnect())
-
-    def _options(self, surroundings: Surroundings) -> Any:
-        return self.sdk.ClaudeAgentOptions(
-            **{
-                "cwd": str(surroundings.folder),
-                "cli_path": self.program,
-                "system_prompt": self._system(surroundings.private),
-                "permission_mode": "dontAsk",  # what is not allowed is refused without a prompt
-                "setting_sources": [],
-                "skills": [],
-                "strict_mcp_config": True,
-                "verbatim_prompts": True,
-                **self.options,
-            }
-        )
 
     def _system(self, private: Path) -> Any:
         """The system prompt; one that is too long for a command line as a file."""
@@ -129,12 +214,3 @@ class Session:
         path = private / "system.txt"
         path.write_text(text, encoding="utf-8")
         return {"type": "file", "path": str(path)}
-
-
-@asynccontextmanager
-async def _running(program: Program) -> AsyncIterator[Program]:
-    """The program, which the SDK starts, and which is ended when the block is left."""
-    try:
-        yield program
-    finally:
-        await uninterrupted(program.end())

@@ -34,7 +34,7 @@ def done_before(error: PortError) -> AgentResult:
     return done
 
 
-def test_a_program_that_dies_in_its_work_leaves_its_last_words_and_what_was_done(
+def test_a_program_that_dies_in_its_work_leaves_its_last_output_and_what_was_done(
     scripted: Any, says: Any, agent: Any
 ) -> None:
     program = scripted(says.init(), says.reply(says.text("Let me look.")), ("stderr", "out of memory\n"), ("exit", 7))
@@ -56,7 +56,7 @@ def test_a_program_that_ends_before_it_says_anything_is_an_error_at_once(scripte
     assert done_before(error).trace_messages == ()
 
 
-def test_what_is_printed_beside_the_messages_is_kept_as_last_words(scripted: Any, agent: Any) -> None:
+def test_what_is_printed_beside_the_messages_is_kept_as_last_output(scripted: Any, agent: Any) -> None:
     error = failed(agent(scripted(first=[("raw", "Segmentation fault\nnot JSON\n"), ("exit", 1)])))
     assert "Segmentation fault not JSON" in str(error)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import karenina_claude_agent_sdk
 import pytest
-from karenina_claude_agent_sdk.choices import problems
 from karenina_claude_agent_sdk.ports import ClaudeAgent
+from karenina_claude_agent_sdk.settings import problems
 
 from karenina_core import (
     AgenticRubricTrait,

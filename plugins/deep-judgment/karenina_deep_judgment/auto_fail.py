@@ -72,7 +72,13 @@ class DeepJudgmentAutoFail(Stage):
         task = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION if full else PromptTask.DJ_TEMPLATE_REASONING_ONLY
         yield from unable_judges(app, config.parsing_models, task, "use --without deep_judgment")
         if full and config.deep_judgment_search_enabled:
-            yield from _search_problems(config, app)
+            try:
+                tool = search_tool_of(app, config.deep_judgment_search_tool)
+                problem = tool.problem() if config.parsing_models else None  # a plan asks for no key
+            except (KareninaError, TypeError) as error:
+                problem = str(error)
+            if problem:
+                yield Problem("deep_judgment_search_tool", problem)
 
 
 def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
@@ -80,16 +86,6 @@ def unsupported(missing: Sequence[str], made_up: Collection[str]) -> str:
     silent = [name for name in missing if name not in made_up]
     reasons = [f"without an excerpt: {', '.join(silent)}"] if silent else []
     return "; ".join([*reasons, *([f"only invented quotations: {', '.join(made_up)}"] if made_up else [])])
-
-
-def _search_problems(config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
-    try:
-        tool = search_tool_of(app, config.deep_judgment_search_tool)
-        problem = tool.problem() if config.parsing_models else None  # a plan asks for no key
-    except (KareninaError, TypeError) as error:
-        problem = str(error)
-    if problem:
-        yield Problem("deep_judgment_search_tool", problem)
 
 
 @hookimpl

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attrs import evolve, field, frozen
+from karenina_judging.asking import ask_judge
 from karenina_judging.judgment import Judgment
+from karenina_judging.untrusted_text import untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
-from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.handle import TemplateField, TemplateHandle
 from karenina_vocabulary.rubric_config import TraitEvidenceRules
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput
@@ -18,15 +21,195 @@ from karenina_core import VerificationContext
 from karenina_core.errors import ContractError, KareninaError, ParseError, PortError, one_line
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import stops_item
+from karenina_core.ports import ParsePortResult
 from karenina_core.ports.model_client import CallRecord
 
+from . import prompts
 from .auto_fail import unsupported
+from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
+from .quotations.matching import Source
+from .replies import (
+    RISKS,
+    Offered,
+    ask,
+    assessments_schema,
+    excerpts_schema,
+    read_assessments,
+    read_excerpts,
+    read_texts,
+    texts_schema,
+)
 from .rubric_steps import TraitWork, judged
-from .template_steps import Case, Evidence, assessed, parsed, quoted, reasoned
+from .searching import looked_up, risk_of, to_assess, with_assessments
 
-__all__ = ["DeepJudgment"]
+__all__ = ["DeepJudgment", "Evidence", "assessed", "parsed", "quoted"]
 
 log = get_logger("karenina.deep_judgment")
+
+
+@frozen
+class Case:
+    """One answer and the template that is to be filled from it."""
+
+    context: VerificationContext
+    handle: TemplateHandle
+    given: EvaluationInput
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes: what the judge extracts, whether it is verified or not."""
+        return tuple(found.name for found in self.handle.fields())
+
+    @property
+    def question(self) -> str:
+        return f"Question:\n{self.context.question_text}"
+
+    @property
+    def label(self) -> str:
+        return "trace" if self.given.used_full_trace else "response"
+
+    @property
+    def text(self) -> str:
+        return f"The {self.label}:\n{untrusted(self.given.text, self.label)}"
+
+    def fields(self, names: Sequence[str] | None = None) -> str:
+        """The fields as a list for the judge; all of them, or those of these names."""
+        hints = self.context.config.include_extraction_hints
+        rows = [_line(found, hints) for found in self.handle.fields() if names is None or found.name in names]
+        return "\n".join(["Fields:", *rows])
+
+
+def _line(about: TemplateField, hints: bool) -> str:
+    hint = f" Hint: {about.hint}" if hints and about.hint else ""
+    return f"- {about.name} ({about.type}): {about.description}{hint}"
+
+
+@frozen(kw_only=True)
+class Evidence:
+    """What is known about the attributes, step by step."""
+
+    excerpts: Mapping[str, tuple[Excerpt, ...]] = field(factory=dict)
+    without: tuple[str, ...] = ()
+    invented: tuple[str, ...] = ()
+    """Those of them for which the judge gave quotations, none of which is in the text."""
+    risks: Mapping[str, str] | None = None
+    reasoning: Mapping[str, str] = field(factory=dict)
+    """Only attributes with a reasoning."""
+
+    def shown(self, names: Sequence[str], *, reasoning: bool) -> str:
+        """The evidence as JSON, by attribute: it quotes the answer and strangers, so it is marked as data."""
+        rows = {name: self._about(name, reasoning) for name in names}
+        return prompts.as_data(rows, "evidence")
+
+    def _about(self, name: str, reasoning: bool) -> dict[str, Any]:
+        about: dict[str, Any] = {}
+        if self.excerpts or self.without:
+            about["quotations"] = [excerpt.shown() for excerpt in self.excerpts.get(name, ()) if excerpt.text]
+            about["why_none"] = next((e.explanation for e in self.excerpts.get(name, ()) if not e.text), None)
+        if reasoning:
+            about["reasoning"] = self.reasoning.get(name)
+        return {key: value for key, value in about.items() if value is not None}
+
+
+async def quoted(case: Case) -> Gathered:
+    """Step 1: quotations for every attribute, looked up in the text that the judge read. Raises ParseError."""
+    config = case.context.config
+    rules = ExcerptRules(
+        most=config.deep_judgment_max_excerpts_per_attribute,
+        threshold=config.deep_judgment_fuzzy_match_threshold,
+        retries=config.deep_judgment_excerpt_retry_attempts,
+        deterministic=case.context.parsing.config.temperature == 0,
+    )
+
+    async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
+        wanted = f"Quote at most {rules.most} passages of this {case.label} per field."
+        rows = [{"field": r.name, "text": r.shown} for r in rejected]
+        again = prompts.refused(
+            rows, case.label, "Give others for these fields; where there is none, say so as described."
+        )
+        parts = [case.question, case.fields(names), case.text, again, wanted]
+        return await ask(
+            case.context,
+            PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION,
+            prompts.EXCERPTS,
+            "\n\n".join(part for part in parts if part),
+            excerpts_schema(names, rules.most),
+            lambda data: read_excerpts(data, names),
+        )
+
+    return await gather(asked, case.names, Source(case.given.text), rules)
+
+
+async def assessed(case: Case, evidence: Evidence) -> Evidence:
+    """Step 1b: every quotation is searched for, and what was found is assessed in one call.
+
+    Whatever fails here is a warning: the verdict does not depend on it. `risks` stays None where nothing was assessed.
+    An attribute has the highest risk of its assessed quotations; `high` where it has no quotation at all, because
+    nothing in the answer speaks for it; none where its searches failed, because that says nothing about the answer.
+    """
+    context = case.context
+    excerpts, warnings = await looked_up(context.app, context.config.deep_judgment_search_tool, evidence.excerpts)
+    for warning in warnings:
+        context.warn(f"deep judgment: {warning}")
+    evidence = evolve(evidence, excerpts=excerpts)
+    found = to_assess(excerpts)
+    if not found:
+        return evidence
+    try:
+        return await _assess(case, evidence, found)
+    except PortError as error:
+        context.warn(f"deep judgment: the search results were not assessed ({error})")
+        return evidence
+
+
+async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str, Excerpt]]) -> Evidence:
+    rows = {key: {"field": name, **excerpt.shown()} for key, (name, excerpt) in found.items()}
+    statements = prompts.as_data(rows, "statements and search results")
+    assessments = await ask(
+        case.context,
+        PromptTask.DJ_TEMPLATE_HALLUCINATION,
+        prompts.ASSESSMENT,
+        f"{case.question}\n\nStatements from the answer, with what was found about each:\n{statements}\n\n"
+        "Assess each statement.",
+        assessments_schema(tuple(found)),
+        lambda data: read_assessments(data, tuple(found)),
+    )
+    excerpts = with_assessments(evidence.excerpts, found, assessments)
+    risks = dict.fromkeys(evidence.without, RISKS[-1])
+    for name, rows_ in excerpts.items():
+        if known := [e.hallucination_risk for e in rows_ if e.hallucination_risk]:
+            risks[name] = risk_of(known, RISKS)
+    return evolve(evidence, excerpts=excerpts, risks={name: risks[name] for name in case.names if name in risks})
+
+
+async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Evidence:
+    """Step 2: what follows for every attribute, from the quotations or from the text itself. Raises ParseError."""
+    if from_text:
+        task, system, basis = PromptTask.DJ_TEMPLATE_REASONING_ONLY, prompts.REASONING_ONLY, case.text
+    else:
+        task, system = PromptTask.DJ_TEMPLATE_REASONING, prompts.REASONING
+        basis = f"Evidence from the {case.label}:\n{evidence.shown(case.names, reasoning=False)}"
+    texts = await ask(
+        case.context,
+        task,
+        system,
+        f"{case.question}\n\n{case.fields()}\n\n{basis}\n\nReason about each field.",
+        texts_schema(case.names, "What the evidence says about this field and which value follows."),
+        lambda data: read_texts(data, case.names),
+    )
+    return evolve(evidence, reasoning={name: text for name, text in texts.items() if text})
+
+
+async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:
+    """Step 3: the template is filled. The text itself is shown where some attribute has no reasoning. Raises
+    ParseError."""
+    parts = [case.question, case.fields(), f"Evidence:\n{evidence.shown(case.names, reasoning=True)}"]
+    if not all(evidence.reasoning.get(name) for name in case.names):
+        parts.append(case.text)
+    parts.append("Fill in the fields.")
+    texts = prompts.PARSING, "\n\n".join(parts)
+    schema, build, expected = case.handle.schema(), case.handle.build, case.handle.ground_truth()
+    return await ask_judge(case.context, PromptTask.PARSING, texts, schema, validate=build, expected=expected)
 
 
 class DeepJudgment:
@@ -54,7 +237,12 @@ class DeepJudgment:
                 if context.config.deep_judgment_search_enabled:
                     evidence = await assessed(case, evidence)
                     done += ["excerpt_hallucination_assessment"] if evidence.risks is not None else []
-            evidence = await _reasoned(case, evidence, done)
+            try:
+                from_text = context.config.deep_judgment_mode == "reasoning_only"
+                evidence = await reasoned(case, evidence, from_text=from_text)
+                done.append("reasoning")
+            except ParseError as error:  # the values then come from the quotations and the text itself
+                context.warn(f"deep judgment continues without reasoning: {error}")
             result = await parsed(case, evidence)
             done.append("parameters")
         except KareninaError as error:
@@ -82,7 +270,7 @@ class DeepJudgment:
         work = TraitWork(trait, case, rules)
         try:
             return await judged(work)
-        except BaseException as error:  # adapters, instructions and tools are anybody's code; what was found is ours
+        except BaseException as error:  # adapters, instructions and tools are third-party code; what was found is kept
             if stops_item(error):
                 raise
             if not isinstance(error, KareninaError):
@@ -106,15 +294,3 @@ def _artifacts(evidence: Evidence, done: list[str], calls: Sequence[CallRecord])
         ArtifactKeys.HALLUCINATION_RISK_ASSESSMENT: None if evidence.risks is None else dict(evidence.risks),
         "attributes_with_invented_excerpts": list(evidence.invented),
     }
-
-
-async def _reasoned(case: Case, evidence: Evidence, done: list[str]) -> Evidence:
-    """Reasoning that cannot be read is left out: the values then come from the quotations and the text itself."""
-    from_text = case.context.config.deep_judgment_mode == "reasoning_only"
-    try:
-        evidence = await reasoned(case, evidence, from_text=from_text)
-    except ParseError as error:
-        case.context.warn(f"deep judgment continues without reasoning: {error}")
-        return evidence
-    done.append("reasoning")
-    return evidence

@@ -1,4 +1,4 @@
-"""What the judge replies in each step: JSON Schemas, and replies read against them.
+"""One question to the judge, and what it replies in each step: JSON Schemas, and replies read against them.
 
 Whatever a schema says is checked here too: not every model is held to it by its server. Reasons come before verdicts,
 so that a model which writes from left to right has thought before it decides.
@@ -6,20 +6,23 @@ so that a model which writes from left to right has thought before it decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from attrs import frozen
-from karenina_judging.asking import closed_object
+from karenina_judging.asking import ask_judge, closed_object
 
+from karenina_core import VerificationContext
 from karenina_core.errors import FillError, shortened
+from karenina_core.ports import ParsePortResult
 
 __all__ = [
     "CONFIDENCES",
-    "REASONING_PARTS",
     "RISKS",
     "Assessment",
     "Offered",
+    "Read",
+    "ask",
     "assessments_schema",
     "excerpts_schema",
     "read_assessments",
@@ -27,6 +30,7 @@ __all__ = [
     "read_reasoning",
     "read_texts",
     "reasoning_schema",
+    "replied",
     "texts_schema",
 ]
 
@@ -41,6 +45,9 @@ REASONING_PARTS = {
 }
 """The parts of the reasoning about a trait, in their order."""
 MOST_PROBLEMS = 20
+T = TypeVar("T")
+Read = Callable[[Mapping[str, Any]], T]
+"""Makes something of a reply. Raises FillError with what is wrong with it, in words for the judge."""
 
 
 @frozen
@@ -182,3 +189,30 @@ def _refuse(problems: Sequence[str]) -> None:
 
 def _shown(value: Any) -> str:
     return shortened("nothing" if value is None else repr(value), 80)
+
+
+async def ask(
+    context: VerificationContext,
+    task: str,
+    system: str,
+    user: str,
+    schema: Mapping[str, Any],
+    read: Read[T],
+) -> T:
+    """What `read` makes of the judge's reply. Raises as `replied` does."""
+    found: T = (await replied(context, task, (system, user), schema, read)).parsed
+    return found
+
+
+async def replied(
+    context: VerificationContext, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[Any]
+) -> ParsePortResult:
+    """The judge's reply, `parsed` by `read`. `texts` are the system text and the user text.
+
+    Raises ParseError where no reply could be used, PortError where the judge could not be reached.
+    """
+
+    async def validate(data: Mapping[str, Any]) -> Any:
+        return read(data)
+
+    return await ask_judge(context, task, texts, schema, validate=validate)

@@ -22,19 +22,20 @@ from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports import ParsePortResult
 
 from . import rubric_prompts as prompts
-from .asking import Read, replied
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
 from .prompts import ASSESSMENT, as_data, refused
 from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,
+    Read,
     assessments_schema,
     excerpts_schema,
     read_assessments,
     read_excerpts,
     read_reasoning,
     reasoning_schema,
+    replied,
 )
 from .searching import AT_ONCE, looked_up, risk_of, to_assess, with_assessments
 
@@ -109,7 +110,11 @@ class TraitWork:
         try:
             result = await self.case.in_turn(made)
         except BaseException as error:
-            self.calls += _made(error)
+            # An adapter's exceptions become PortErrors: other exceptions are raised before the call.
+            if isinstance(error, PortError):
+                self.calls += 1 + error.repairs
+            elif not isinstance(error, Exception):
+                self.calls += 1
             raise
         self.calls += 1 + result.repairs
         found: T = result.parsed
@@ -137,13 +142,6 @@ class TraitWork:
             metadata=metadata,
             lacks_excerpts=lacks,
         )
-
-
-def _made(error: BaseException) -> int:
-    """Calls that ended in this error. An adapter's exceptions become PortErrors: other plain ones come before it."""
-    if isinstance(error, PortError):
-        return 1 + error.repairs
-    return 0 if isinstance(error, Exception) else 1
 
 
 async def judged(work: TraitWork) -> TraitScore:

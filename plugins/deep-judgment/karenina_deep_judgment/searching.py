@@ -21,16 +21,7 @@ from karenina_core.secrets import secrets_in
 from .excerpts import Excerpt
 from .replies import Assessment
 
-__all__ = [
-    "AT_ONCE",
-    "Found",
-    "looked_up",
-    "reason_of",
-    "risk_of",
-    "searched",
-    "to_assess",
-    "with_assessments",
-]
+__all__ = ["AT_ONCE", "Found", "looked_up", "risk_of", "searched", "to_assess", "with_assessments"]
 
 AT_ONCE = 4
 """Searches of one item that run at the same time."""
@@ -46,14 +37,14 @@ Found = Mapping[str, tuple[Excerpt, ...]]
 async def looked_up(
     app: Karenina, wanted: Any, excerpts: Found, places: asyncio.Semaphore | None = None
 ) -> tuple[Found, list[str]]:
-    """The excerpts with what a search for each of them found, and what people are to be warned of.
+    """The excerpts with what a search for each of them found, and warnings for the result.
 
     `wanted` is the search tool as a configuration names it. One that cannot be made is a search that failed, like one
     that is made and raises.
     """
     try:
         tool = search_tool_of(app, wanted)
-    except BaseException as error:  # anybody's constructor and middleware: as bad as what they make, and no worse
+    except BaseException as error:  # third-party constructors and middleware fail like a search
         if stops_item(error):
             raise
         why = reason_of(error)

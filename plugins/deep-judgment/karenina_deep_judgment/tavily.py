@@ -23,7 +23,7 @@ from karenina_core.errors import PortError, SearchError, one_line
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 if TYPE_CHECKING:
-    import aiohttp
+    pass
 
 __all__ = ["TavilySearch", "TavilySettings", "karenina_register_search_tools", "karenina_register_settings"]
 
@@ -82,10 +82,11 @@ class TavilySearch:
         key = _key()
         if not key:
             raise SearchError(self.problem())
+        words = " ".join(query.split())
+        if len(words) > LONGEST_QUERY:  # cut between words
+            words = words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
         try:
-            found = await with_retries(
-                lambda: self._asked(_shortened(query), key), POLICY, max_elapsed=self.settings.timeout
-            )
+            found = await with_retries(lambda: self._asked(words, key), POLICY, max_elapsed=self.settings.timeout)
         except PortError as error:
             raise SearchError(f"tavily: {error}".replace(key, "***")) from None
         if not isinstance(found, Mapping) or not isinstance(found.get("results"), list):
@@ -103,7 +104,14 @@ class TavilySearch:
                 aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()) as session,
                 session.post(url, data=json.dumps(body), headers=headers, allow_redirects=False) as response,
             ):
-                return _content(response.status, response.headers, await _body(response))
+                if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    raise PortError("the reply is packed, which was not asked for", kind="bad_response")
+                received = bytearray()
+                async for piece in response.content.iter_any():
+                    received += piece
+                    if len(received) > MOST_BYTES:
+                        raise PortError(f"the reply is larger than {MOST_BYTES} bytes", kind="too_large")
+                return _content(response.status, response.headers, bytes(received))
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
             remedy = "check the network, and base_url in [plugins.search-tavily]"
             raise PortError(f"the connection failed: {one_line(error, 200)}; {remedy}", kind="connection") from None
@@ -113,26 +121,6 @@ class TavilySearch:
 
 def _key() -> str:
     return os.environ.get(KEY, "").strip()
-
-
-def _shortened(query: str) -> str:
-    """The query in one line, cut between words where it is too long for the API."""
-    words = " ".join(query.split())
-    return (
-        words if len(words) <= LONGEST_QUERY else words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
-    )
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Raises PortError where it is packed, which was not asked for, or too large."""
-    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise PortError("the reply is packed, which was not asked for", kind="bad_response")
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise PortError(f"the reply is larger than {MOST_BYTES} bytes", kind="too_large")
-    return bytes(body)
 
 
 def _content(status: int, headers: Mapping[str, str], body: bytes) -> Any:

@@ -10,7 +10,7 @@ import unicodedata
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from karenina_deep_judgment.quotations.cuts import is_torn
+from karenina_deep_judgment.quotations.asides import is_torn
 from karenina_deep_judgment.quotations.matching import LONGEST_ALIGNED, Passage, Source
 from karenina_deep_judgment.quotations.normalised import normalise
 

@@ -16,9 +16,7 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.stage import in_mode
 
-from .acceptance import Accepted, Wrong, granular_of
-from .candidates import Pair
-from .equivalence import opinions
+from .equivalence import Accepted, Pair, Wrong, granular_of, opinions
 from .settings import EMBEDDING_THRESHOLD
 
 __all__ = ["EmbeddingCheck", "karenina_register_stages"]
@@ -146,18 +144,27 @@ async def _examined(context: VerificationContext) -> Finding:
         return finding
     if override is None:
         return finding
-    await _apply(context, override)
+    patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
+    accepted, reason = override
+    verdict = accepted.verdict
+    # Where a pattern failed the answer stays wrong, and is called so.
+    context.record(field=True, verdict=bool(patterns.get("success")), reason=reason, outcome="failed")
+    context.warn(f"the embedding check overrode the comparison of fields: {reason}")
+    revised = {
+        "field_results": dict(verdict.field_results),
+        "field_scores": dict(verdict.field_scores),
+        "verify_granular_result": await granular_of(context, accepted),
+    }
+    for name, value in revised.items():
+        if name in context.result_fields:
+            context.revise_result_field(name, value)
     return evolve(finding, override_applied=True)
 
 
-@frozen(eq=False)
-class _Override:
-    accepted: Accepted
-    reason: str
-
-
-async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[Pair, float]) -> _Override | None:
-    """The template with the equivalent fields accepted, where it passes then."""
+async def _override(
+    context: VerificationContext, wrong: Wrong, scores: Mapping[Pair, float]
+) -> tuple[Accepted, str] | None:
+    """The template with the equivalent fields accepted, where it passes then, and the reason."""
     threshold = context.config.embedding_check_threshold
     close = [pair for c in wrong.candidates for pair in c.matched(scores) if scores[pair] >= threshold]
     names = await _settled(wrong, close)
@@ -174,30 +181,13 @@ async def _override(context: VerificationContext, wrong: Wrong, scores: Mapping[
     accepted = await wrong.accepting(names)
     reasons = {pair.key: f"similarity {scores[pair]:.2f}; {judged[pair.key].reasoning[:REASON_LIMIT]}" for pair in same}
     equal = "; ".join(f"{key} ({reason})" for key, reason in reasons.items())
-    return _Override(accepted, f"the same in other words: {equal}") if accepted.verdict.result else None
+    return (accepted, f"the same in other words: {equal}") if accepted.verdict.result else None
 
 
 async def _settled(wrong: Wrong, same: Collection[Pair]) -> list[str]:
     """The fields that are right where these pairs mean the same."""
     own = [(candidate, [pair for pair in same if pair.field == candidate.name]) for candidate in wrong.candidates]
     return [candidate.name for candidate, pairs in own if await wrong.settled(candidate, pairs)]
-
-
-async def _apply(context: VerificationContext, override: _Override) -> None:
-    """Record the override, and let everything that the result says about fields follow from it."""
-    patterns: Any = context.get_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS)
-    verdict = override.accepted.verdict
-    # Where a pattern failed the answer stays wrong, and is called so.
-    context.record(field=True, verdict=bool(patterns.get("success")), reason=override.reason, outcome="failed")
-    context.warn(f"the embedding check overrode the comparison of fields: {override.reason}")
-    revised = {
-        "field_results": dict(verdict.field_results),
-        "field_scores": dict(verdict.field_scores),
-        "verify_granular_result": await granular_of(context, override.accepted),
-    }
-    for name, value in revised.items():
-        if name in context.result_fields:
-            context.revise_result_field(name, value)
 
 
 @hookimpl

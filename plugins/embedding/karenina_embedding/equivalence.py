@@ -1,23 +1,40 @@
-"""Asking the judge whether two texts say the same. Here, and in no other prompt, it sees the expected answer."""
+"""Which wrong fields hold texts that may mean the same, and what the judge says of them.
+
+Here, and in no other prompt, the judge sees the expected answer.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from karenina_judging.asking import ask_judge, closed_object
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateField, TemplateHandle
 from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.traces import model_text
 
 from karenina_core import VerificationContext
-from karenina_core.errors import FillError
+from karenina_core.errors import FillError, TemplateError
 
-from .candidates import Pair
+__all__ = ["Accepted", "Pair", "Wrong", "candidates", "granular_of", "opinions"]
 
-__all__ = ["Opinion", "opinions", "schema_of"]
-
+LISTS = frozenset({"list[str]", "set[str]"})
+MOST = 30
+"""Texts of a list that are compared with others: 900 pairs take a tenth of a second."""
+WORD = re.compile(r"[^\W\d_]+")
+MONTHS = "january february march april may june july august september october november december"
+NO_PROSE = frozenset(
+    {*MONTHS.split(), *(month[:3] for month in MONTHS.split()), "sept"}
+    | {"st", "nd", "rd", "th", "of", "am", "pm", "t", "z", "utc", "e", "nan", "inf", "infinity"}
+    | {"true", "false", "yes", "no", "none", "null"}
+)
+"""Words of dates, times, numbers and truth values."""
 SYSTEM = f"""\
 A text that was extracted from the answer to a question differs from the expected text. You decide, field by field, \
 whether both give the same answer to that question.
@@ -34,6 +51,123 @@ They are not equivalent where
 Where you are in doubt, they are not equivalent. First write the reasoning, then decide.
 
 {UNTRUSTED_NOTE}"""
+
+
+@frozen
+class Pair:
+    """An expected and an extracted text that may mean the same."""
+
+    field: str
+    description: str
+    expected: str
+    extracted: str
+    wanted: int | None = None
+    """The place of the expected text in its list, from 0; None where the field is no list."""
+    place: int | None = None
+    """The same of the extracted text."""
+
+    @property
+    def key(self) -> str:
+        """What the judge's reply calls it: the field, with the number of the extracted text in a list."""
+        return self.field if self.place is None else f"{self.field}.{self.place + 1}"
+
+
+@frozen
+class Candidate:
+    """One wrong field with the texts that may mean the same: the two of a text; of two lists each text of the one with
+    each of the other, except those that are in both."""
+
+    name: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def is_list(self) -> bool:
+        return self.pairs[0].place is not None
+
+    def matched(self, scores: Mapping[Pair, float]) -> tuple[Pair, ...]:
+        """The most similar pairs, every text in one pair at most; of equally similar ones the first."""
+        found: list[Pair] = []
+        for pair in sorted(self.pairs, key=lambda pair: -scores[pair]):
+            if not any(pair.wanted == other.wanted or pair.place == other.place for other in found):
+                found.append(pair)
+        return tuple(found)
+
+
+def candidates(
+    handle: TemplateHandle, filled: FilledTemplate, results: Mapping[str, bool | None]
+) -> tuple[Candidate, ...]:
+    """The wrong text fields of a filled template; `results` are those of the comparison, by field.
+
+    A field counts that is declared as text or as a list of texts, whose expected and extracted values are texts with
+    words in them, and that the comparison says is wrong; where it says nothing (a template that decides by code of its
+    own), one whose value is another than the expected one. Numbers, truth values and dates never count, also where they
+    are written as text: vectors of `1987` and `1988` are close. Nor do semantic fields, whose own threshold decides,
+    fields that are decided without an expected value, and lists that differ in more than 30 texts.
+    """
+    expected, extracted = handle.ground_truth(), filled.values()
+    pairs = ((field, expected.get(field.name), extracted.get(field.name)) for field in handle.fields())
+    found = (
+        Candidate(field.name, tuple(_pairs(field, wanted, there)))
+        for field, wanted, there in pairs
+        if _is_wrong(results, field.name, wanted, there) and _acceptable(filled, field.name)
+    )
+    return tuple(candidate for candidate in found if candidate.pairs)
+
+
+def _pairs(field: TemplateField, wanted: Any, there: Any) -> Iterator[Pair]:
+    declared = {part.strip() for part in field.type.split("|")} - {"None"}
+    if field.semantic:
+        return
+    if declared == {"str"} and _are_prose(wanted, there):
+        yield Pair(field.name, field.description, wanted, there)
+    elif len(declared) == 1 and declared < LISTS and isinstance(wanted, list) and isinstance(there, list):
+        known = Counter(map(_stripped, wanted)) & Counter(map(_stripped, there))
+        left, others = _left(wanted, known), _left(there, known)
+        if len(left) <= MOST and len(others) <= MOST:
+            for number, text in left:
+                for place, other in others:
+                    if _are_prose(text, other):
+                        yield Pair(field.name, field.description, text, other, number, place)
+
+
+def _stripped(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else repr(value)
+
+
+def _left(values: Sequence[Any], known: Counter[str]) -> list[tuple[int, Any]]:
+    """The values that are not in both lists, with their places; of equal ones the first are those that are."""
+    there = Counter(known)
+    left = []
+    for place, value in enumerate(values):
+        if there[_stripped(value)]:
+            there[_stripped(value)] -= 1
+        else:
+            left.append((place, value))
+    return left
+
+
+def _are_prose(*values: Any) -> bool:
+    return all(isinstance(value, str) and is_prose(value) for value in values)
+
+
+def is_prose(text: str) -> bool:
+    """Whether there is a word in it that does more than write a number, a date or a truth value."""
+    return any(word.lower() not in NO_PROSE for word in WORD.findall(text))
+
+
+def _is_wrong(results: Mapping[str, bool | None], name: str, expected: Any, extracted: Any) -> bool:
+    if name in results:
+        return results[name] is False
+    return _stripped(extracted) != _stripped(expected)
+
+
+def _acceptable(filled: Any, name: str) -> bool:
+    """Whether the template has an expected value to accept; a placeholder is none."""
+    try:
+        filled.accepting([name])
+    except TemplateError:
+        return False
+    return True
 
 
 @frozen
@@ -54,7 +188,13 @@ async def opinions(context: VerificationContext, pairs: Sequence[Pair]) -> Mappi
     async def read(data: Mapping[str, Any]) -> Mapping[str, Opinion]:
         return {pair.key: _opinion(data, pair.key) for pair in pairs}
 
-    texts = SYSTEM, _presented(context.question_text, pairs)
+    fields = "\n\n".join(
+        f"Field {pair.key!r}: {pair.description}\n"
+        f"Expected: {json.dumps(pair.expected, ensure_ascii=False)}\n"
+        f"Extracted:\n{untrusted(pair.extracted, 'extracted')}"
+        for pair in pairs
+    )
+    texts = SYSTEM, f"Question:\n{context.question_text}\n\n{fields}\n\nReply with the JSON object only."
     result = await ask_judge(context, PromptTask.EMBEDDING_EQUIVALENCE, texts, schema, validate=read, temperature=0.0)
     found: Mapping[str, Opinion] = result.parsed
     return found
@@ -68,16 +208,6 @@ def schema_of(pairs: Sequence[Pair]) -> dict[str, Any]:
     return closed_object({pair.key: one for pair in pairs})
 
 
-def _presented(question: str, pairs: Sequence[Pair]) -> str:
-    fields = "\n\n".join(
-        f"Field {pair.key!r}: {pair.description}\n"
-        f"Expected: {json.dumps(pair.expected, ensure_ascii=False)}\n"
-        f"Extracted:\n{untrusted(pair.extracted, 'extracted')}"
-        for pair in pairs
-    )
-    return f"Question:\n{question}\n\n{fields}\n\nReply with the JSON object only."
-
-
 def _opinion(data: Mapping[str, Any], name: str) -> Opinion:
     """Raises FillError, in words for the judge, where the reply has none about this field."""
     found = data.get(name)
@@ -87,3 +217,72 @@ def _opinion(data: Mapping[str, Any], name: str) -> Opinion:
     if not isinstance(reasoning, str) or not isinstance(equivalent, bool):
         raise FillError(f"{name}.reasoning must be a text and {name}.equivalent true or false")
     return Opinion(equivalent, " ".join(reasoning.split()))
+
+
+@frozen(eq=False)
+class Accepted:
+    """The template as it is with these fields accepted, and what it says then."""
+
+    filled: FilledTemplate
+    verdict: FieldVerdict
+
+
+@frozen(eq=False, kw_only=True)
+class Wrong:
+    """A filled template whose fields were found to be wrong, and all that it was verified with."""
+
+    handle: TemplateHandle | None
+    filled: FilledTemplate
+    candidates: tuple[Candidate, ...]
+    trace: str = field(repr=False)
+    said: str = field(repr=False)
+    semantic: Mapping[str, float]
+    """For semantic fields: 1 where they were found to be right, 0 where not. That decides them as before, without
+    another call of the embedder."""
+
+    @classmethod
+    def of(cls, context: VerificationContext) -> Wrong:
+        filled = context.get_artifact(ArtifactKeys.PARSED_ANSWER)
+        handle = context.get_artifact(ArtifactKeys.ANSWER, None)
+        trace = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE, "")
+        results = context.get_result_field("field_results", None) or {}
+        fields = handle.fields() if handle is not None else ()
+        return cls(
+            handle=handle,
+            filled=filled,
+            candidates=candidates(handle, filled, results) if handle is not None else (),
+            trace=trace,
+            said=model_text(context.get_result_field("trace_messages", ()), trace),
+            semantic={item.name: float(results.get(item.name) is True) for item in fields if item.semantic},
+        )
+
+    async def accepting(self, names: Collection[str]) -> Accepted:
+        """Verify a copy in which these fields count as right. Raises TemplateError as `verify` does."""
+        filled = self.filled.accepting(names)
+        return Accepted(filled, await filled.verify(self.trace, said=self.said, similarities=self.semantic))
+
+    async def settled(self, candidate: Candidate, same: Collection[Pair]) -> bool:
+        """Whether the field is right where these pairs mean the same.
+
+        In a list the expected texts take the places of those that mean the same, and the template compares it as ever:
+        so it decides itself about the order, repetitions, and texts that are missing or too many.
+        """
+        if not same or self.handle is None or not candidate.is_list:
+            return bool(same)
+        values = dict(self.filled.values())
+        listed = list(values[candidate.name])
+        for pair in same:
+            if pair.place is not None:
+                listed[pair.place] = pair.expected
+        filled = await self.handle.build({**values, candidate.name: listed})
+        verdict = await filled.verify(self.trace, said=self.said, similarities=self.semantic)
+        return verdict.field_results.get(candidate.name, verdict.result) is True
+
+
+async def granular_of(context: VerificationContext, accepted: Accepted) -> float | None:
+    """Partial credit is extra: where it fails, the verdict is kept and a warning says so."""
+    try:
+        return await accepted.filled.granular()
+    except TemplateError as error:
+        context.warn(f"verify_granular failed: {error}")
+        return None

@@ -65,19 +65,16 @@ class MiniLM:
 def _encoded(texts: Sequence[str]) -> Encoded:
     with _lock:
         if not _networks:
-            _networks.append(_loaded())
+            try:
+                from .network import Network
+            except ImportError as error:
+                raise PluginError(
+                    f"numpy, tokenizers or safetensors is broken ({one_line(error)}); pip install --force-reinstall "
+                    '"karenina-embedding[minilm]"'
+                ) from error
+            tokenizer, weights = model_files.read(model_files.TOKENIZER), model_files.read(model_files.WEIGHTS)
+            _networks.append(Network.of(tokenizer, weights))
         return _networks[0].encode(texts)
-
-
-def _loaded() -> Network:
-    try:
-        from .network import Network
-    except ImportError as error:
-        raise PluginError(
-            f"numpy, tokenizers or safetensors is broken ({one_line(error)}); pip install --force-reinstall "
-            '"karenina-embedding[minilm]"'
-        ) from error
-    return Network.of(model_files.read(model_files.TOKENIZER), model_files.read(model_files.WEIGHTS))
 
 
 @hookimpl

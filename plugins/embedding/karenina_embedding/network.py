@@ -60,7 +60,8 @@ class Network:
     def encode(self, texts: Sequence[str]) -> Encoded:
         """Vectors of 384 numbers and length 1. A text that occurs twice is read once."""
         # One by one: the tokenizer's own batches start threads, which a process that forks later warns about.
-        readings = {text: self.tokenizer.encode(_writable(text)).ids for text in texts}
+        # Without lone surrogates, which the tokenizer refuses.
+        readings = {text: self.tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids for text in texts}
         vectors: dict[str, tuple[float, ...]] = {}
         for batch in _batches({text: len(ids) for text, ids in readings.items()}):
             rows = self._forward([readings[text] for text in batch])
@@ -74,25 +75,20 @@ class Network:
         for row, own in enumerate(pieces):
             ids[row, : len(own)] = own
             real[row, : len(own)] = 1
-        x = self._embedded(ids)
-        hidden = (1 - real)[:, None, None, :] * MASKED
-        for layer in range(LAYERS):
-            x = self._layer(x, hidden, f"encoder.layer.{layer}")
-        mean = (x * real[:, :, None]).sum(axis=1) / real.sum(axis=1, keepdims=True)
-        unit: Array = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-        return unit
-
-    def _embedded(self, ids: npt.NDArray[np.int64]) -> Array:
         words = self.weights["embeddings.word_embeddings.weight"][ids]
         places = self.weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
         kind = self.weights["embeddings.token_type_embeddings.weight"][0]
-        return self._normalized(words + places + kind, "embeddings.LayerNorm")
-
-    def _layer(self, x: Array, hidden: Array, name: str) -> Array:
-        mixed = self._linear(self._attention(x, hidden, f"{name}.attention.self"), f"{name}.attention.output.dense")
-        x = self._normalized(x + mixed, f"{name}.attention.output.LayerNorm")
-        wide = _gelu(self._linear(x, f"{name}.intermediate.dense"))
-        return self._normalized(x + self._linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        x = self._normalized(words + places + kind, "embeddings.LayerNorm")
+        hidden = (1 - real)[:, None, None, :] * MASKED
+        for layer in range(LAYERS):
+            name = f"encoder.layer.{layer}"
+            mixed = self._linear(self._attention(x, hidden, f"{name}.attention.self"), f"{name}.attention.output.dense")
+            x = self._normalized(x + mixed, f"{name}.attention.output.LayerNorm")
+            wide = _gelu(self._linear(x, f"{name}.intermediate.dense"))
+            x = self._normalized(x + self._linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        mean = (x * real[:, :, None]).sum(axis=1) / real.sum(axis=1, keepdims=True)
+        unit: Array = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return unit
 
     def _attention(self, x: Array, hidden: Array, name: str) -> Array:
         texts, places, width = x.shape
@@ -127,11 +123,6 @@ def _gelu(x: Array) -> Array:
     step = place.astype(np.int32)
     erf = np.copysign(ERF[step] + ERF_RISE[step] * (place - step.astype(np.float32)), x)
     return x * (np.float32(0.5) + np.float32(0.5) * erf)
-
-
-def _writable(text: str) -> str:
-    """Without lone surrogates, which the tokenizer refuses."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _batches(lengths: Mapping[str, int]) -> Iterator[list[str]]:

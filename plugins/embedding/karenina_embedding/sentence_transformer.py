@@ -50,7 +50,15 @@ class SentenceTransformers:
     def _encoded(self, texts: list[str]) -> tuple[tuple[float, ...], ...]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = self._load()
+                try:
+                    self._loaded = importlib.import_module(PACKAGE).SentenceTransformer(self.model)
+                except ImportError as error:
+                    raise PluginError(f"sentence-transformers is broken ({one_line(error)}); {INSTALL}") from error
+                except Exception as error:  # a name that is unknown, no network, a file that is damaged
+                    raise PluginError(
+                        f"sentence-transformers cannot load {self.model!r} ({one_line(error)}); check "
+                        "embedding_check_model, or download the model beforehand"
+                    ) from error
             if not texts:
                 return ()
             try:
@@ -58,17 +66,6 @@ class SentenceTransformers:
                 return tuple(tuple(float(number) for number in row) for row in rows)
             except Exception as error:  # the library's failures have no common base
                 raise PortError(f"sentence-transformers failed: {one_line(error)}", kind="plugin") from error
-
-    def _load(self) -> Any:
-        try:
-            return importlib.import_module(PACKAGE).SentenceTransformer(self.model)
-        except ImportError as error:
-            raise PluginError(f"sentence-transformers is broken ({one_line(error)}); {INSTALL}") from error
-        except Exception as error:  # as above: a name that is unknown, no network, a file that is damaged
-            raise PluginError(
-                f"sentence-transformers cannot load {self.model!r} ({one_line(error)}); check embedding_check_model, "
-                "or download the model beforehand"
-            ) from error
 
 
 @hookimpl

@@ -18,7 +18,7 @@ from attrs import evolve
 from karenina_calls.services.embedding import Embedder, Embeddings
 from karenina_calls.services.shared import embedder_of
 from karenina_calls.services.similarity import similarities
-from karenina_embedding.litellm_embedder import LiteLLM, LiteLLMSettings
+from karenina_embedding.litellm_plugin import LiteLLM, LiteLLMSettings
 
 from karenina_core import Question, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import AdapterUnavailableError, ConfigError, PortError
@@ -301,7 +301,7 @@ def watch(event, arguments):
         reached.append(repr(arguments[0]))
 
 sys.addaudithook(watch)
-from karenina_embedding.litellm_embedder import LiteLLM, LiteLLMSettings
+from karenina_embedding.litellm_plugin import LiteLLM, LiteLLMSettings
 embedder = LiteLLM("m", LiteLLMSettings(api_base=sys.argv[1]))
 light = embedder.problem() is None and "litellm" not in sys.modules
 before = dict(os.environ)

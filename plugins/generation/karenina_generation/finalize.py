@@ -29,7 +29,15 @@ class FinalizeResult(Stage):
 
 def finished(context: VerificationContext) -> VerificationResult:
     """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
-    fields, extensions = _by_part(context)
+    homes = result_fields()
+    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
+    extensions: dict[str, dict[str, Any]] = {}
+    for name, value in context.result_fields.items():
+        plugin, dot, key = name.partition(".")
+        if name in homes:
+            fields[homes[name]][name] = value
+        elif dot:
+            extensions.setdefault(plugin, {})[key] = value
     generation = fields["generation"]
     generation["usage_metadata"] = context.service(USAGE, dict)(generation.get("usage_metadata", {}))
     return VerificationResult(
@@ -40,21 +48,6 @@ def finished(context: VerificationContext) -> VerificationResult:
         extensions=extensions,
         **fields[""],
     )
-
-
-def _by_part(context: VerificationContext) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """The result fields that were set: by part, those of the root under `""`, and by plugin."""
-    homes = result_fields()
-    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
-    extensions: dict[str, dict[str, Any]] = {}
-    for name, value in context.result_fields.items():
-        if name in homes:
-            fields[homes[name]][name] = value
-        else:
-            plugin, dot, key = name.partition(".")
-            if dot:
-                extensions.setdefault(plugin, {})[key] = value
-    return fields, extensions
 
 
 @hookimpl

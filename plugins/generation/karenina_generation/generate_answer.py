@@ -1,23 +1,87 @@
-"""GenerateAnswer: the question goes to the answering model, or an answer generated before is taken."""
+"""GenerateAnswer: the answer of the model, with the examples of its prompt."""
 
 from __future__ import annotations
 
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.prompt_config import FewShotConfig, FewShotQuestion
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import prompt_of
 
 from karenina_core import Category, Stage, VerificationContext, hookimpl
-from karenina_core.errors import PortError
+from karenina_core.errors import ConfigError, PortError, Problem
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, trace_dicts
+from karenina_core.values.question import Question
 from karenina_core.values.result import EMPTY
 
-from .few_shot import examples_for, with_examples
 from .working import trace_text, with_workspace, worked, works_with_tools
+
+__all__ = ["examples_for", "with_examples"]
+
+Example = Mapping[str, Any]
+
+
+def examples_for(config: FewShotConfig | None, question: Question) -> list[Example]:
+    """The examples for one question: those of its own pool, then the global ones."""
+    if config is None or config.source == "disabled":
+        return []
+    chosen: list[Example] = []
+    if config.source in ("question_pool", "both"):
+        chosen += _from_pool(config, question)
+    if config.source in ("global", "both"):
+        chosen += config.global_examples
+    return chosen
+
+
+def with_examples(examples: Sequence[Example], question: str) -> str:
+    """The prompt: `Question:`/`Answer:` pairs, the question last; the bare question without examples."""
+    if not examples:
+        return question
+    pairs = [f"Question: {example['question']}\nAnswer: {example['answer']}" for example in examples]
+    return "\n\n".join([*pairs, f"Question: {question}\nAnswer:"])
+
+
+def _from_pool(config: FewShotConfig, question: Question) -> list[Example]:
+    own = config.question_configs.get(question.id, FewShotQuestion())
+    mode = config.pool_mode if own.mode == "inherit" else own.mode
+    excluded = _positions(own.excluded_examples, question)
+    pool = [(i, example) for i, example in enumerate(question.few_shot_examples) if i not in excluded]
+    if mode == "all":
+        return [example for _, example in pool]
+    if mode == "custom":
+        selected = _positions(own.selected_examples, question)
+        return [example for i, example in pool if i in selected]
+    k = min(own.k or config.pool_k, len(pool))
+    # the same examples for the same question in every run, whatever else is drawn
+    digest = hashlib.md5(question.id.encode("utf-8"), usedforsecurity=False).hexdigest()
+    drawn = sorted(random.Random(int(digest, 16) & 0x7FFFFFFF).sample(range(len(pool)), k))
+    return [pool[i][1] for i in drawn]
+
+
+def _positions(picks: Sequence[int | str], question: Question) -> set[int]:
+    """Positions in the pool, given as such or as the MD5 of an example's question.
+
+    Raises ConfigError for unknown ones.
+    """
+    hashes = {
+        hashlib.md5(str(example["question"]).encode("utf-8"), usedforsecurity=False).hexdigest(): i
+        for i, example in enumerate(question.few_shot_examples)
+    }
+    found: set[int] = set()
+    for pick in picks:
+        position = pick if isinstance(pick, int) else hashes.get(pick)
+        if position is None or not 0 <= position < len(question.few_shot_examples):
+            what = f"question {question.id} has no example {pick!r}; it has {len(hashes)} of them"
+            raise ConfigError([Problem("few_shot_config", what)])
+        found.add(position)
+    return found
 
 
 class GenerateAnswer(Stage):
@@ -47,7 +111,20 @@ class GenerateAnswer(Stage):
     async def execute(self, context: VerificationContext) -> None:
         context.set_artifact(ArtifactKeys.ANSWERING_MODEL_STR, str(context.task.answering))
         cached = context.cached_answer_data
-        _keep(context, cached if cached is not None else await _asked(context))
+        answer = cached if cached is not None else await _asked(context)
+        if not answer.raw_llm_response.strip():
+            answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
+            why = "; all its tokens were used before it" if "truncated" in answer.text_flags else ""
+            limit = f" ({context.answering_model.token_limit})" if why and context.cached_answer_data is None else ""
+            context.note(f"the answer is empty{why}{limit}")
+            if context.evaluates_template and not answer.recursion_limit_reached:
+                context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
+        context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
+        context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
+        context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))
+        for name in ("trace_messages", "conversation_context", "agent_metrics", "text_flags", "usage_unavailable"):
+            value = getattr(answer, name)
+            context.set_result_field(name, list(value) if isinstance(value, tuple) else value)
         if cached is not None:
             context.set_result_field("usage_metadata", cached.usage_metadata)
             if cached.replayed_from is not None:
@@ -98,23 +175,6 @@ def _trace(response: LLMResponse) -> list[Message]:
 def _refuse_filtered(response: LLMResponse) -> None:
     if response.finish_reason == "content_filter":
         raise PortError("the provider's content filter cut the answer off", kind="content_filter")
-
-
-def _keep(context: VerificationContext, answer: CachedAnswer) -> None:
-    """An empty answer is one, and wrong whatever was asked. Of one that a limit cut off, the guard says why."""
-    if not answer.raw_llm_response.strip():
-        answer = evolve(answer, text_flags=(*(flag for flag in answer.text_flags if flag != EMPTY), EMPTY))
-        why = "; all its tokens were used before it" if "truncated" in answer.text_flags else ""
-        limit = f" ({context.answering_model.token_limit})" if why and context.cached_answer_data is None else ""
-        context.note(f"the answer is empty{why}{limit}")
-        if context.evaluates_template and not answer.recursion_limit_reached:
-            context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
-    context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
-    context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
-    context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))
-    for name in ("trace_messages", "conversation_context", "agent_metrics", "text_flags", "usage_unavailable"):
-        value = getattr(answer, name)
-        context.set_result_field(name, list(value) if isinstance(value, tuple) else value)
 
 
 @hookimpl

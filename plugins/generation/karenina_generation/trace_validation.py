@@ -35,20 +35,17 @@ class TraceValidationAutoFail(Stage):
     def execute(self, context: VerificationContext) -> None:
         enabled = bool(context.get_artifact(ArtifactKeys.ANSWERING_MCP_SERVERS, []))
         agent = enabled or context.get_result_field("agent_metrics") is not None
-        error = _error(context) if agent and not context.is_recorded else None
+        error = None
+        if agent and not context.is_recorded:  # every stage that reads a final message looks for it in the same way
+            rows = context.get_result_field("trace_messages", [])
+            raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+            error = evaluation_input(rows, raw, full_trace=False).error
         context.set_artifact_and_result(ArtifactKeys.MCP_ENABLED, enabled)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_FAILED, error is not None)
         context.set_artifact_and_result(ArtifactKeys.TRACE_VALIDATION_ERROR, error)
         if error is not None:
             context.set_result_field("trace_extraction_error", error)  # stages that would set it too are skipped then
             context.record(field=False, verdict=False, reason=error)
-
-
-def _error(context: VerificationContext) -> str | None:
-    """Why a judge would find no final message; every stage that reads one asks in the same way."""
-    rows = context.get_result_field("trace_messages", [])
-    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-    return evaluation_input(rows, raw, full_trace=False).error
 
 
 @hookimpl

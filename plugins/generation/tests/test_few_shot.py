@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_generation.few_shot import examples_for, with_examples
+from karenina_generation.generate_answer import examples_for, with_examples
 from karenina_vocabulary.prompt_config import FewShotQuestion
 
 from karenina_core import FewShotConfig, Question

@@ -268,7 +268,7 @@ def test_an_agent_gets_the_question_the_tools_and_the_limits() -> None:
     assert "--- AI Message ---\nBecause." in about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
 
 
-def test_an_agent_that_keeps_its_messages_to_itself_has_its_last_words_stored() -> None:
+def test_an_agent_that_keeps_its_messages_to_itself_has_its_last_output_stored() -> None:
     about = context(Agent(AgentResult(final_response="Because.")), tools=())
     run(about)
     assert about.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == "Because."

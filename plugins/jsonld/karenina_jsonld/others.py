@@ -66,13 +66,12 @@ class Evaluator:
             raise ValueError(f"plugin {self.plugin!r} failed to write it: {one_line(error)}") from error
         if fields.get("summary", ...) is None:
             del fields["summary"]
-        if DYNAMIC_TYPE in fields or self.read({**fields, **_labels(trait)}) != trait:
+        if (
+            DYNAMIC_TYPE in fields
+            or self.read({**fields, "name": trait.name, "description": trait.description}) != trait
+        ):
             raise ValueError(f"plugin {self.plugin!r} does not read back what it writes; report it to its authors")
         return fields
-
-
-def _labels(trait: RubricTrait) -> dict[str, Any]:
-    return {"name": trait.name, "description": trait.description}
 
 
 class OtherTypes:
@@ -137,15 +136,12 @@ class OtherTypes:
                 f"{self.absent()}"
             )
         if not dynamic:
-            self._check_file_type(evaluator, trait)
+            suffix = evaluator.file_type
+            if not suffix or suffix in TRAIT_TYPES or suffix == DYNAMIC:
+                why = f"its file_type {suffix!r} is taken by the format" if suffix else "it has no file_type"
+                raise ValueError(
+                    f"trait {trait.name!r}: the evaluator {evaluator.name!r} of plugin {evaluator.plugin!r} cannot be "
+                    f"written to benchmark files: {why}; its authors have to choose one"
+                )
+            self.of_file_type(suffix)
         return evaluator
-
-    def _check_file_type(self, evaluator: Evaluator, trait: RubricTrait) -> None:
-        suffix = evaluator.file_type
-        if not suffix or suffix in TRAIT_TYPES or suffix == DYNAMIC:
-            why = f"its file_type {suffix!r} is taken by the format" if suffix else "it has no file_type"
-            raise ValueError(
-                f"trait {trait.name!r}: the evaluator {evaluator.name!r} of plugin {evaluator.plugin!r} cannot be "
-                f"written to benchmark files: {why}; its authors have to choose one"
-            )
-        self.of_file_type(suffix)

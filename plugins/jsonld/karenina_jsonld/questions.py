@@ -1,7 +1,9 @@
-"""Questions as items of a data feed, and back."""
+"""Questions as items of a data feed, and back. Placeholder templates are recognised by their source."""
 
 from __future__ import annotations
 
+import ast
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,15 +14,15 @@ from karenina_core.values.identity import question_urn
 from karenina_core.values.question import Question
 
 from . import values
-from .merging import merged_ratings
 from .nodes import Findings, merged, objects, plain, properties, property_value, with_list
 from .others import OtherTypes
-from .placeholder import is_placeholder
-from .ratings import Rated, dynamic_rubric_of, encode_rating, rated, read_ratings, rubric_of
+from .ratings import Rated, dynamic_rubric_of, encode_rating, merged_ratings, rated, read_ratings, rubric_of
 from .vocabulary import CUSTOM, DECLARATIVE
 
 __all__ = ["Entry", "assign_ids", "given_id", "merged_item", "new_item", "read_item"]
 
+# Longer sources are never placeholders, and a bound on the length bounds the parser's recursion.
+MAX_CHARACTERS = 4000
 PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
     "finished": values.boolean,
     "author": values.object_or_text,
@@ -31,6 +33,48 @@ PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
     "placeholder_template": values.boolean,
 }
 TITLE_LENGTH = 30
+
+
+def is_placeholder(source: str) -> bool:
+    """Whether the source is one class with the single field `response: str` and a `verify` that only returns False."""
+    if len(source) > MAX_CHARACTERS or "response" not in source or "verify" not in source:
+        return False
+    try:
+        module = ast.parse(textwrap.dedent(source).strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError, Warning):
+        return False
+    body = [node for node in _code(module.body) if not isinstance(node, ast.Import | ast.ImportFrom)]
+    if len(body) != 1 or not isinstance(body[0], ast.ClassDef):
+        return False
+    members = _code(body[0].body)
+    return len(members) == 2 and sum(map(_is_response, members)) == 1 and sum(map(_returns_false, members)) == 1
+
+
+def _code(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements without docstrings, other bare texts and `pass`."""
+    return [node for node in body if not isinstance(node, ast.Pass) and not _is_text(node)]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_response(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.target.id != "response":
+        return False
+    annotation = node.annotation
+    return (isinstance(annotation, ast.Name) and annotation.id == "str") or (
+        isinstance(annotation, ast.Constant) and annotation.value == "str"
+    )
+
+
+def _returns_false(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.FunctionDef) or node.name != "verify":
+        return False
+    match _code(node.body):
+        case [ast.Return(value=ast.Constant(value=False))]:
+            return True
+    return False
 
 
 @frozen
@@ -83,7 +127,18 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings, other
     if node.get("@id") and not isinstance(node["@id"], str):
         findings.problems.append(f"{where}: @id must be a text")
     item = node["item"]
-    fields = _required(item, where, findings)
+    text = item.get("text")
+    if not isinstance(text, str) or not text.strip():
+        findings.problems.append(f'{where}: the question has no text: add "text": "..." to its item')
+    answer = _part(item, "acceptedAnswer", '{"@type": "Answer", "text": "..."}', where, findings)
+    code = _part(item, "hasPart", '{"@type": "SoftwareSourceCode", "text": "class Answer..."}', where, findings)
+    language = DECLARATIVE if code.get("programmingLanguage") == DECLARATIVE else "python"
+    fields = {
+        "question": text,
+        "raw_answer": answer.get("text"),
+        "answer_template": code.get("text") or None,
+        "template_language": language,
+    }
     found = findings.attempt(where, properties, item) or {}
     for name, read in PROPERTIES.items():
         if found.get(name) is not None:
@@ -108,22 +163,6 @@ def _detected(source: str | None, language: str) -> bool:
     return source is not None and language != DECLARATIVE and is_placeholder(source)
 
 
-def _required(item: Mapping[str, Any], where: str, findings: Findings) -> dict[str, Any]:
-    """The parts that every question has: text, reference answer, template."""
-    text = item.get("text")
-    if not isinstance(text, str) or not text.strip():
-        findings.problems.append(f'{where}: the question has no text: add "text": "..." to its item')
-    answer = _part(item, "acceptedAnswer", '{"@type": "Answer", "text": "..."}', where, findings)
-    code = _part(item, "hasPart", '{"@type": "SoftwareSourceCode", "text": "class Answer..."}', where, findings)
-    language = DECLARATIVE if code.get("programmingLanguage") == DECLARATIVE else "python"
-    return {
-        "question": text,
-        "raw_answer": answer.get("text"),
-        "answer_template": code.get("text") or None,
-        "template_language": language,
-    }
-
-
 def _part(item: Mapping[str, Any], key: str, example: str, where: str, findings: Findings) -> Mapping[str, Any]:
     part = item.get(key)
     name = {"acceptedAnswer": "the reference answer", "hasPart": "the answer template"}[key]
@@ -146,26 +185,6 @@ def encode_item(question: Question, title: str, now: str | None = None) -> dict[
     language = question.template_language
     if language not in ("python", DECLARATIVE):
         raise ValueError(f"the template's language must be python or {DECLARATIVE}, not {language!r}")
-    item: dict[str, Any] = {
-        "@type": "Question",
-        "text": question.question,
-        "acceptedAnswer": {"@type": "Answer", "text": question.raw_answer},
-        "hasPart": {
-            "@type": "SoftwareSourceCode",
-            "name": title,
-            "text": question.answer_template or "",
-            "programmingLanguage": "Python" if language == "python" else DECLARATIVE,
-        },
-        "additionalProperty": _written_properties(question),
-    }
-    if question.keywords:
-        item["keywords"] = list(question.keywords)
-    dates = {"dateCreated": question.date_created or now, "dateModified": question.date_modified or now}
-    dates = {key: date for key, date in dates.items() if date is not None}
-    return {"@type": "DataFeedItem", "@id": question.id, **dates, "item": item}
-
-
-def _written_properties(question: Question) -> list[dict[str, Any]]:
     detected = _detected(question.answer_template, question.template_language)
     found = {
         "finished": question.finished,
@@ -177,7 +196,24 @@ def _written_properties(question: Question) -> list[dict[str, Any]]:
         "placeholder_template": None if question.placeholder_template == detected else question.placeholder_template,
     }
     written = [property_value(name, value) for name, value in found.items() if value is not None]
-    return written + [property_value(CUSTOM + key, plain(value)) for key, value in question.custom_metadata.items()]
+    item: dict[str, Any] = {
+        "@type": "Question",
+        "text": question.question,
+        "acceptedAnswer": {"@type": "Answer", "text": question.raw_answer},
+        "hasPart": {
+            "@type": "SoftwareSourceCode",
+            "name": title,
+            "text": question.answer_template or "",
+            "programmingLanguage": "Python" if language == "python" else DECLARATIVE,
+        },
+        "additionalProperty": written
+        + [property_value(CUSTOM + key, plain(value)) for key, value in question.custom_metadata.items()],
+    }
+    if question.keywords:
+        item["keywords"] = list(question.keywords)
+    dates = {"dateCreated": question.date_created or now, "dateModified": question.date_modified or now}
+    dates = {key: date for key, date in dates.items() if date is not None}
+    return {"@type": "DataFeedItem", "@id": question.id, **dates, "item": item}
 
 
 def new_item(question: Question, now: str, others: OtherTypes) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Rubrics as lists of ratings, and back."""
+"""Rubrics as lists of ratings, and back; the ratings of a file merged with the changes of its rubrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -11,13 +11,15 @@ from karenina_vocabulary.traits import LLMRubricTrait, RegexRubricTrait, Trait
 from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 from . import values
-from .nodes import Findings, objects, properties, property_value
+from .nodes import Findings, identical, merged, merged_properties, objects, properties, property_value
 from .others import Evaluator, OtherTypes
 from .traits import read_rating, scale, written_fields
 from .values import unknown_settings
 from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PREFIX, PUBLISHED, TRAIT_TYPES, Scope, published, scope_of, suffix_of
 
-__all__ = ["Rated", "dynamic_rubric_of", "encode_rating", "rated", "read_ratings", "rubric_of"]
+__all__ = ["Rated", "dynamic_rubric_of", "encode_rating", "merged_ratings", "rated", "read_ratings", "rubric_of"]
+
+Node = dict[str, Any]
 
 
 @frozen
@@ -80,20 +82,17 @@ def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Tr
         return _unknown(f"additionalType {additional_type!r}", scope)
     if suffix == DYNAMIC:
         way = _dynamic_way(rating, others)
+    elif suffix in TRAIT_TYPES:
+        way = TRAIT_TYPES[suffix]
     else:
-        way = TRAIT_TYPES.get(suffix) or _other_way(suffix, scope, others)
+        try:
+            way = others.of_file_type(suffix) or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
+        except ValueError as error:
+            way = f"it is kept but not used: {error}"
     misplaced = scope == "QuestionSpecific" and found != scope
     if misplaced and not isinstance(way, str):
         return f"{additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it"
     return way
-
-
-def _other_way(suffix: str, scope: Scope, others: OtherTypes) -> Evaluator | str:
-    try:
-        found = others.of_file_type(suffix)
-    except ValueError as error:
-        return f"it is kept but not used: {error}"
-    return found or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
 
 
 def _unknown(what: str, scope: Scope, others: OtherTypes | None = None) -> str:
@@ -170,7 +169,9 @@ def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any
     else:
         evaluator = others.writer(trait, dynamic=one.dynamic)
         fields = evaluator.write(trait)
-        suffix, ends = evaluator.file_type, _ends(fields)
+        low, high = fields.get("min_score"), fields.get("max_score")
+        suffix = evaluator.file_type
+        ends = (low if isinstance(low, int | float) else 0, high if isinstance(high, int | float) else 1)
         written = [property_value(name, value) for name, value in fields.items()]
     if one.dynamic:
         suffix = DYNAMIC
@@ -182,7 +183,54 @@ def encode_rating(one: Rated, scope: Scope, others: OtherTypes) -> dict[str, Any
     return {**node, "additionalType": f"{PREFIX}{scope}{suffix}", "additionalProperty": written}
 
 
-def _ends(fields: Mapping[str, Any]) -> tuple[float, float]:
-    """The worst and the best score, where the type has such bounds; else those of true and false."""
-    low, high = fields.get("min_score"), fields.get("max_score")
-    return low if isinstance(low, int | float) else 0, high if isinstance(high, int | float) else 1
+Encode = Callable[[Rated], Node]
+
+
+def merged_ratings(
+    nodes: Sequence[Node],
+    read: Sequence[Rated | None],
+    wanted: Sequence[Rated],
+    encode: Encode,
+) -> list[Node]:
+    """The ratings of the traits that are wanted, made from the file's `nodes`, of which `read` are the traits.
+
+    Unchanged ratings and those that are not used (`None` in `read`) stay as they are, changed ones keep what karenina
+    does not know, new ones are appended.
+    """
+    left = {one.key: one for one in wanted}
+    known = {one.key for one in read if one is not None}
+    pairs: list[tuple[Rated | None, Node]] = []
+    for node, old in zip(nodes, read, strict=True):
+        if old is None:
+            pairs.append((None, node))
+            continue
+        moved = (not old.dynamic, old.trait.name)  # the trait may be in the other rubric now
+        new = left.pop(old.key if old.key in left or moved in known else moved, None)
+        if new is not None:
+            pairs.append((new, _merged_rating(node, old, new, encode)))
+    pairs += [(one, encode(one)) for one in left.values()]
+    result = [node for _, node in pairs]
+    by_key = {trait.key: node for trait, node in pairs if trait is not None}
+    places: dict[tuple[bool, str], list[int]] = {}
+    for index, (trait, _) in enumerate(pairs):
+        if trait is not None:
+            places.setdefault(_list_of(trait), []).append(index)
+    for trait in wanted:
+        result[places[_list_of(trait)].pop(0)] = by_key[trait.key]
+    return result
+
+
+def _merged_rating(node: Node, old: Rated, new: Rated, encode: Encode) -> Node:
+    if identical(old, new):
+        return node
+    before, after = encode(old), encode(new)
+    result = merged(node, before, after)
+    # All of them, so that nothing is left to be inferred from values that have changed.
+    result["additionalProperty"] = merged_properties(
+        result.get("additionalProperty") or [], before["additionalProperty"], after["additionalProperty"], complete=True
+    )
+    return result
+
+
+def _list_of(one: Rated) -> tuple[bool, str]:
+    return one.dynamic, one.trait.list_name

@@ -13,13 +13,12 @@ from karenina_core.errors import BenchmarkError
 from karenina_core.values.benchmark import BenchmarkData
 
 from . import values
-from .legacy import legacy_traits
-from .nodes import Findings, properties
+from .nodes import Document, Findings, decode, parse, properties
 from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, read_item
 from .ratings import Rated, dynamic_rubric_of, read_ratings, rubric_of
-from .secrets import stored_secrets
-from .syntax import Document, decode, parse
+from .traits import legacy_traits
+from .values import stored_secrets
 from .vocabulary import LEGACY_LISTS
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ FEED = "dataFeedElement"
 
 @frozen
 class Content:
-    """A document, taken apart: what the writer compares a benchmark with."""
+    """A document that was read: what the writer compares a benchmark with."""
 
     root: dict[str, Any]
     text: str = field(repr=False)
@@ -89,7 +88,14 @@ def read(root: dict[str, Any], text: str, findings: Findings, others: OtherTypes
     rubric = findings.attempt("the benchmark", rubric_of, [*traits, *older])
     dynamic_rubric = findings.attempt("the benchmark", dynamic_rubric_of, traits)
     entries = _entries(root, findings, others)
-    _notice(root, text, findings)
+    if scenarios := root.get("hasPart"):
+        count = len(scenarios) if isinstance(scenarios, list) else 1
+        findings.warnings.append(f"{count} scenario(s) are kept in the file but cannot be run; only questions are used")
+    if secrets := stored_secrets(root, text):
+        findings.warnings.append(
+            f"{secrets} API key(s) are in the file in the clear and will be left out when it is saved; "
+            "put the key into an environment variable and name it in api_key_env"
+        )
     if findings.problems:
         return None
     benchmark = findings.attempt(
@@ -145,14 +151,3 @@ def _entries(root: Mapping[str, Any], findings: Findings, others: OtherTypes) ->
         if entry is not None:
             entries.append(entry)
     return entries
-
-
-def _notice(root: Mapping[str, Any], text: str, findings: Findings) -> None:
-    if scenarios := root.get("hasPart"):
-        count = len(scenarios) if isinstance(scenarios, list) else 1
-        findings.warnings.append(f"{count} scenario(s) are kept in the file but cannot be run; only questions are used")
-    if secrets := stored_secrets(root, text):
-        findings.warnings.append(
-            f"{secrets} API key(s) are in the file in the clear and will be left out when it is saved; "
-            "put the key into an environment variable and name it in api_key_env"
-        )

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from .nodes import identical
-from .syntax import BOM, dump
+from .nodes import BOM, dump, identical
 
 __all__ = ["splice"]
 
@@ -88,31 +87,26 @@ def _children(text: str, parent: _Child) -> Iterator[_Child]:
 def _render(layout: _Layout, here: _Child, new: Any, level: int) -> str:
     if identical(here.value, new):
         return layout.text[here.start : here.end]
+    one_line = "\n" not in layout.text[here.start : here.end]
     if here.value and isinstance(here.value, dict) and isinstance(new, dict):
-        return _object(layout, here, new, level)
+        children = {child.key: child for child in _children(layout.text, here)}
+        if list(children) == list(new):
+            return _patched(layout, here, list(zip(children.values(), new.values(), strict=True)), level)
+        bodies = _bodies(layout, [children.get(key) for key in new], list(new.values()), level, one_line)
+        parts = [f"{dump(key)}: {body}" for key, body in zip(new, bodies, strict=True)]
+        return f"{{{', '.join(parts)}}}" if one_line else layout.lines("{", parts, "}", level)
     if here.value and isinstance(here.value, list) and isinstance(new, list):
-        return _list(layout, here, new, level)
+        entries = list(_children(layout.text, here))
+        # the old entry to take the spelling from; a wrong guess costs spelling only, never content
+        same = {id(child.value): child for child in entries}
+        named = {_label(child.value): child for child in reversed(entries)}
+        named.pop(None, None)
+        sources = [same.get(id(value)) or named.get(_label(value)) for value in new]
+        if len(sources) == len(entries) and all(map(operator.is_, sources, entries)):
+            return _patched(layout, here, list(zip(entries, new, strict=True)), level)
+        bodies = _bodies(layout, sources, new, level, one_line)
+        return f"[{', '.join(bodies)}]" if one_line else layout.lines("[", bodies, "]", level)
     return layout.fresh(new, level, one_line=layout.one_line)
-
-
-def _object(layout: _Layout, here: _Child, new: dict[str, Any], level: int) -> str:
-    children = {child.key: child for child in _children(layout.text, here)}
-    if list(children) == list(new):
-        return _patched(layout, here, list(zip(children.values(), new.values(), strict=True)), level)
-    one_line = "\n" not in layout.text[here.start : here.end]
-    bodies = _bodies(layout, [children.get(key) for key in new], list(new.values()), level, one_line)
-    parts = [f"{dump(key)}: {body}" for key, body in zip(new, bodies, strict=True)]
-    return f"{{{', '.join(parts)}}}" if one_line else layout.lines("{", parts, "}", level)
-
-
-def _list(layout: _Layout, here: _Child, new: list[Any], level: int) -> str:
-    children = list(_children(layout.text, here))
-    sources = _sources(children, new)
-    if len(sources) == len(children) and all(map(operator.is_, sources, children)):
-        return _patched(layout, here, list(zip(children, new, strict=True)), level)
-    one_line = "\n" not in layout.text[here.start : here.end]
-    parts = _bodies(layout, sources, new, level, one_line)
-    return f"[{', '.join(parts)}]" if one_line else layout.lines("[", parts, "]", level)
 
 
 def _bodies(layout: _Layout, sources: list[_Child | None], values: list[Any], level: int, one_line: bool) -> list[str]:
@@ -129,17 +123,6 @@ def _patched(layout: _Layout, here: _Child, members: list[tuple[_Child, Any]], l
         pieces += [layout.text[position : child.start], _render(layout, child, value, level + 1)]
         position = child.end
     return "".join(pieces) + layout.text[position : here.end]
-
-
-def _sources(children: list[_Child], new: list[Any]) -> list[_Child | None]:
-    """For every new entry the old one to take the spelling from: the same object, or the one with the same name.
-
-    A wrong guess costs spelling only, never content.
-    """
-    same = {id(child.value): child for child in children}
-    named = {_label(child.value): child for child in reversed(children)}
-    named.pop(None, None)
-    return [same.get(id(value)) or named.get(_label(value)) for value in new]
 
 
 def _label(value: Any) -> str | None:

@@ -1,9 +1,10 @@
-"""Readers of single values. Each takes a name for messages and a JSON value, and raises ValueError for a wrong one."""
+"""Readers of single values, which raise ValueError for wrong ones, and secrets in values, which are left out."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +12,11 @@ from attrs import fields
 from karenina_calls.secrets.known_secrets import secret_settings
 from karenina_vocabulary.template_kind import TemplateKind
 
+from karenina_core.errors import shortened
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.convert import structure, unstructure
 
-from .nodes import plain
-from .syntax import dump, parse_or_none
+from .nodes import dump, parse_or_none, plain
 from .vocabulary import SECRET_KEYS
 
 __all__ = [
@@ -27,12 +28,13 @@ __all__ = [
     "model",
     "number",
     "object_or_text",
-    "secret_keys",
+    "stored_secrets",
     "text",
     "texts",
     "texts_or_text",
     "unknown_settings",
     "whole",
+    "without_secrets",
     "written",
     "written_text",
 ]
@@ -44,8 +46,7 @@ NEVER_NULL = {"interface", "max_retries", "extra_kwargs", "mcp_urls_dict"}
 
 
 def _unfit(name: str, wanted: str, value: Any) -> ValueError:
-    shown = dump(value)
-    return ValueError(f"{name} must be {wanted}, not {shown if len(shown) <= 60 else shown[:59] + '…'}")
+    return ValueError(f"{name} must be {wanted}, not {shortened(dump(value), 60)}")
 
 
 def text(name: str, value: Any) -> str:
@@ -192,3 +193,26 @@ def written(value: Any) -> Any:
             key: plain(entry) for key, entry in settings.items() if entry is not None or MODEL_FIELDS[key] is not None
         }
     return plain(value)
+
+
+def stored_secrets(value: Any, text: str) -> int:
+    """How many keys are in the clear. `text` is the document; most have none of the names, which is quick to see."""
+    return _count(value) if any(key in text for key in SECRET_KEYS) else 0
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(secret_keys(value)) + sum(map(_count, value.values()))
+    return sum(map(_count, value)) if isinstance(value, list) else 0
+
+
+def without_secrets(value: Any) -> Any:
+    """The same value without them; parts that hold none are the same objects."""
+    if isinstance(value, dict):
+        cleaned = {key: without_secrets(entry) for key, entry in value.items() if key not in secret_keys(value)}
+        unchanged = len(cleaned) == len(value) and all(cleaned[key] is entry for key, entry in value.items())
+        return value if unchanged else cleaned
+    if isinstance(value, list):
+        entries = [without_secrets(entry) for entry in value]
+        return value if all(map(operator.is_, entries, value)) else entries
+    return value

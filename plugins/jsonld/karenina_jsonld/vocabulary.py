@@ -63,6 +63,8 @@ LEGACY_LISTS: Mapping[str, type[Trait]] = {
     "global_metric_rubric_traits": MetricRubricTrait,
 }
 """Root properties in which older files keep global traits."""
+# Files from before scenarios do not define it, and `@vocab` gives it the same meaning.
+OPTIONAL_TERMS = {"hasPart"}
 
 
 def _set(name: str) -> dict[str, str]:
@@ -81,9 +83,6 @@ CONTEXT: Mapping[str, Any] = {
     "hasPart": _set("hasPart"),
     "keywords": _set("keywords"),
 }
-
-# Files from before scenarios do not define it, and `@vocab` gives it the same meaning.
-OPTIONAL_TERMS = {"hasPart"}
 
 
 def completed_context(context: Any) -> Any:

@@ -12,22 +12,35 @@ from karenina_core.errors import BenchmarkError
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.question import Question
 
-from .legacy import untouched_lists
-from .merging import merged_ratings
-from .nodes import READ_ERRORS, Findings, identical, merged, objects, plain, property_value, with_list
+from .nodes import (
+    READ_ERRORS,
+    Document,
+    Findings,
+    dump,
+    encode,
+    identical,
+    merged,
+    objects,
+    parse,
+    plain,
+    property_value,
+    with_list,
+)
 from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, merged_item, new_item
-from .ratings import encode_rating, rated
+from .ratings import encode_rating, merged_ratings, rated
 from .reader import FEED, Content, load, read
-from .secrets import without_secrets
 from .splice import splice
-from .syntax import Document, dump, encode, parse
+from .traits import untouched_lists
+from .values import without_secrets
 from .vocabulary import CONTEXT, FORMAT_VERSION, LEGACY_LISTS, completed_context
 
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
 __all__ = ["save"]
+
+Node = dict[str, Any]
 
 
 def save(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes:

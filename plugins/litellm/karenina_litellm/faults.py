@@ -10,13 +10,13 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
 from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
 
-from karenina_core.errors import ErrorKind, PortError
+from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
 
 __all__ = ["known_secrets", "port_error"]
@@ -45,22 +45,33 @@ KEY_HINT = "check the key (api_key_env names the environment variable that holds
 NAME_HINT = "check the model's name and endpoint_base_url"
 CONTEXT_HINT = "the request is longer than the model's context window"
 PACKAGE_HINT = "install the package that is missing"
+Hint = Callable[[PortError, Sequence[BaseException]], str]
 FAULT_HINT = "this is a mistake of litellm or of its adapter, please report it"
 
 
 def port_error(
-    error: BaseException, *, where: str, secrets: Sequence[str] = (), before: BaseException | None = None
+    error: BaseException,
+    *,
+    where: str,
+    secrets: Sequence[str] = (),
+    before: BaseException | None = None,
+    hint: Hint | None = None,
 ) -> PortError:
-    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are blotted out of it.
+    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are masked in it.
 
-    `before` is the exception that was being handled when litellm was called: it is no cause of this one.
+    `before` is the exception that was being handled when litellm was called: it is no cause of this one. `hint` says
+    what to do about the error; by default, what to change in the configuration of a model.
     """
-    causes = _causes(error, before)
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause is not before and cause not in causes and len(causes) < MOST_CAUSES:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
     found = _answered(causes, where, secrets) or _unanswered(causes, where, secrets)
     if any(type(cause).__name__ == "ContentPolicyViolationError" for cause in causes):
         found.kind = "content_filter"
-    hint = _hint(found, causes)
-    message = f"{found}; {hint}" if hint else str(found)
+    remedy = (hint or _hint)(found, causes)
+    message = f"{found}; {remedy}" if remedy else str(found)
     return PortError(message, kind=found.kind, retry_after=found.retry_after, status=found.status, raw=found.raw)
 
 
@@ -72,15 +83,6 @@ def _hint(found: PortError, causes: Sequence[BaseException]) -> str:
     if any(type(cause).__name__ == "ContextWindowExceededError" for cause in causes):
         return CONTEXT_HINT
     return NAME_HINT if found.status == 404 else ""
-
-
-def _causes(error: BaseException | None, before: BaseException | None) -> Sequence[BaseException]:
-    """The exception and what led to it, the outermost first."""
-    seen: list[BaseException] = []
-    while error is not None and error is not before and error not in seen and len(seen) < MOST_CAUSES:
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    return seen
 
 
 def _names(cause: BaseException) -> set[str]:
@@ -97,7 +99,7 @@ def _answered(causes: Sequence[BaseException], where: str, secrets: Sequence[str
         if type(cause) is Exception and isinstance(getattr(cause, "status_code", None), int):
             # litellm's way to say that a body of status 200 reports an error
             reported: Any = cause
-            message = _blotted(str(getattr(reported, "message", "")), secrets)
+            message = _masked(str(getattr(reported, "message", "")), secrets)
             return error_from_wire(None, {"message": message, "code": reported.status_code}, where=where)
     return None
 
@@ -105,7 +107,7 @@ def _answered(causes: Sequence[BaseException], where: str, secrets: Sequence[str
 def _body(response: Any, secrets: Sequence[str]) -> Any:
     """The body of an error, without the secrets that it repeats, before any of it is cut off."""
     try:
-        text = _blotted(response.text, secrets)
+        text = _masked(response.text, secrets)
     except RuntimeError:  # a streamed body that was not read
         return None
     try:
@@ -118,11 +120,11 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
     """The error of a call to which no server gave a usable answer."""
     kind, cause = _root(causes)
     if cause is not None:
-        parts = (where, type(cause).__name__, _shortened(_blotted(str(cause), secrets)))
+        parts = (where, type(cause).__name__, _shortened(_masked(str(cause), secrets)))
         return PortError(": ".join(part for part in parts if part), kind=kind)
     error = causes[0]
     status = getattr(error, "status_code", None)
-    text = _blotted(str(error), secrets)
+    text = _masked(str(error), secrets)
     if "UnsupportedParamsError" in _names(error):
         text = f"{text.partition('To drop')[0]} {UNSUPPORTED}"
     text = _shortened(DECORATION.sub("", text)) or type(error).__name__
@@ -141,7 +143,7 @@ def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | N
 
 
 def _own_kind(error: BaseException, status: Any) -> ErrorKind:
-    """The kind of an error that is litellm's own word: a 5xx that no server sent is a reply that it could not use."""
+    """The kind of an error that litellm itself raised: a 5xx that no server sent is a reply that it could not use."""
     if not isinstance(status, int):
         return "plugin"
     if _is_refusal(status):
@@ -154,8 +156,7 @@ def _is_refusal(status: Any) -> bool:
 
 
 def _shortened(text: str) -> str:
-    text = " ".join(text.partition(TRACEBACK)[0].split())
-    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+    return shortened(" ".join(text.partition(TRACEBACK)[0].split()), MESSAGE_LIMIT)
 
 
 def known_secrets(*keys: str | None) -> tuple[str, ...]:
@@ -163,5 +164,5 @@ def known_secrets(*keys: str | None) -> tuple[str, ...]:
     return (*secrets_in(os.environ), *(key for key in keys if key and len(key) >= SHORTEST))
 
 
-def _blotted(text: str, secrets: Sequence[str]) -> str:
+def _masked(text: str, secrets: Sequence[str]) -> str:
     return SECRET_TEXT.sub(MASK, redactor(secrets)(text))

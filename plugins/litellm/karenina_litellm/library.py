@@ -57,21 +57,15 @@ async def load() -> Any:
     for message in HARMLESS:
         warnings.filterwarnings("ignore", message=message)
     try:
-        litellm = await asyncio.to_thread(_imported)
+        litellm: Any = await asyncio.to_thread(importlib.import_module, "litellm")
+        # the first call would import it in the event loop and halt that for half a second
+        await asyncio.to_thread(importlib.import_module, "openai.resources")
     except ImportError as error:
         raise AdapterUnavailableError(
             f"litellm cannot be imported ({one_line(error)}); pip install --force-reinstall karenina-litellm litellm"
         ) from error
     for setting, wanted in SETTINGS.items():
         setattr(litellm, setting, wanted)
-    return litellm
-
-
-def _imported() -> Any:
-    litellm = importlib.import_module("litellm")
-    importlib.import_module(
-        "openai.resources"
-    )  # else the first call does it and halts the event loop for half a second
     return litellm
 
 
@@ -90,21 +84,27 @@ def is_provided(litellm: Any, model: str, base_url: str | None, named: object = 
     return True
 
 
-def endpoint_client(base_url: str, query: Mapping[str, str], key: str) -> Any:
-    """A client for a server of the user's own choice, to be closed by the caller.
+def endpoint_client(base_url: str | None, query: Mapping[str, str], key: str | None) -> Any:
+    """A client of the OpenAI protocol that asks once and follows no redirect, to be closed by the caller.
 
-    The client that litellm would make takes headers and an organisation from the environment, which are meant for
-    another server, and follows redirects to any host.
+    For a server of the user's own choice (`base_url`) it takes no headers and no organisation from the environment, as
+    the client that litellm would make does: they are meant for another server.
     """
     openai = importlib.import_module("openai")
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+
+    class Once(openai.AsyncOpenAI):  # type: ignore[misc,name-defined]  # the module is imported here and not before
+        """litellm sets the number of further attempts to 2 where it is set to 0."""
+
+        max_retries = property(lambda self: 0, lambda self, value: None)
+
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n") if base_url else []
     foreign = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
-    return openai.AsyncOpenAI(
+    hidden = (*foreign, "OpenAI-Organization", "OpenAI-Project") if base_url else ()
+    return Once(
         api_key=key,
-        base_url=base_url,
-        max_retries=0,
+        base_url=base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
         default_query=query,
-        default_headers={name: openai.Omit() for name in (*foreign, "OpenAI-Organization", "OpenAI-Project")},
+        default_headers={name: openai.Omit() for name in hidden},
         http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
     )
 

@@ -28,9 +28,8 @@ from karenina_core.values.message import Message
 
 from . import library
 from .faults import known_secrets, port_error
-from .replies import reply, streamed_reply, too_large
+from .replies import messages_with_thinking, reply, streamed_reply, too_large
 from .routes import OWN_SETTINGS, Route, most_text_bytes, problems, route
-from .thinking import messages_with_thinking
 
 __all__ = ["LiteLLM"]
 
@@ -142,18 +141,14 @@ class LiteLLM:
             if found := list(problems(self._config)):
                 raise ConfigError(found)
             litellm = await library.load()
-            self._check_provider(litellm)
+            asked, named = self._route, self._config.extra_kwargs.get("custom_llm_provider")
+            if not library.is_provided(litellm, asked.model, asked.base_url, named):
+                where = "model_provider" if self._config.model_provider else "model_name"
+                raise ConfigError([Problem(where, UNKNOWN_PROVIDER.format(asked.model))])
             self._opened = self._opened or self._prepared(litellm, loop)
         if self._opened.loop is not loop:
             raise PortError(f"{self._route} was opened in another event loop; make a port for each loop", kind="plugin")
         return self._opened
-
-    def _check_provider(self, litellm: Any) -> None:
-        """Raises ConfigError for a model for which litellm knows no provider: all of its calls would fail."""
-        asked, named = self._route, self._config.extra_kwargs.get("custom_llm_provider")
-        if not library.is_provided(litellm, asked.model, asked.base_url, named):
-            where = "model_provider" if self._config.model_provider else "model_name"
-            raise ConfigError([Problem(where, UNKNOWN_PROVIDER.format(asked.model))])
 
     def _prepared(self, litellm: Any, loop: asyncio.AbstractEventLoop) -> _Opened:
         arguments: dict[str, Any] = {"model": self._route.model}
@@ -217,7 +212,9 @@ class LiteLLM:
         received = 0
         try:
             while (chunk := await self._within(deadline, opened, anext(stream, None))) is not None:
-                piece = _text(chunk)
+                delta = chunk.choices[0].delta if chunk.choices else None
+                text = getattr(delta, "content", None)
+                piece = text if isinstance(text, str) else ""
                 received += len(piece.encode("utf-8", "replace"))
                 if received > self._limit:
                     raise too_large(self._limit)
@@ -226,10 +223,3 @@ class LiteLLM:
         finally:
             await stream.aclose()
         yield streamed_reply(opened.litellm, stream, request, self._limit)
-
-
-def _text(chunk: Any) -> str:
-    """The text that a chunk of a stream adds to the reply."""
-    delta = chunk.choices[0].delta if chunk.choices else None
-    text = getattr(delta, "content", None)
-    return text if isinstance(text, str) else ""

@@ -81,20 +81,16 @@ def route(config: ModelConfig) -> Route:
     parts = _split(config.endpoint_base_url or "")
     if not config.endpoint_base_url or parts is None:
         return Route(model, provider, None)
-    return Route(model, provider, _base_url(parts, provider, _mode(config)), dict(parse_qsl(parts.query)))
-
-
-def _base_url(parts: SplitResult, provider: str | None, mode: object) -> str:
-    """The base URL that litellm wants: it appends `/chat/completions`, or `/v1/messages` for anthropic."""
+    # litellm appends /chat/completions, or /v1/messages for anthropic
     path = parts.path.rstrip("/")
     complete = path.endswith(SUFFIX)
     path = path.removesuffix(SUFFIX)
-    if mode != "raw" and not complete:
+    if _mode(config) != "raw" and not complete:
         if provider == "anthropic":
             path = path.removesuffix("/v1")
         elif provider in OPENAI_SERVERS and not any(VERSION.fullmatch(segment) for segment in path.split("/")):
             path += "/v1"
-    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    return Route(model, provider, urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query)))
 
 
 def _mode(config: ModelConfig) -> object:
@@ -108,20 +104,6 @@ def most_text_bytes(config: ModelConfig) -> int:
 
 def problems(config: ModelConfig) -> Iterator[str]:
     """What is wrong with a configuration, as `field: message`. Nothing is asked and nothing imported."""
-    yield from _provider_problems(config)
-    if config.endpoint_base_url is not None:
-        yield from _endpoint_problems(config, config.endpoint_base_url)
-    yield from _setting_problems(config)
-    try:
-        key = (config.api_key() or "").strip()
-    except ConfigError as error:
-        yield from map(str, error.problems)
-    else:
-        if not key.isprintable():
-            yield "endpoint_api_key: the key has a control character in it; copy it again"
-
-
-def _provider_problems(config: ModelConfig) -> Iterator[str]:
     fixed = ONE_PROVIDER.get(config.interface)
     if fixed and config.model_provider not in (None, fixed):
         yield (
@@ -130,19 +112,16 @@ def _provider_problems(config: ModelConfig) -> Iterator[str]:
         )
     if config.interface in LANGCHAIN and route(config).provider is None:
         yield f"model_provider: the interface {config.interface!r} needs one, such as openai, anthropic or google_genai"
-
-
-def _endpoint_problems(config: ModelConfig, url: str) -> Iterator[str]:
-    parts = _split(url)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        yield f"endpoint_base_url: {url!r} is no address of a server; write it like https://host/v1"
-    elif parts.username is not None or parts.password is not None:
-        yield "endpoint_base_url: must hold no user name or password; put the key into api_key_env"
-    elif parts.query and (provider := route(config).provider) != "openai":
-        yield f"endpoint_base_url: a query cannot be sent to the provider {provider!r}; leave it out or use 'openai'"
-
-
-def _setting_problems(config: ModelConfig) -> Iterator[str]:
+    if config.endpoint_base_url is not None:
+        parts = _split(config.endpoint_base_url)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            url = config.endpoint_base_url
+            yield f"endpoint_base_url: {url!r} is no address of a server; write it like https://host/v1"
+        elif parts.username is not None or parts.password is not None:
+            yield "endpoint_base_url: must hold no user name or password; put the key into api_key_env"
+        elif parts.query and (provider := route(config).provider) != "openai":
+            remedy = "leave it out or use 'openai'"
+            yield f"endpoint_base_url: a query cannot be sent to the provider {provider!r}; {remedy}"
     extra = config.extra_kwargs
     if (mode := _mode(config)) not in MODES:
         yield f"extra_kwargs.{MODE}: must be {' or '.join(MODES)}, not {mode!r}"
@@ -151,6 +130,13 @@ def _setting_problems(config: ModelConfig) -> Iterator[str]:
         yield f"extra_kwargs.{MAX_BYTES}: must be a positive number of bytes, not {limit!r}"
     for name in sorted(OWN_ARGUMENTS & set(extra)):
         yield f"extra_kwargs.{name}: is set by karenina; leave it out"
+    try:
+        key = (config.api_key() or "").strip()
+    except ConfigError as error:
+        yield from map(str, error.problems)
+    else:
+        if not key.isprintable():
+            yield "endpoint_api_key: the key has a control character in it; copy it again"
 
 
 def _split(url: str) -> SplitResult | None:

@@ -162,7 +162,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 
 @pytest.mark.parametrize("provider", [OWN_CLIENT, LITELLMS_CLIENT])
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
-def test_a_key_that_the_server_repeats_is_blotted_out(
+def test_a_key_that_the_server_repeats_is_masked_out(
     status: int, provider: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_OTHER_API_KEY", "another-secret-value")
@@ -175,7 +175,7 @@ def test_a_key_that_the_server_repeats_is_blotted_out(
     assert error.__suppress_context__
 
 
-def test_keys_in_addresses_and_headers_are_blotted_out() -> None:
+def test_keys_in_addresses_and_headers_are_masked_out() -> None:
     error = port_error(OSError("GET https://h/x?key=AIza-12 with 'Authorization: Bearer abc.def'"), where="m")
     assert str(error) == "m: OSError: GET https://h/x?key=[redacted] with 'Authorization: Bearer [redacted]'"
 

@@ -10,7 +10,7 @@ from karenina_calls.models.models_of_data import ParsesModels
 from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import ParseError, PortError, did_you_mean
+from karenina_core.errors import ParseError, PortError, did_you_mean, shortened
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 from karenina_core.values.config import ManualAnswer, ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
@@ -79,7 +79,8 @@ class ManualPort(ParsesModels):
         """Nothing is open."""
 
     def _recorded(self, call: CallContext) -> ManualAnswer:
-        for key in (call.question_id, call.question_text, _md5(call.question_text)):
+        md5 = hashlib.md5(call.question_text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+        for key in (call.question_id, call.question_text, md5):
             if key and key in self._answers:
                 return self._answers[key]
         raise PortError(
@@ -91,7 +92,7 @@ class ManualPort(ParsesModels):
 
 
 def _only(call: CallContext | None, task: PromptTask) -> CallContext:
-    """The context of a call for this task; tasks of others' own are let through, karenina's other tasks are refused."""
+    """The context of a call for this task; tasks of other packages pass, karenina's other tasks are refused."""
     if call is None:
         raise PortError("recorded answers are found by the question, and this call names none", kind="invalid_request")
     if call.task != task and call.task in set(PromptTask):
@@ -111,11 +112,6 @@ def _writable(value: Any) -> Any:
     return [_writable(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest() if text else ""
-
-
 def _named(call: CallContext) -> str:
-    text = " ".join(call.question_text.split())
-    text = text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    text = shortened(" ".join(call.question_text.split()), LONGEST_TEXT)
     return f"question {call.question_id!r} ({text})" if text else f"question {call.question_id!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from attrs import evolve, frozen
 from karenina_calls.tools.tool_servers import tool_digest
@@ -29,28 +29,24 @@ class Changes:
     def refusal(self, tool: str) -> ToolOutcome | None:
         """The error for a model that calls a tool which is no longer what it was offered."""
         if tool in self.removed:
-            return ToolOutcome("the server does not offer this tool any more; go on without it", is_error=True)
+            return ToolOutcome("the server does not offer this tool any more; continue without it", is_error=True)
         if tool in self.altered:
             return ToolOutcome(
-                "the server has changed the arguments of this tool since it was offered; go on without it",
+                "the server has changed the arguments of this tool since it was offered; continue without it",
                 is_error=True,
             )
         return None
 
     def warning(self, server: str) -> str | None:
         """For the user; None where nothing has changed."""
-        changes = "; ".join(self._listed())
+        effects = (
+            (self.removed, "removed, calls are refused"),
+            (self.altered, "with other arguments, calls are refused"),
+            (self.reworded, "with another description, models keep the first one"),
+            (self.added, "new, not offered"),
+        )
+        changes = "; ".join(f"{_names(names)} {effect}" for names, effect in effects if names)
         return f"the tool server {server!r} changed its tools during the run: {changes}" if changes else None
-
-    def _listed(self) -> Iterator[str]:
-        if self.removed:
-            yield f"{_names(self.removed)} removed, calls are refused"
-        if self.altered:
-            yield f"{_names(self.altered)} with other arguments, calls are refused"
-        if self.reworded:
-            yield f"{_names(self.reworded)} with another description, models keep the first one"
-        if self.added:
-            yield f"{_names(self.added)} new, not offered"
 
 
 def changes_between(before: Iterable[Tool], now: Iterable[Tool]) -> Changes:

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
-from attrs import define, field
+from attrs import define
 from karenina_calls.files.process_cleanup import end_marked
 
 from .line import MOST_BYTES, Line
@@ -67,8 +67,16 @@ async def running(command: Sequence[str], environment: Mapping[str, str], line: 
         finally:
             _signal(process, "SIGKILL")
             line.exit_code = process.returncode
-            _close(process)
-            await _stopped(work)
+            # a process that has left the group may hold the pipes open; only asyncio's own name leads to them
+            transport = getattr(process, "_transport", None)
+            if transport is not None:
+                with contextlib.suppress(PermissionError):
+                    transport.close()
+            # wait a moment for the last output
+            await asyncio.wait(work, timeout=0.2)
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             arriving.close()
             leaving.close()
             await asyncio.to_thread(end_marked, MARK, marked[MARK])
@@ -83,7 +91,7 @@ async def _received(process: Process, arriving: Any, line: Line) -> None:
             if message is not None:
                 await arriving.send(message)
             elif text is ends:
-                break  # whoever waits for it gets the error of the broken line
+                break  # the caller gets the error of the broken connection
             else:
                 line.record(ends.head + b"\n")
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -127,36 +135,22 @@ class _Ends:
         self.tail = (self.tail + part)[-END:]
 
 
-@define(eq=False)
-class _Growing:
-    """The line that is being read."""
-
-    text: bytearray = field(factory=bytearray)
-    ends: _Ends | None = None
-
-    def add(self, part: bytes) -> None:
-        if self.ends is None and len(self.text) + len(part) > MOST_BYTES:
-            self.ends = _Ends(bytes((self.text + part[:END])[:END]), bytes(self.text[-END:]))
-            self.text.clear()
-        if self.ends is None:
-            self.text += part
-        else:
-            self.ends.add(part)
-
-    def taken(self) -> bytearray | _Ends:
-        line = self.text if self.ends is None else self.ends
-        self.text, self.ends = bytearray(), None
-        return line
-
-
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytearray | _Ends]:
-    growing = _Growing()
+    """The lines as they arrive; the two ends of one that is too long."""
+    text, ends = bytearray(), None
     while chunk := await stream.read(CHUNK):
         *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            growing.add(part)
-            yield growing.taken()
-        growing.add(rest)
+        for number, part in enumerate((*ended, rest)):
+            if ends is None and len(text) + len(part) > MOST_BYTES:
+                ends = _Ends(bytes((text + part[:END])[:END]), bytes(text[-END:]))
+                text.clear()
+            if ends is None:
+                text += part
+            else:
+                ends.add(part)
+            if number < len(ended):
+                yield text if ends is None else ends
+                text, ends = bytearray(), None
 
 
 def _message(text: bytearray | _Ends) -> Any:
@@ -203,19 +197,3 @@ def _signal(process: Process, name: str) -> None:
             os.killpg(process.pid, getattr(signal, name))
         else:
             process.kill()
-
-
-def _close(process: Process) -> None:
-    """Give up the pipes, which a process that has left the group may hold open. Only asyncio's own name leads there."""
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with contextlib.suppress(PermissionError):
-            transport.close()
-
-
-async def _stopped(work: Sequence[asyncio.Task[None]]) -> None:
-    """Wait a moment for the last words, then stop."""
-    await asyncio.wait(work, timeout=0.2)
-    for task in work:
-        task.cancel()
-    await asyncio.gather(*work, return_exceptions=True)

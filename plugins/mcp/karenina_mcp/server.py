@@ -23,8 +23,7 @@ from . import sdk
 from .addresses import Program, Service, parse_address
 from .answers import as_outcome
 from .changes import Changes, changes_between
-from .faults import first_cause, port_error
-from .line import Line
+from .line import Line, first_cause, port_error
 from .session import Session
 from .settings import McpSettings
 
@@ -134,7 +133,7 @@ class McpServer:
         try:
             await session.start(await self._transport(place, line), partial(_client, mcp), self.settings.start_seconds)
         except Exception as error:  # see Session
-            words = line.last_words(self._secrets())
+            words = line.last_output(self._secrets())
             raise port_error(error, f"tool server {self.name!r} ({place})", line, words) from error
         self._session = session
         return session
@@ -143,16 +142,14 @@ class McpServer:
         if isinstance(place, Program):
             from .program import running  # needs anyio, which comes with the SDK
 
-            return running(place.command, self._environment(), line)
-        from .service import Patience, reached
+            names = (*PASSED_ON, *self.settings.environment.get(self.name, ()))
+            return running(place.command, {name: os.environ[name] for name in names if name in os.environ}, line)
+        from .service import reached
 
         token = os.environ.get(self.settings.token_env.get(self.name, ""))
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return reached(place, headers, line, Patience(self.settings.start_seconds, self.settings.read_seconds))
-
-    def _environment(self) -> dict[str, str]:
-        names = (*PASSED_ON, *self.settings.environment.get(self.name, ()))
-        return {name: os.environ[name] for name in names if name in os.environ}
+        timeout = {"timeout": self.settings.start_seconds, "read": self.settings.read_seconds}
+        return reached(place, headers, line, timeout)
 
     def _secrets(self) -> list[str]:
         """What a program was given and might print: the variables that the settings name, and keys in its arguments."""
@@ -189,7 +186,12 @@ class McpServer:
                 if is_nested_deeper(tool.input_schema):
                     what = f"describes the arguments of {tool.name!r} more than {MOST_NESTED} levels deep"
                     raise PortError(f"the tool server {self.name!r} {what}", kind="bad_response")
-                listed[tool.name] = self._as_tool(tool)
+                listed[tool.name] = Tool(
+                    name=tool.name,
+                    description=tool.description or "",
+                    input_schema=tool.input_schema,
+                    run=partial(self._run, tool.name),
+                )
             cursor = page.next_cursor
             if cursor is None:
                 return tuple(listed.values())
@@ -209,14 +211,6 @@ class McpServer:
             before, self._changes = self._changes, changes_between(self._pinned, now)
             if self._changes != before:
                 log.warning(self._changes.warning(self.name) or f"the tool server {self.name!r} is as it was again")
-
-    def _as_tool(self, tool: Any) -> Tool:
-        return Tool(
-            name=tool.name,
-            description=tool.description or "",
-            input_schema=tool.input_schema,
-            run=partial(self._run, tool.name),
-        )
 
     # Calling
 
@@ -265,7 +259,7 @@ class McpServer:
                 return FORGOTTEN
         elif closed or not session.usable:
             session.retire()
-            words = session.line.last_words(self._secrets())
+            words = session.line.last_output(self._secrets())
             log.warning("a tool server ended", server=self.name, tool=tool, error=one_line(error), words=words)
             return ToolOutcome("the connection to the server of this tool broke during the call", is_error=True)
         text = text if code is not None else one_line(error)

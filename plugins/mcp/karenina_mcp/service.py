@@ -7,27 +7,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from attrs import frozen
-
 from .addresses import Service
 from .line import MOST_BYTES, Line
 
 __all__ = ["reached"]
 
 
-@frozen
-class Patience:
-    """How many seconds are waited: for connecting and for writing, and for each next piece of an answer."""
-
-    connect: float
-    read: float | None = None
-
-
 @asynccontextmanager
 async def reached(
-    service: Service, headers: Mapping[str, str], line: Line, patience: Patience
+    service: Service, headers: Mapping[str, str], line: Line, patience: Mapping[str, float | None]
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """The service, as the streams of messages that the SDK works with."""
+    """The service, as the streams of messages that the SDK works with. `patience` is for `httpx.Timeout`."""
 
     def client(**more: Any) -> Any:
         return _client(service, {**headers, **(more.get("headers") or {})}, line, patience)
@@ -45,7 +35,7 @@ async def reached(
         yield streams
 
 
-def _client(service: Service, headers: Mapping[str, str], line: Line, patience: Patience) -> Any:
+def _client(service: Service, headers: Mapping[str, str], line: Line, patience: Mapping[str, float | None]) -> Any:
     """A client that waits for answers as long as its caller does, and reads no body of more than `MOST_BYTES`.
 
     What is compressed is refused: a small body may hold a huge one.
@@ -91,6 +81,6 @@ def _client(service: Service, headers: Mapping[str, str], line: Line, patience: 
 
     return httpx.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
-        timeout=httpx.Timeout(patience.connect, read=patience.read),
+        timeout=httpx.Timeout(**patience),
         event_hooks={"response": [watch]},
     )

@@ -33,7 +33,7 @@ class Session:
     stale: bool = True
     """Whether the server may offer other tools than when they were last listed in this session."""
     comparing: asyncio.Lock = field(factory=asyncio.Lock)
-    """Held by whoever lists them again."""
+    """Held while they are listed again."""
     _calls: int = 0
     _retired: bool = False
     _stop: asyncio.Event = field(factory=asyncio.Event)
@@ -119,7 +119,7 @@ class Session:
             self._stop.set()
             self._settled.set()
 
-    # Announcements: sent to everybody in older versions of the protocol, to those who ask in the newest
+    # Announcements: sent to every client in older versions of the protocol, to those who ask in the newest
 
     async def _on_message(self, message: Any) -> None:
         if getattr(message, "method", None) == ANNOUNCEMENT:

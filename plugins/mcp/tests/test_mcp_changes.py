@@ -49,7 +49,7 @@ def test_a_removed_tool_is_an_error_of_its_call(used: Any, way: str, aloud: bool
         await settled()
         removed = await tools["add"].run(SUM)
         assert (removed.content, removed.is_error) == (
-            "the server does not offer this tool any more; go on without it",
+            "the server does not offer this tool any more; continue without it",
             True,
         )
         words = "the tool server 'tools' changed its tools during the run: 'add' removed, calls are refused"

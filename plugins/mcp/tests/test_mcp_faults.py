@@ -24,7 +24,7 @@ async def calls(client: McpServer, tools: dict[str, Any]) -> Any:
     return await tools["tool"].run({})
 
 
-def test_a_program_that_ends_at_once_is_reported_with_its_last_words(connect: Connect, plain: Any) -> None:
+def test_a_program_that_ends_at_once_is_reported_with_its_last_output(connect: Connect, plain: Any) -> None:
     with pytest.raises(PortError, match=r"exit code 1.*cannot find the file of settings") as caught:
         connect(plain("dies"), calls)
     assert caught.value.kind == "connection"
@@ -189,7 +189,7 @@ def test_a_program_that_never_says_anything_of_use_is_given_up(connect: Connect,
     assert most[0] < 40 * 1024**2
 
 
-def test_a_program_that_floods_stderr_before_it_ends_is_reported_with_its_last_words(
+def test_a_program_that_floods_stderr_before_it_ends_is_reported_with_its_last_output(
     connect: Connect, plain: Any, most_memory: Any
 ) -> None:
     with most_memory() as most, pytest.raises(PortError, match="out of settings") as caught:

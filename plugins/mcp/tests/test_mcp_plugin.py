@@ -74,14 +74,14 @@ def test_a_place_is_named_without_what_may_be_secret(address: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=9000), max_size=20))
-def test_last_words_are_the_end_of_what_was_printed(parts: list[bytes]) -> None:
+def test_last_output_are_the_end_of_what_was_printed(parts: list[bytes]) -> None:
     line = Line()
     for part in parts:
         line.record(part)
     printed = b"".join(parts)
     assert printed.endswith(bytes(line._words))
     assert len(line._words) == min(len(printed), 8000)
-    assert len(line.last_words()) <= 2000
+    assert len(line.last_output()) <= 2000
 
 
 # What results become

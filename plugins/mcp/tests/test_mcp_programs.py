@@ -178,7 +178,7 @@ def test_a_flood_on_stderr_neither_blocks_nor_fills_memory(quick: Any) -> None:
         assert (await tools["noise"].run({"megabytes": 50})).content == "done"
         session = client._session
         assert session is not None
-        assert len(session.line.last_words()) == 2000
+        assert len(session.line.last_output()) == 2000
         assert len(session.line._words) <= 8000
 
     quick.use(use)

@@ -23,9 +23,9 @@ from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports import LLMResponse, Message, OutputFormat
 from karenina_core.values.config import ModelConfig
 
-from .body import pieces, too_large, whole
 from .port import AT_ONCE, OpenAIEndpoint
 from .settings import api_url
+from .stream import pieces, too_large, whole
 
 __all__ = ["OpenAIBatches"]
 
@@ -74,7 +74,10 @@ class OpenAIBatches(OpenAIEndpoint):
     async def submit(self, name: str, calls: Sequence[BatchCall]) -> str:
         """Two requests. Where only the second one has failed, the next attempt begins with it."""
         if name not in self._uploaded:
-            self._uploaded[name] = await self._upload(name, calls)
+            boundary = uuid.uuid4().hex
+            form = _form(boundary, name, calls)
+            kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
+            self._uploaded[name] = _id(await self._asked("POST", "/files", data=form, headers=kind), "file")
         wanted = {
             "input_file_id": self._uploaded[name],
             "endpoint": COMPLETIONS,
@@ -84,13 +87,6 @@ class OpenAIBatches(OpenAIEndpoint):
         batch_id = _id(await self._asked("POST", "/batches", data=json.dumps(wanted).encode()), "batch")
         del self._uploaded[name]
         return batch_id
-
-    async def _upload(self, name: str, calls: Sequence[BatchCall]) -> str:
-        """Returns the id of the file."""
-        boundary = uuid.uuid4().hex
-        form = _form(boundary, name, calls)
-        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
-        return _id(await self._asked("POST", "/files", data=form, headers=kind), "file")
 
     async def find(self, name: str) -> str | None:
         after = ""
@@ -217,7 +213,7 @@ def _form(boundary: str, name: str, calls: Sequence[BatchCall]) -> bytes:
 
 
 def _outcome(line: bytes, limit: int) -> tuple[str, Mapping[str, Any] | PortError] | None:
-    """`(custom_id, ...)`; None for an empty line, and for one that says of no call."""
+    """`(custom_id, ...)`; None for an empty line, and for one about no call."""
     if not line.strip():
         return None
     try:
@@ -239,16 +235,17 @@ def _reply(line: Mapping[str, Any]) -> Mapping[str, Any] | PortError:
     if isinstance(status, int) and status >= 300:
         return error_from_wire(status, body or line.get("error") or "", where="in a batch")
     if error := line.get("error"):
-        return _error(error)
+        return _error(error, "in a batch")
     if not isinstance(body, Mapping):
         return PortError("in a batch: a reply without a body", kind="bad_response", raw=json.dumps(line))
     return body
 
 
-def _error(body: Any) -> PortError:
-    error = error_from_wire(None, {"error": body}, where="in a batch")
+def _error(body: Any, where: str, kind: ErrorKind | None = None) -> PortError:
+    """`kind` is that of errors whose code is not known; by default what their text gives."""
+    error = error_from_wire(None, {"error": body}, where=where)
     code = body.get("code") if isinstance(body, Mapping) else None
-    error.kind = KINDS.get(str(code), error.kind)
+    error.kind = KINDS.get(str(code), kind or error.kind)
     return error
 
 
@@ -258,9 +255,8 @@ def _problems(batch: Mapping[str, Any]) -> list[tuple[int | None, PortError]]:
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     found: list[tuple[int | None, PortError]] = []
     for entry in listed if isinstance(listed, list) else []:
-        code, line = (entry.get("code"), entry.get("line")) if isinstance(entry, Mapping) else (None, None)
-        error = error_from_wire(None, {"error": entry}, where="the batch was refused")
-        error.kind = KINDS.get(str(code), "invalid_request")
+        line = entry.get("line") if isinstance(entry, Mapping) else None
+        error = _error(entry, "the batch was refused", "invalid_request")
         found.append((line if isinstance(line, int) and not isinstance(line, bool) else None, error))
     return found
 

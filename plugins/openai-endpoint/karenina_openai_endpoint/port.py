@@ -1,4 +1,4 @@
-"""The adapter: one HTTP request per call, on aiohttp."""
+"""The adapter: one HTTP request per call, on aiohttp, with connections that all models of an event loop share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import aiohttp
+from attrs import define
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.redaction import redactor
 from karenina_calls.wire.openai_wire import (
@@ -37,12 +39,10 @@ from karenina_core.ports import (
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
-from .body import ACCEPTED_ENCODINGS, pieces, whole
-from .connections import Connections
 from .settings import Endpoint
-from .stream import Folded, events
+from .stream import ACCEPTED_ENCODINGS, Folded, events, pieces, whole
 
-__all__ = ["OpenAIEndpoint"]
+__all__ = ["Connections", "OpenAIEndpoint"]
 
 MOST_ERROR_BYTES = 65536
 AT_ONCE = 65536
@@ -58,6 +58,36 @@ CAPABILITIES = PortCapabilities(
     supports_tools=True,
     output_channels=("json_schema", "tool_call", "json_object", "text"),
 )
+
+
+@define(eq=False, weakref_slot=True)
+class Connections:
+    """The pool of one event loop. What it holds knows nothing of keys: those are in the requests of each session."""
+
+    connector: aiohttp.TCPConnector
+    users: int = 0
+
+    @classmethod
+    def of_loop(cls) -> Connections:
+        """The pool of the running event loop, for one more user, who gives it back with `leave`."""
+        loop = asyncio.get_running_loop()
+        known = _pools.get(loop)
+        found = known() if known is not None else None
+        if found is None or found.connector.closed:
+            found = cls(aiohttp.TCPConnector(limit=0))
+            _pools[loop] = ref(found)
+        found.users += 1
+        return found
+
+    async def leave(self) -> None:
+        """The last user closes the connections."""
+        self.users -= 1
+        if self.users == 0:
+            await self.connector.close()
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKeyDictionary()
+"""Held by their users alone."""
 
 
 class OpenAIEndpoint:
@@ -187,19 +217,15 @@ class OpenAIEndpoint:
         """The same response. Raises PortError for an error status."""
         if 200 <= response.status < 300:
             return response
+        body = b""
         try:
-            raise await self._refusal(response, where)
+            with suppress(PortError, aiohttp.ClientError):  # a broken body does not hide the status
+                async for piece in pieces(response, self._endpoint.limit):
+                    body += piece
+                    if len(body) >= MOST_ERROR_BYTES:
+                        break
         finally:
             response.release()
-
-    async def _refusal(self, response: aiohttp.ClientResponse, where: str) -> PortError:
-        """What the server says with an error status; its body cannot make another error of it."""
-        body = b""
-        with suppress(PortError, aiohttp.ClientError):
-            async for piece in pieces(response, self._endpoint.limit):
-                body += piece
-                if len(body) >= MOST_ERROR_BYTES:
-                    break
         body_error: Any = body.decode("utf-8", "replace")
         with suppress(PortError):
             body_error = json_from_wire(body)
@@ -210,7 +236,7 @@ class OpenAIEndpoint:
         error = error_from_wire(response.status, body_error, where=where, retry_after=retry_after)
         if remedy := REMEDIES.get(response.status):
             error.args = (f"{error}; {remedy}",)
-        return error
+        raise error
 
     @contextmanager
     def _failures(self, where: str = "") -> Iterator[None]:

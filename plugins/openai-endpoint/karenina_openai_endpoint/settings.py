@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,15 +12,7 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-__all__ = [
-    "DEFAULT_MAX_RESPONSE_BYTES",
-    "Endpoint",
-    "api_url",
-    "body_fields",
-    "check_config",
-    "completions_url",
-    "max_response_bytes",
-]
+__all__ = ["Endpoint", "api_url", "check_config", "completions_url", "max_response_bytes"]
 
 DEFAULT_MAX_RESPONSE_BYTES = 8_000_000
 DEFAULT_TIMEOUT = 120.0
@@ -46,6 +37,7 @@ class Endpoint:
     limit: int
     """Bytes of an unpacked reply."""
     extra: dict[str, Any]
+    """The part of `extra_kwargs` that goes into the request."""
 
     @classmethod
     def of(cls, config: ModelConfig) -> Endpoint:
@@ -59,7 +51,7 @@ class Endpoint:
             key=(config.api_key() or "").strip(),
             timeout=config.request_timeout or DEFAULT_TIMEOUT,
             limit=max_response_bytes(config),
-            extra=body_fields(config.extra_kwargs),
+            extra={name: value for name, value in config.extra_kwargs.items() if name not in (MODE, MAX_BYTES)},
         )
 
 
@@ -133,8 +125,3 @@ def api_url(completions: str, path: str) -> str:
 def max_response_bytes(config: ModelConfig) -> int:
     """How large the body of a reply may be, unpacked."""
     return int(config.extra_kwargs.get(MAX_BYTES, DEFAULT_MAX_RESPONSE_BYTES))
-
-
-def body_fields(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of `extra_kwargs` that goes into the request."""
-    return {name: value for name, value in extra.items() if name not in (MODE, MAX_BYTES)}

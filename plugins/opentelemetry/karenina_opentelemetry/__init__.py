@@ -21,7 +21,7 @@ def karenina_register_settings(registry: Any) -> None:
 @hookimpl
 def karenina_run_started(run: Mapping[str, Any], app: Any) -> None:
     if _is_on(app):
-        from .runs import started
+        from .items import started
 
         started(run, app)
 
@@ -29,7 +29,7 @@ def karenina_run_started(run: Mapping[str, Any], app: Any) -> None:
 @hookimpl
 def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> None:
     if _is_on(app):
-        from .runs import finished
+        from .items import finished
 
         finished(summary, status)
 

@@ -36,7 +36,12 @@ log = get_logger("karenina.opentelemetry")
 
 def made_provider(exporter: str, endpoint: str) -> TracerProvider:
     """A provider with one exporter; its last batch is sent when the interpreter exits."""
-    made = ConsoleSpanExporter(out=sys.stderr, formatter=_line) if exporter == "console" else _otlp(endpoint)
+    if exporter == "console":
+        made: SpanExporter = ConsoleSpanExporter(
+            out=sys.stderr, formatter=lambda span: f"{span.to_json(indent=None)}\n"
+        )
+    else:
+        made = _otlp(endpoint)
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "karenina", SERVICE_VERSION: __version__}))
@@ -50,10 +55,6 @@ def traces_address(endpoint: str) -> str:
     parts = urlsplit(endpoint)
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(PATH) else f"{path}{PATH}"))
-
-
-def _line(span: ReadableSpan) -> str:
-    return f"{span.to_json(indent=None)}\n"
 
 
 def _otlp(endpoint: str) -> SpanExporter:
@@ -114,15 +115,11 @@ class Forgiving(SpanExporter):
         if done is not SpanExportResult.SUCCESS:
             if time.monotonic() - began > SLOW:
                 self._again = time.monotonic() + self._pause
-            self._warn(lines)
+            if not self._warned:
+                self._warned = True
+                remedy = "check exporter and endpoint in [plugins.opentelemetry], and that the receiver is there"
+                log.warning(f"spans could not be sent and are lost; {remedy}", reason=" ".join(lines) or "unknown")
         return done
-
-    def _warn(self, lines: Sequence[str]) -> None:
-        if self._warned:
-            return
-        self._warned = True
-        remedy = "check exporter and endpoint in [plugins.opentelemetry], and that the receiver is there"
-        log.warning(f"spans could not be sent and are lost; {remedy}", reason=" ".join(lines) or "unknown")
 
     def shutdown(self) -> None:
         self._inner.shutdown()

@@ -1,24 +1,28 @@
-"""Spans of items and of their stages."""
+"""Spans of runs, of items and of their stages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from asyncio import current_task
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar, Token
 from typing import Any
 
 from attrs import frozen
 from karenina_vocabulary.explanations import why
 from karenina_vocabulary.rubric_part import FAILED, TraitOutcome, read_traits
 from karenina_vocabulary.trait_scale import scale_classes
+from opentelemetry import context, trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
 from karenina_core import VerificationResult
 from karenina_core.values.fields import is_number
 from karenina_core.values.identity import TaskIdentity
 
-from .tracing import Tracing, fill, harmless, known, tracing_of
+from .tracing import Tracing, ended, fill, harmless, known, tracing_of
 
-__all__ = ["around_item", "around_stage"]
+__all__ = ["around_item", "around_stage", "finished", "started"]
 
 EVENT = "gen_ai.evaluation.result"
 VERDICT = "karenina.verdict"
@@ -27,6 +31,44 @@ OF_TEXT = re.compile(r"^urn:uuid:question-.*-([0-9a-f]{8})$", re.DOTALL)
 """An id that was made from the question's text and shows the beginning of it."""
 SCORES = {"passed": 1.0, "failed": 0.0, "auto_failed": 0.0}
 """Outcomes that are a verdict; the others have a label only."""
+
+
+@frozen
+class _Run:
+    tracing: Tracing
+    span: Span
+    token: Token[Context]
+    task: Any
+    outer: _Run | None
+    """The run that this one is a part of, where a stage runs a benchmark of its own."""
+
+
+_runs: ContextVar[_Run | None] = ContextVar("karenina_traced_run", default=None)
+
+
+def started(run: Mapping[str, Any], app: Any) -> None:
+    """Begin the span, and make it the current one of the run's task and of every task that it starts."""
+    facts = {"run.name": run.get("run_name"), "benchmark": run.get("benchmark"), "run.items": run.get("items")}
+    tracing = tracing_of(app)
+    span = tracing.begun("run", {f"karenina.{name}": value for name, value in facts.items()})
+    if span is not None:
+        token = context.attach(trace.set_span_in_context(span))
+        _runs.set(_Run(tracing, span, token, current_task(), _runs.get()))
+
+
+def finished(summary: Mapping[str, Any], status: str) -> None:
+    """End it. A run that ended before it had begun has no span; one that it is a part of continues."""
+    run = _runs.get()
+    if run is None or run.task is not current_task():
+        return
+    _runs.set(run.outer)
+    outcomes = summary.get("outcomes") or {}
+    fill(run.span, {f"karenina.outcomes.{name}": count for name, count in outcomes.items()})
+    fill(run.span, {"karenina.run.status": status})
+    if status != "completed":
+        run.tracing.failed(run.span, status)
+    context.detach(run.token)
+    ended(run.span)
 
 
 @frozen(kw_only=True)

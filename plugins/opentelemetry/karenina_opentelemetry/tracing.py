@@ -34,7 +34,7 @@ from karenina_core.plugin.registry import is_installed
 
 from .settings import TracingSettings
 
-__all__ = ["Tracing", "ended", "error_type", "fill", "harmless", "known", "tracing_of", "use_provider", "writable"]
+__all__ = ["Tracing", "ended", "fill", "harmless", "known", "tracing_of", "use_provider"]
 
 NAME = "opentelemetry"
 SCOPE = "karenina"

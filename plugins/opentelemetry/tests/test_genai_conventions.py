@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from karenina_opentelemetry.conventions import (
+from karenina_opentelemetry.calls import (
     PROVIDERS,
     SPOKEN,
     output_message,

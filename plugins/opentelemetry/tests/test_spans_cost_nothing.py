@@ -16,7 +16,7 @@ from karenina_calls.ports.port_calls import AgentCall
 from karenina_calls.services.embedding import Embeddings
 from karenina_calls.services.shared import embedder_of
 from karenina_opentelemetry import tracing
-from karenina_opentelemetry.runs import finished, started
+from karenina_opentelemetry.items import finished, started
 from karenina_opentelemetry.tracing import use_provider
 from karenina_runs.execute.runner import Destination, execute
 from opentelemetry import trace

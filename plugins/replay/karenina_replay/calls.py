@@ -25,8 +25,8 @@ from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import AgentResult, Channel, LLMResponse, ParsePortResult
 from karenina_core.values.message import Message
 
+from .options import ReplaySettings
 from .recording import Recording, Writer, recording_of, writer_of
-from .settings import ReplaySettings
 
 __all__ = ["Player", "Recorder", "around"]
 
@@ -72,7 +72,7 @@ class Recorder:
         return reply
 
     def _outcome(self, call: Call[R], reply: R) -> Mapping[str, Any]:
-        cleaner = Cleaner(self.writer.secrets)  # whoever reads the answer now takes them out as well
+        cleaner = Cleaner(self.writer.secrets)  # the reader of the answer removes them as well
         cleaned = cleaner.reply(reply) if isinstance(reply, OF_MODELS) else reply
         return cleaner.outcome("reply", call.to_data(cleaned))
 
@@ -100,7 +100,7 @@ class Player:
 
     async def __call__(self, call: Call[R], proceed: Proceed) -> R:
         """Raises PortError, for a search SearchError: the recorded failure, or that there is no such call."""
-        if isinstance(call, LLMCall) and self._went_on(call):
+        if isinstance(call, LLMCall) and self._is_on_weaker_channel(call):
             problem = f"{self.recording.path} holds this call of {call.request.recipient} on a weaker channel only"
             raise PortError(problem, kind="invalid_request", status=400, final=True)
         is_search, key = call.target.kind == "search", call.request.key
@@ -112,7 +112,7 @@ class Player:
         failure = error_from(error) if error is not None else self.recording.missing(key, *_described(call))
         raise SearchError(str(failure)) if is_search else failure
 
-    def _went_on(self, call: LLMCall) -> bool:
+    def _is_on_weaker_channel(self, call: LLMCall) -> bool:
         """Whether the call is recorded on a weaker channel and not on this one: its schema had been refused there, to
         this call or to another one, and the refusal itself need not be in the recording."""
         output, request = call.output, call.request

@@ -1,4 +1,4 @@
-"""A recording: written line by line while a run goes on, read as a whole before one begins."""
+"""A recording: written line by line during a run, read as a whole before one begins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, PortError, Problem, RunDirectoryError
 from karenina_core.secrets import secrets_in
 
-from .settings import ReplaySettings
+from .options import ReplaySettings
 
 __all__ = ["Recording", "Writer", "recording_of", "writer_of"]
 
@@ -87,9 +87,6 @@ class Recording:
         self._errors: dict[str, Mapping[str, Any]] = {}
         self._removed: dict[str, set[str]] = {}
         """By key: what the secrets were the values of that are not in a reply any more."""
-        self._read()
-
-    def _read(self) -> None:
         try:
             lines = self.path.read_text("utf-8").split("\n")
         except FileNotFoundError:

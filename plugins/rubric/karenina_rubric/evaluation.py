@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import fields
+from attrs import evolve, fields, fields_dict
 from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
+from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems
+from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
-from karenina_core.errors import Problem
+from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.errors import KareninaError, Problem, one_line
+from karenina_core.log import get_logger
+from karenina_core.pipeline.engine import stops_item
 from karenina_core.pipeline.stage import with_other_traits
-from karenina_core.values.rubric import Rubric, RubricTrait
+from karenina_core.values.fields import changed
+from karenina_core.values.rubric import RubricTrait
 
-from .deep_settings import DEEP, notes
-from .evidence import evidence_fields, evidence_warnings
-from .groups import evaluated
-from .presence import asks_model, presence_of
-from .reporting import artifacts, score_fields
+from .reporting import artifacts, evidence_fields, evidence_warnings, score_fields
+from .soundness import plain_text, sound
+
+__all__ = ["DEEP", "evaluated", "notes", "presence_of"]
 
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""
 ROOT_FIELDS = ("evaluation_input", "used_full_trace", "trace_extraction_error")
+log = get_logger("karenina.rubric")
+PREFIX = "deep_judgment_rubric_"
+DEEP = tuple(name for name in fields_dict(DeepJudgmentRubricSettings))
+WITHOUT_EFFECT = {
+    "disabled": (
+        *("global_excerpts", "config", "search_tool", "max_excerpts_default"),
+        *("fuzzy_match_threshold_default", "excerpt_retry_attempts_default", "standard_scores"),
+    ),
+    "enable_all": ("config", "search_tool"),
+    "use_checkpoint": ("global_excerpts", "config"),
+    "custom": ("global_excerpts",),
+}
+"""By mode: the settings that it does not read."""
 
 
 class RubricEvaluation(Stage):
@@ -89,13 +107,22 @@ class RubricEvaluation(Stage):
         return True if context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE) else Skip("there is no answer")
 
     async def execute(self, context: VerificationContext) -> None:
-        given = _given(context)
+        rows = context.get_result_field("trace_messages", [])
+        raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
+        context.set_result_field("rubric_used_full_trace", given.used_full_trace)
+        if not context.evaluates_template:
+            context.set_result_field("evaluation_input", given.text)
+            context.set_result_field("used_full_trace", given.used_full_trace)
+            if given.error is not None:
+                context.set_result_field("trace_extraction_error", given.error)
         traits = own_traits(context)
         case = TraitCase(context, given, asyncio.Semaphore(context.config.rubric_concurrency))
         presence = await presence_of(case)
         decided = _decided(traits, given, presence)
         if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
-            decided = _of_nothing(context, traits)
+            judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
+            decided = {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
         open_ = [trait for trait in traits if trait.name not in decided]
         scores = {**decided, **await evaluated(case, open_)}
         _keep(context, traits, {trait.name: scores[trait.name] for trait in traits}, presence)
@@ -104,20 +131,6 @@ class RubricEvaluation(Stage):
 def own_traits(context: VerificationContext) -> list[RubricTrait]:
     """The traits that this stage is responsible for."""
     return [trait for trait in context.rubric or () if trait.type_name != AGENTIC]
-
-
-def _given(context: VerificationContext) -> EvaluationInput:
-    """The text that is scored. Where no template is evaluated, it is the one that the result shows."""
-    rows = context.get_result_field("trace_messages", [])
-    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-    given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
-    context.set_result_field("rubric_used_full_trace", given.used_full_trace)
-    if not context.evaluates_template:
-        context.set_result_field("evaluation_input", given.text)
-        context.set_result_field("used_full_trace", given.used_full_trace)
-        if given.error is not None:
-            context.set_result_field("trace_extraction_error", given.error)
-    return given
 
 
 def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Presence) -> dict[str, TraitScore]:
@@ -129,13 +142,6 @@ def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Pr
     absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in presence.absent if name in names}
     unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
     return {**absent, **{name: unknown for name in presence.open if name in names}}
-
-
-def _of_nothing(context: VerificationContext, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
-    """What is known about the traits of an empty answer: code decides about it as about any other, and for a judge
-    there is nothing to read."""
-    judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
-    return {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
 
 
 def _keep(
@@ -169,6 +175,100 @@ def _keep(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         context.warn(f"{len(failed)} of {len(scores)} traits have no score ({reasons:.1000})")
     context.note(f"{sum(score.state == 'ok' for score in scores.values())} of {len(scores)} traits have a score")
+
+
+async def evaluated(case: TraitCase, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
+    """The score of every trait by its name. Types are evaluated at the same time, and fail alone."""
+    groups: dict[str, list[RubricTrait]] = {}
+    for trait in traits:
+        groups.setdefault(trait.type_name, []).append(trait)
+    found = await asyncio.gather(*(_group(case, type_name, group) for type_name, group in groups.items()))
+    return {name: score for scores in found for name, score in scores.items()}
+
+
+async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
+    try:
+        given_back = await case.context.app.trait_evaluator(type_name).evaluate(traits, case)
+        if not isinstance(given_back, Mapping):
+            what = f"the evaluator of {type_name!r} gave back {type(given_back).__name__} instead of scores by name"
+            return {trait.name: TraitScore(state="error", reason=what) for trait in traits}
+        found = dict(given_back)
+        nothing = TraitScore(state="missing", reason=f"the evaluator of {type_name!r} gave no score for it")
+        scores = {t.name: sound(t, found[t.name]) if t.name in found else nothing for t in traits}
+        if strange := [name for name in found if name not in scores]:
+            names = ", ".join(repr(name) if type(name) is str else type(name).__name__ for name in strange)
+            case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
+        return scores
+    except BaseException as error:  # an evaluator is third-party code, and its failure is that of its traits
+        if stops_item(error):
+            raise
+        if not isinstance(error, KareninaError):
+            log.warning("an evaluator of traits failed", type=type_name, error=one_line(error))
+        return {trait.name: sound(trait, TraitScore.failed(error)) for trait in traits}
+
+
+async def presence_of(case: TraitCase) -> Presence:
+    """Ask about the dynamic traits that a model would have to score, those of agents too, in one call.
+
+    Traits that code alone decides are not asked about: they are always evaluated.
+    """
+    rubric = case.context.rubric
+    dynamic = rubric.dynamic if rubric is not None else frozenset()
+    traits = [trait for trait in rubric or () if trait.name in dynamic and asks_model(case.context, trait.type_name)]
+    presence = await found_in(case, traits)
+    if not presence.open:
+        return presence
+    presence = evolve(presence, failure=plain_text(presence.failure))
+    if agents := [trait.name for trait in traits if trait.type_name == "agentic"]:
+        case.context.warn(f"{', '.join(agents)}: {undecided(presence.failure)}")
+    return presence
+
+
+def asks_model(context: VerificationContext, type_name: str) -> bool:
+    """Whether a model is asked about traits of this type."""
+    if type_name == "agentic":
+        return True
+    try:
+        return bool(context.app.trait_evaluator(type_name).asks_judge)
+    except Exception:  # an evaluator that cannot be made: each of its traits fails with that reason
+        return False
+
+
+def notes(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[Problem]:
+    """What was configured and has no effect, and what a benchmark asks for that users should know of."""
+    for text in (*_unread(config), *_unreached(config, rubrics)):
+        yield Problem("", text, fatal=False)
+
+
+def _unread(config: VerificationConfig) -> Iterator[str]:
+    mode = config.deep_judgment_rubric_mode
+    for name in changed(config, (f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode])):
+        yield f"{name} has no effect with {PREFIX}mode {mode}"
+    custom = config.deep_judgment_rubric_config
+    if mode == "custom" and custom is not None:
+        tables = [custom.global_traits, *custom.question_specific.values()]
+        if not any(entry.enabled for table in tables for entry in table.values()):
+            yield f"{PREFIX}config switches deep judgment on for no trait"
+
+
+def _unreached(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[str]:
+    traits = {trait.name: trait for rubric in rubrics for trait in rubric if isinstance(trait, LLMRubricTrait)}
+    marked = {name: trait for name, trait in traits.items() if trait.deep_judgment_enabled}
+    able = [name for name, trait in marked.items() if trait.kind in ("boolean", "score")]
+    mode = config.deep_judgment_rubric_mode
+    if mode == "disabled" and able:
+        yield f"{PREFIX}mode disabled: these traits ask for deep judgment and are judged without: {', '.join(able)}"
+    if mode != "use_checkpoint":
+        return
+    searching = [name for name in able if marked[name].deep_judgment_search_enabled]
+    if searched := [name for name in searching if marked[name].deep_judgment_excerpt_enabled]:
+        yield f"quotations for these traits go to the search tool, as the benchmark asks: {', '.join(searched)}"
+    if other := [name for name in marked if name not in able]:
+        yield f"deep judgment is for boolean and score traits; judged without it are: {', '.join(other)}"
+    if traits and not able:
+        unread = {f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode]}
+        for name in changed(config, (name for name in DEEP if name not in unread)):
+            yield f"{name} has no effect: no trait has deep_judgment_enabled"
 
 
 @hookimpl

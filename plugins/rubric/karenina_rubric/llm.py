@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from attrs import evolve
@@ -21,8 +20,7 @@ from karenina_vocabulary.traits import LLMRubricTrait
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import KareninaError, Problem
 
-from .llm_calls import TASKS, grouped, judged
-from .llm_records import recorded
+from .llm_calls import TASKS, grouped, judged, recorded
 
 __all__ = ["LLMEvaluator", "karenina_register_traits"]
 
@@ -87,16 +85,16 @@ async def _usually(traits: Sequence[LLMRubricTrait], case: TraitCase) -> Scores:
     records = [trait for trait in traits if isinstance(trait.kind, TemplateKind)]
     others = [trait for trait in traits if not isinstance(trait.kind, TemplateKind)]
     alone = case.context.config.rubric_evaluation_strategy == "sequential"
+
+    async def record(trait: LLMRubricTrait) -> TraitScore:
+        assert isinstance(trait.kind, TemplateKind)
+        return await recorded(trait, trait.kind, case, reference if trait.include_ground_truth else "")
+
     parts = await asyncio.gather(
-        case.each(records, partial(_record, case=case, reference=reference)),
+        case.each(records, record),
         *(judged(group, case) for group in grouped(others, reference, alone=alone)),
     )
     return {name: score for part in parts for name, score in part.items()}
-
-
-async def _record(trait: LLMRubricTrait, case: TraitCase, reference: str) -> TraitScore:
-    assert isinstance(trait.kind, TemplateKind)
-    return await recorded(trait, trait.kind, case, reference if trait.include_ground_truth else "")
 
 
 def _rules(
@@ -134,16 +132,12 @@ def _strategy_problems(
     for quoting in sorted({how.excerpts for how in rules}):
         yield from unable_judges(app, config.parsing_models, tasks[quoting], SHALLOW)
     if any(how.search for how in rules):
-        yield from _search_problems(config, app)
-
-
-def _search_problems(config: VerificationConfig, app: Karenina) -> Iterator[Problem]:
-    try:
-        problem = search_tool_of(app, config.deep_judgment_rubric_search_tool).problem()
-    except (KareninaError, TypeError) as error:
-        problem = str(error)
-    if problem:
-        yield Problem("deep_judgment_rubric_search_tool", problem)
+        try:
+            problem = search_tool_of(app, config.deep_judgment_rubric_search_tool).problem()
+        except (KareninaError, TypeError) as error:
+            problem = str(error)
+        if problem:
+            yield Problem("deep_judgment_rubric_search_tool", problem)
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Boolean, score and literal traits before the judge: which of them share a call, and what its replies say of each."""
+"""`llm` traits before the judge: their prompts, which of them share a call, and what its replies say of each."""
 
 from __future__ import annotations
 
@@ -8,20 +8,64 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field, frozen
-from karenina_judging.asking import ask_judge, closed_object
-from karenina_judging.scoring import read_score, score_schema
+from karenina_judging.asking import ask_judge, closed_object, presented
+from karenina_judging.scoring import read_score, scale_words, score_schema
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
 from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line, shortened
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import stops_item
 
-from .llm_prompts import CLASSES, SCORES, system_text, traits_text
+__all__ = ["grouped", "judged", "recorded", "score_of"]
 
-__all__ = ["LONGEST_REASON", "Group", "grouped", "judged", "score_of"]
+EVIDENCE = """\
+- The {label} is your only evidence: what it says, shows or does. Do not complete it from knowledge of your own, and \
+do not judge whether it is correct unless a trait asks for that.
+- The criteria say what counts. Where their words leave room, take them in their plain meaning, and keep to that \
+reading."""
+ALONE = "- Every trait is assessed by itself: what you find for one says nothing about another."
+SCORES = f"""\
+You assess qualities of a text, called traits. Each is described by its criteria and has a scale.
 
+- Reply with one value for every key that is listed, under exactly that key, and with nothing else. A trait that is \
+true or false gets true or false. A trait with a numeric scale gets one whole number of that scale, ends included: no \
+fraction, no text, no number outside.
+{ALONE}
+{EVIDENCE}
+- Use the whole scale. A value in the middle is for evidence of middling strength, not for doubt.
+
+{UNTRUSTED_NOTE}"""
+CLASSES = f"""\
+You classify a text. Each trait below has a list of classes of its own, and you say which of them the text belongs to.
+
+- Reply with one class for every key that is listed, under exactly that key, and with nothing else. Copy the name of \
+the class as it is listed. Never name several classes, a new one, or none.
+- Where the text has something of several classes, choose the one that prevails.
+{ALONE}
+{EVIDENCE}
+
+{UNTRUSTED_NOTE}"""
+RECORD = f"""\
+You fill in a record that describes a quality of a text. The criteria say what the record is about, the description of \
+each field what belongs into it.
+
+- Fill in every field of the record, under exactly its name, and no others. Keep to the types, the limits and the \
+allowed values of the schema.
+{EVIDENCE}
+- Where there is no evidence for a field, give the value that claims least: null where it is allowed, else false, the \
+lowest number allowed, an empty list, or of the allowed values the one that says least.
+
+{UNTRUSTED_NOTE}"""
+REFERENCE = """\
+Reference answer, written by an expert. Use it where the criteria call for a comparison; it is no part of the {label}, \
+and the {label} need not share its wording.
+<reference-answer>
+{text}
+</reference-answer>"""
 Trait = LLMRubricTrait
 SINGLE_KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
 TASKS = {
@@ -36,6 +80,38 @@ STOPS: frozenset[ErrorKind] = frozenset(
 LONGEST_REASON = 1000
 """Characters that are kept of a label and of a reason."""
 log = get_logger("karenina.rubric")
+
+
+def traits_text(traits: Mapping[str, LLMRubricTrait], case: TraitCase, reference: str) -> str:
+    """The question, the answer, the traits by their keys, and the reference answer where there is one to show."""
+    listed = "\n\n".join(f"{key}: {trait.name}\n{_criteria(trait)}\n{_scale(trait)}" for key, trait in traits.items())
+    return "\n\n".join([*_case(case, reference), f"The traits:\n\n{listed}"])
+
+
+def record_text(trait: LLMRubricTrait, case: TraitCase, reference: str) -> str:
+    """The same for one trait whose score is a record."""
+    return "\n\n".join([*_case(case, reference), f"The record: {trait.name}\n{_criteria(trait)}"])
+
+
+def system_text(text: str, case: TraitCase) -> str:
+    """One of the system texts above for a case."""
+    return text.replace("{label}", case.label)
+
+
+def _case(case: TraitCase, reference: str) -> list[str]:
+    shown = [presented(case.context.question_text, case.given)]
+    if reference:
+        shown.append(REFERENCE.replace("{label}", case.label).replace("{text}", reference))
+    return shown
+
+
+def _criteria(trait: LLMRubricTrait) -> str:
+    criteria = (trait.description or "").strip()
+    return f"Criteria: {criteria}" if criteria else "Criteria: none beyond the name"
+
+
+def _scale(trait: LLMRubricTrait) -> str:
+    return f"Reply with {scale_words(trait)}"
 
 
 @frozen(kw_only=True)
@@ -130,23 +206,18 @@ class _Scores:
 
     def fail(self, traits: Iterable[Trait], error: BaseException) -> None:
         """Those of the traits that have no score yet could not be asked about."""
+        is_own = isinstance(error, Exception) and not isinstance(error, OSError)
+        stops = error.kind in STOPS if isinstance(error, KareninaError) else not is_own
         for trait in traits:
             if not self.scored(trait):
                 self.by_name[trait.name] = TraitScore.failed(error)
-                self.closed |= {trait.name} if _stops(error) else set()
+                self.closed |= {trait.name} if stops else set()
 
     def final(self, trait: Trait) -> TraitScore:
         score = self.by_name.get(trait.name)
         if score is None:
             score = TraitScore(state="missing", reason=self.unread.get(trait.name, "the judge gave no value for it"))
         return evolve(score, reason=shortened(score.reason, LONGEST_REASON))
-
-
-def _stops(error: BaseException) -> bool:
-    """Whether the judge cannot be reached, whatever it is asked."""
-    if isinstance(error, KareninaError):
-        return error.kind in STOPS
-    return isinstance(error, OSError) or not isinstance(error, Exception)
 
 
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
@@ -162,7 +233,7 @@ async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     except ParseError as error:
         if not reader.replies:
             scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
-    except BaseException as error:  # middleware and instructions of adapters are anybody's code
+    except BaseException as error:  # middleware and instructions of adapters are third-party code
         if stops_item(error):
             raise
         if not isinstance(error, KareninaError):
@@ -213,3 +284,54 @@ def score_of(trait: Trait, value: Any) -> TraitScore:
         label = shortened(text, LONGEST_REASON)
         return TraitScore(state="invalid", reason=str(error), label=label if trait.kind == "literal" else None)
     return TraitScore(value=score, label=trait.get_class_names()[score] if trait.kind == "literal" else None)
+
+
+async def recorded(trait: LLMRubricTrait, kind: TemplateKind, case: TraitCase, reference: str) -> TraitScore:
+    """The record that the judge fills in, as the value of the score. Raises PortError where it cannot be reached.
+
+    Every field is asked for. The judge is asked once for those that it left out; then those that have a default get it.
+    Of the reason why there is no record the first 1,000 characters are kept.
+    """
+    reader = _RecordReader(kind)
+    texts = (system_text(RECORD, case), record_text(trait, case, reference))
+    task, schema = PromptTask.RUBRIC_LLM_TRAIT_TEMPLATE, record_schema(kind)
+    try:
+        await case.in_turn(lambda: ask_judge(case.context, task, texts, schema, validate=reader.read))
+    except ParseError as error:
+        return reader.without_more(error)
+    return TraitScore(value=reader.record)
+
+
+@define
+class _RecordReader:
+    """Reads the replies of one call. Remembers the last record, and what was wrong with the last of other replies."""
+
+    kind: TemplateKind
+    record: dict[str, Any] | None = None
+    problem: str = ""
+    replies: int = 0
+
+    async def read(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The record. Raises FillError, in words for the judge; for fields that have a default, the first time only."""
+        self.replies += 1
+        fields = self.kind.schema["properties"]
+        if not fields.keys() & data.keys():
+            raise FillError(f"the reply has none of the fields: {', '.join(fields)}")
+        is_first = self.record is None
+        try:
+            self.record = read_record(self.kind, data)
+        except FillError as error:
+            self.problem = str(error)
+            raise
+        if is_first and (left_out := [name for name in fields if name not in data]):
+            raise FillError("\n".join(f"{name} is missing; reply with every field" for name in left_out))
+        return self.record
+
+    def without_more(self, error: ParseError) -> TraitScore:
+        """What the replies come to when the judge's repairs are used up."""
+        if self.record is not None:
+            return TraitScore(value=self.record)
+        if self.problem:
+            return TraitScore(state="invalid", reason=shortened(self.problem, LONGEST_REASON))
+        reason = "the judge gave no value for it" if self.replies else f"the judge's reply could not be read: {error}"
+        return TraitScore(state="missing", reason=shortened(reason, LONGEST_REASON))

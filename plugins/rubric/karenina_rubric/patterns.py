@@ -62,17 +62,16 @@ class RegexEvaluator(TraitEvaluator[RegexRubricTrait]):
         for trait in traits:
             if stopped.is_set():
                 break
-            scores[trait.name] = self._score(trait, text, stopped)
+            try:
+                found = _compiled(trait).search(text, self.seconds, stopped) is not None
+            except TimeoutError as error:
+                reason = f"{error}, or raise `seconds` under [plugins.trait-regex]"
+                scores[trait.name] = TraitScore(state="error", reason=reason)
+            except Exception as error:  # as above
+                scores[trait.name] = TraitScore(state="error", reason=_unusable(trait.pattern, error))
+            else:
+                scores[trait.name] = TraitScore(value=found is not trait.invert_result)
         return scores
-
-    def _score(self, trait: RegexRubricTrait, text: str, stopped: threading.Event) -> TraitScore:
-        try:
-            found = _compiled(trait).search(text, self.seconds, stopped) is not None
-        except TimeoutError as error:
-            return TraitScore(state="error", reason=f"{error}, or raise `seconds` under [plugins.trait-regex]")
-        except Exception as error:  # as above
-            return TraitScore(state="error", reason=_unusable(trait.pattern, error))
-        return TraitScore(value=found is not trait.invert_result)
 
 
 def _compiled(trait: RegexRubricTrait) -> Expression:

@@ -21,9 +21,8 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_rubric.callable_traits.code import MOST_CALLS, PROCESS
+from karenina_rubric.callable_traits.code import MOST_CALLS, PROCESS, Places
 from karenina_rubric.callable_traits.evaluator import MOST_KEPT, CallableEvaluator, CallableSettings
-from karenina_rubric.callable_traits.places import Places
 from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_rubric.presence import presence_of
+from karenina_rubric.evaluation import presence_of
 from karenina_runs.execute.single import arun_single_model_verification
 
 from karenina_core import (

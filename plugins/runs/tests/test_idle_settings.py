@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from karenina_agentic.trait_checks import notes as notes_on_traits
+from karenina_agentic.strategies import notes as notes_on_traits
 from karenina_runs.execute.local import LocalExecutor
 from karenina_runs.plan.prepare import prepare
 

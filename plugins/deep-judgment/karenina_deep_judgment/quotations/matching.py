@@ -32,11 +32,9 @@ from operator import and_
 
 from attrs import frozen
 
-from .asides import Aside, aside_at
-from .cuts import is_torn
-from .normalised import Normalised, normalise
+from .asides import Aside, aside_at, is_torn
+from .normalised import Normalised, Words, folded, normalise
 from .sense import is_negation, loses_negation
-from .words import Words, folded
 
 __all__ = ["LONGEST_ALIGNED", "Passage", "Source"]
 

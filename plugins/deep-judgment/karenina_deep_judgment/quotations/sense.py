@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .words import folded
+from .normalised import folded
 
 __all__ = ["is_clause", "is_negation", "is_restriction", "is_unit", "loses_negation"]
 

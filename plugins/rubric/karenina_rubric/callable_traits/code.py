@@ -1,33 +1,98 @@
-"""The functions of callable traits: loading each once, and calling it in a thread that can be given up on."""
+"""The functions of callable traits: loaded once, called in a thread within a time limit, values read as scores."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
+import math
 import pickle
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from attrs import frozen
+from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.evaluators import TraitScore
 from karenina_vocabulary.traits import CallableRubricTrait
 
-from karenina_core.errors import one_line
+from karenina_core.errors import one_line, shortened
 from karenina_core.ports.threads import Ended, in_own_thread
 
-from .places import Place, Places
-from .values import score_of
+__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "Place", "Places", "load_function", "score_of"]
 
-__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "load_function"]
-
+Place = object
+"""A call that has a place; any object, by its identity. It may have one in several `Places`."""
 MOST_CALLS = 8
 """Calls of one function at the same time, with those that were given up on."""
+ENTRY = "evaluate"
+MOST_SHOWN = 80
+
+
+class Places:
+    """So many calls may run; others wait until one has ended.
+
+    A call that was given up on keeps its place until it ends. Where only such calls are left, other calls do not wait
+    for them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._taken: set[Place] = set()
+        self._left: set[Place] = set()
+        self._waiting: deque[tuple[Place, Future[bool]]] = deque()
+
+    @property
+    def unused(self) -> bool:
+        with self._lock:
+            return not self._taken and not self._waiting
+
+    async def take(self, place: Place) -> bool:
+        """Wait for a place; to be given back with `end`. False: calls that were given up on hold all of them."""
+        turn: Future[bool] = Future()
+        with self._lock:
+            self._waiting.append((place, turn))
+            self._settle()
+        try:
+            return await asyncio.wrap_future(turn)
+        except BaseException:  # this task was cancelled: perhaps just after it was given the place
+            with self._lock:
+                turn.cancel()
+            self.end(place)
+            raise
+
+    def leave(self, place: Place) -> None:
+        """No caller waits for the result of the call any more."""
+        with self._lock:
+            if place in self._taken:  # else it has ended meanwhile
+                self._left.add(place)
+                self._settle()
+
+    def end(self, place: Place) -> None:
+        """The call has ended."""
+        with self._lock:
+            self._taken.discard(place)
+            self._left.discard(place)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let those in who can come in; send away all where there is nothing to wait for. Holds the lock."""
+        while self._waiting and (len(self._taken) < self.most or len(self._left) >= self.most):
+            place, turn = self._waiting.popleft()
+            if not turn.set_running_or_notify_cancel():
+                continue
+            free = len(self._taken) < self.most
+            if free:
+                self._taken.add(place)
+            turn.set_result(free)
+
+
 PROCESS = Places(64)
 """For the calls of all functions of this process: endless ones must not fill it with threads."""
-ENTRY = "evaluate"
 
 
 @frozen
@@ -82,7 +147,7 @@ class Code:
                 self._users -= 1
 
     async def _function(self, seconds: float) -> Loaded:
-        """The same for every item: whoever comes while it is loaded waits for that, until its time is up."""
+        """The same for every item: others wait while it is loaded, until its time is up."""
         if self._loaded.done():
             return self._loaded.result()
         if self._loading is None:
@@ -102,7 +167,7 @@ class Code:
                 PROCESS.leave(self._loading)
 
     def _begin(self, place: Place, seconds: float) -> bool:
-        """Load the function, unless somebody else does."""
+        """Load the function, unless another item does."""
 
         def work() -> None:
             try:
@@ -127,12 +192,12 @@ class Code:
         try:
             assert self._load is not None
             return Loaded(self._load())
-        except BaseException as error:  # unpickling runs anybody's code
+        except BaseException as error:  # unpickling runs third-party code
             advice = "save the benchmark again, where its packages are installed, with this version of Python"
             return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
 
     def _settle(self, loaded: Loaded) -> Loaded:
-        """The first word counts: a function that is there too late is not there for anybody."""
+        """The first outcome counts: a function that is loaded too late is not used."""
         with self._lock:
             if not self._loaded.done():
                 self._loaded.set_result(loaded)
@@ -152,12 +217,11 @@ class Code:
         if not allowed:
             self._end(place)
             return TraitScore(state="error", reason=_unfinished(PROCESS))
-        return await self._call(lambda: self._called(trait, text, function, place), trait.name, place, seconds)
-
-    async def _call(self, call: Callable[[], TraitScore], name: str, place: Place, seconds: float) -> TraitScore:
         try:
             async with asyncio.timeout(seconds):
-                ended: Ended[TraitScore] = await in_own_thread(call, f"karenina-trait-{name}")
+                ended: Ended[TraitScore] = await in_own_thread(
+                    lambda: self._called(trait, text, function, place), f"karenina-trait-{trait.name}"
+                )
         except RuntimeError as error:  # there is no thread
             self._end(place)
             return TraitScore(state="error", reason=f"its function could not be called: {one_line(error)}")
@@ -195,7 +259,10 @@ def load_function(code: bytes) -> Callable[[str], Any]:
 
     This RUNS the code, whatever it is. Raises what it raises, and ValueError where there is no function in it.
     """
-    source = _source(code)
+    try:
+        source = ast.parse(code.decode("utf-8"))
+    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
+        source = None  # a pickle is never source: it ends with a full stop
     if source is None:
         function = pickle.loads(code)
     else:
@@ -209,9 +276,55 @@ def load_function(code: bytes) -> Callable[[str], Any]:
     return function  # type: ignore[no-any-return]  # whatever the code made
 
 
-def _source(code: bytes) -> ast.Module | None:
-    """Python source in UTF-8 as such; None for anything else. A pickle is never source: it ends with a full stop."""
+def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
+    """The score that a value is. One of the wrong type is an error; one that the trait's scale does not have, invalid.
+
+    True is no number. Numbers are kept as they are: neither rounded nor moved into the scale.
+    """
+    if trait.kind == "boolean":
+        if type(value) is not bool:
+            return _unfit(value, "True or False")
+        return TraitScore(value=value is not trait.invert_result)
+    return _literal(trait, value) if trait.kind == "literal" else _number(trait, value)
+
+
+def _number(trait: CallableRubricTrait, value: Any) -> TraitScore:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _unfit(value, "a number")
+    number = float(value) if isinstance(value, float) else int(value)
+    low, high = trait.min_score, trait.max_score
+    if isinstance(number, float) and not math.isfinite(number):
+        return TraitScore(state="invalid", reason=f"its function returned {number}, which is no number of a scale")
+    if not trait.validate_score(number):
+        reason = f"its function returned {_shown(number)}, which is not between {low} and {high}"
+        return TraitScore(state="invalid", reason=reason)
+    return TraitScore(value=number)
+
+
+def _literal(trait: CallableRubricTrait, value: Any) -> TraitScore:
+    if not isinstance(value, str):
+        return _unfit(value, "the name of a class")
+    text, _ = sanitize(str(value))
+    index = trait.get_class_index(text)
+    if index < 0:
+        known = ", ".join(trait.get_class_names())
+        return TraitScore(
+            state="invalid", reason=f"its function returned {_shown(text)}, which is not one of: {known}", label=text
+        )
+    label = trait.get_class_names()[index]
+    return TraitScore(value=index, label=label, details={"label": label})
+
+
+def _unfit(value: Any, wanted: str) -> TraitScore:
+    if inspect.iscoroutine(value):
+        value.close()  # else Python warns that it was never awaited
+    what = "nothing" if value is None else f"{_shown(value)} ({type(value).__name__})"
+    return TraitScore(state="error", reason=f"its function returned {what}; it must return {wanted}")
+
+
+def _shown(value: Any) -> str:
     try:
-        return ast.parse(code.decode("utf-8"))
-    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        shown = repr(value)
+    except Exception:  # a third-party class; and Python writes no number of thousands of digits
+        return f"something ({type(value).__name__}) that cannot be shown"
+    return shortened(shown, MOST_SHOWN)

@@ -55,7 +55,8 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
         self._limits = Limits(call=settings.seconds, load=settings.load_seconds)
         self._codes: dict[Hashable, Code] = {}
         self._lock = threading.Lock()
-        self._warned: set[str] = set()
+        self._announced: set[str] = set()
+        """Runs for which the log has it that code of their file is run."""
 
     def check_config(
         self, traits: Sequence[CallableRubricTrait], config: VerificationConfig, app: Karenina
@@ -72,8 +73,10 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
 
     async def evaluate(self, traits: Sequence[CallableRubricTrait], case: TraitCase) -> Mapping[str, TraitScore]:
         foreign = [trait.name for trait in traits if _is_foreign(trait) and _may_run(trait, case.context.config)]
-        if foreign:
-            self._warn(foreign, case.context.run_name)
+        run_name = case.context.run_name  # an item without one is a run by itself
+        if foreign and (run_name is None or run_name not in self._announced):
+            self._announced |= set() if run_name is None else {run_name}
+            log.info("code of the benchmark file is run in this process", traits=", ".join(foreign))
         places = asyncio.Semaphore(AT_ONCE)
 
         async def placed(trait: CallableRubricTrait) -> TraitScore:
@@ -97,23 +100,12 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
         key: Hashable = hashlib.sha256(code).digest() if function is None else id(function)
         with self._lock:
             if key not in self._codes:
-                self._forget()
+                too_many = len(self._codes) - MOST_KEPT + 1
+                unused = [known for known, code in self._codes.items() if too_many > 0 and code.unused]
+                for known in unused[: max(0, too_many)]:  # the oldest first
+                    del self._codes[known]
                 self._codes[key] = Code(partial(load_function, code), function)
             return self._codes[key]
-
-    def _forget(self) -> None:
-        """The oldest functions of which nothing runs, so that there is room for one more."""
-        too_many = len(self._codes) - MOST_KEPT + 1
-        for key in [key for key, code in self._codes.items() if too_many > 0 and code.unused][: max(0, too_many)]:
-            del self._codes[key]
-
-    def _warn(self, names: Sequence[str], run_name: str | None) -> None:
-        """Once per run; an item without one is a run by itself."""
-        if run_name is not None and run_name in self._warned:
-            return
-        if run_name is not None:
-            self._warned.add(run_name)
-        log.info("code of the benchmark file is run in this process", traits=", ".join(names))
 
 
 def _is_foreign(trait: CallableRubricTrait) -> bool:
