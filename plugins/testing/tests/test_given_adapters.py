@@ -93,7 +93,7 @@ def test_the_code_of_an_adapter_is_that_of_its_factory(models: Callable[..., Mod
     assert found == {code_digest("my_models")} != {""}
     assert digest(application(module.Check), "Check") == code_digest("my_models")
     assert digest(application(module.Check()), "Check") == code_digest("my_models")
-    assert digest(application(ScriptedLLM("x")), "scripted") == code_digest("karenina_core")
+    assert digest(application(ScriptedLLM("x")), "scripted") == code_digest("karenina_testing")
 
 
 @pytest.mark.parametrize(("later", "asked"), [("Paris", 0), ("Lyon", 2)], ids=["the same code", "other code"])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 
 from karenina_calls.ports.structured import json_object
 
 from karenina_core.errors import ParseError, PortError, one_line
-from karenina_core.ports.values import LLMResponse, ParsePortResult, Tool
+from karenina_core.ports.values import LLMResponse, OutputFormat, ParsePortResult, Tool
 from karenina_core.values.message import Message, ToolUseBlock
 
 from ..checks import Fault, Promises, Raised, attempt
 from ..watch.source_lines import line_of_error
-from .ports import ASK, DATA, Ports
-from .replies import Reply, ServedRequest
+from .ports import ASK, DATA, SCHEMA, Ports
+from .replies import Reply
 
 __all__ = ["LLM_CALLS", "PARSER_CALLS", "replies_or_refuses"]
 
@@ -38,8 +37,11 @@ CALLS = (
 ANSWERS = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
 
 
+LLM_CALLS: Promises[Ports] = Promises()
+
+
+@LLM_CALLS.add("success", "A reply has the text and the usage that the server sent.")
 def success(ports: Ports) -> Iterator[Fault]:
-    """Text and usage arrive."""
     with ports.serve(Reply("Paris", usage=(7, 2))) as server:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
         asked = server.requests[0].text
@@ -58,17 +60,16 @@ def success(ports: Ports) -> Iterator[Fault]:
         yield ports.fault("its cost is 0", "a price that is not known is None")
 
 
+@LLM_CALLS.add("unknown_usage", "Tokens that the server does not report are unknown, not zero.")
 def unknown_usage(ports: Ports) -> Iterator[Fault]:
-    """Without numbers from the server, the usage is unknown."""
     with ports.serve(Reply("Paris", usage=None)) as server:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
-    if reply.usage_unavailable:
-        return
-    yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
+    if not reply.usage_unavailable:
+        yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
 
 
+@LLM_CALLS.add("temperature", "The temperature of a call wins; None sends none.")
 def temperature(ports: Ports) -> Iterator[Fault]:
-    """The temperature of a call wins over that of the configuration."""
     with ports.serve("Paris") as server:
         ports.use(ports.configured(server.url, temperature=0.7), ports.asking(temperature=0.0), "llm")
         ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
@@ -79,8 +80,8 @@ def temperature(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"configured with temperature None, it sent {none!r}", "send none at all")
 
 
+@LLM_CALLS.add("odd_text", "Odd text can be sent, and what comes back is safe to write and flagged.")
 def odd_text(ports: Ports) -> Iterator[Fault]:
-    """Odd text can be sent, and arrives safe to write and flagged."""
     with ports.serve(Reply(ODD)) as server:
         config = ports.configured(server.url)
         try:
@@ -94,32 +95,29 @@ def odd_text(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"its flags are {reply.flags}, without {', '.join(missing)}", SANITIZE)
 
 
+@LLM_CALLS.add("channels", "Every output channel that it offers carries the schema.")
 def channels(ports: Ports) -> Iterator[Fault]:
-    """Every channel that is offered carries the schema, and the data comes back."""
     offered = ports.make("llm", ports.configured()).capabilities.output_channels
     for channel in offered:
         with ports.serve(Reply(DATA)) as server:
-            reply = ports.use(ports.configured(server.url), partial(ports.ask_on, channel), "llm")
+            reply = ports.use(ports.configured(server.url), ports.asking(output=OutputFormat(channel, SCHEMA)), "llm")
             request = server.requests[-1]
-        if problem := _channel_problem(channel, request, reply):
-            remedy = f"send it, or take {channel!r} out of output_channels"
-            yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
+        raw = reply.structured if reply.structured is not None else reply.content
+        has_schema = "capital" in (request.schema or {}).get("properties", {})
+        if request.channel != channel:
+            problem = f"the request asks for {request.channel!r}"
+        elif channel in ("json_schema", "tool_call") and not has_schema:
+            problem = "the request holds no schema"
+        elif attempt(json_object, raw) != DATA:
+            problem = f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
+        else:
+            continue
+        remedy = f"send it, or take {channel!r} out of output_channels"
+        yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
 
 
-def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -> str | None:
-    if request.channel != channel:
-        return f"the request asks for {request.channel!r}"
-    if channel in ("json_schema", "tool_call") and "capital" not in (request.schema or {}).get("properties", {}):
-        return "the request holds no schema"
-    raw = reply.structured if reply.structured is not None else reply.content
-    try:
-        return None if json_object(raw) == DATA else f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
-    except ParseError:
-        return f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
-
-
+@LLM_CALLS.add("tools", "A model that takes tools is sent them, and its calls come back.")
 def tools(ports: Ports) -> Iterator[Fault]:
-    """A model that is given tools is sent them, its calls arrive, and it is sent what they answered."""
     if not ports.make("llm", ports.configured()).capabilities.supports_tools:
         return
     with ports.serve([Reply(tool_calls=CALLS, usage=(7, 2)), Reply("Paris", usage=(9, 1))]) as server:
@@ -141,8 +139,11 @@ def tools(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"after the tools the server sent 'Paris', the reply is {reply!r}")
 
 
+PARSER_CALLS: Promises[Ports] = Promises()
+
+
+@PARSER_CALLS.add("parsed", "A parser returns the data of a reply, and raises ParseError where there is none.")
 def parsed(ports: Ports) -> Iterator[Fault]:
-    """A parser returns the data, and says so where there is none."""
     with ports.serve(lambda request: Reply(DATA) if request.number == 1 else Reply("no data", in_tool=False)) as server:
         config = ports.configured(server.url)
         result = ports.use(config, ports.asking(kind="parser"), "parser")
@@ -171,14 +172,3 @@ def replies_or_refuses(ports: Ports) -> Iterator[Fault]:
 SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
 SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
 RAISE_PARSE = "raise ParseError(..., raw_response=text)"
-LLM_CALLS: Promises[Ports] = {
-    "success": ("A reply has the text and the usage that the server sent.", success),
-    "unknown_usage": ("Tokens that the server does not report are unknown, not zero.", unknown_usage),
-    "temperature": ("The temperature of a call wins; None sends none.", temperature),
-    "odd_text": ("Odd text can be sent, and what comes back is safe to write and flagged.", odd_text),
-    "channels": ("Every output channel that it offers carries the schema.", channels),
-    "tools": ("A model that takes tools is sent them, and its calls come back.", tools),
-}
-PARSER_CALLS: Promises[Ports] = {
-    "parsed": ("A parser returns the data of a reply, and raises ParseError where there is none.", parsed),
-}

@@ -20,6 +20,10 @@ __all__ = ["INERT"]
 PAYLOAD = f"__import__('sys').audit('{CANARY}')"
 
 
+INERT: Promises[Loaded] = Promises()
+
+
+@INERT.add("inert", "Nothing in a template's text is executed.")
 def _inert(loaded: Loaded) -> Iterator[Fault]:
     """Load texts that would raise an audit event if anything in them were executed."""
     texts = [PAYLOAD, f"import sys\nsys.audit({CANARY!r})\nclass Answer(BaseAnswer):\n    x: int = {PAYLOAD}\n"]
@@ -44,6 +48,3 @@ def _hostile(spec: Spec) -> Iterator[dict[str, Any]]:
         yield {**spec, "fields": [{**first, key: PAYLOAD}, *others]}
     yield {**spec, "fields": [{**first, "type": "literal", "literal_values": [PAYLOAD, "up"]}, *others]}
     yield {**spec, "fields": [{**first, "verify_with": {"type": PAYLOAD}}, *others]}
-
-
-INERT: Promises[Loaded] = {"inert": ("Nothing in a template's text is executed.", _inert)}

@@ -83,6 +83,10 @@ def each_template(
     return of_all
 
 
+PROMISES: Promises[Loaded] = Promises()
+
+
+@PROMISES.add("declared", "It says its name, its languages and what it does with code.")
 def _declared(loaded: Loaded) -> Iterator[Fault]:
     runtime: Any = loaded.runtime
     line = loaded.line("load")
@@ -99,6 +103,7 @@ def _declared(loaded: Loaded) -> Iterator[Fault]:
             yield Fault(f"its {attribute} is {value!r}", loaded.line(attribute), "say what it is")
 
 
+@PROMISES.add("gold_blind", "The judge's schema and fields do not depend on the ground truth.")
 def _gold_blind(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs:
         handle, twin = loaded.load(spec), loaded.load(regilded(spec))
@@ -111,6 +116,8 @@ def _gold_blind(loaded: Loaded) -> Iterator[Fault]:
                 )
 
 
+@PROMISES.add("closed_schema", "Every object of the schema is closed.")
+@each_template
 def _closed(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     for path, node in _objects(handle.schema(), "schema"):
         if node.get("additionalProperties") is not False:
@@ -130,6 +137,8 @@ def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _objects(value, f"{path}[{number}]")
 
 
+@PROMISES.add("fields", "fields(), the schema and ground_truth() speak of the template's fields.")
+@each_template
 def _fields(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     fields, line = handle.fields(), loaded.line("fields", handle)
     if not all(isinstance(field, TemplateField) for field in fields):
@@ -168,6 +177,8 @@ async def _outcome(filled: FilledTemplate) -> _Outcome:
     return _Outcome(dict(filled.values()), filled.nulls, verdict, await filled.granular())
 
 
+@PROMISES.add("verdict", "Right fields are right, wrong ones wrong, missing ones not found.")
+@each_template
 def _verdict(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     right, wrong = right_data(spec), wrong_data(spec)
     first = next(iter(right))
@@ -189,6 +200,7 @@ def _verdict(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fau
             yield loaded.fault(f"for the fields {data!r} nulls is {set(outcome.nulls)!r}", "build", handle=handle)
 
 
+@PROMISES.add("shared", "A handle keeps nothing of an item and can be used by many at once.")
 def _shared(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs:
         handle, alone = loaded.load(spec), loaded.load(spec)
@@ -212,6 +224,8 @@ async def _together(handle: TemplateHandle, replies: Sequence[Mapping[str, Any]]
     return list(await asyncio.gather(*(_outcome(one) for one in filled)))
 
 
+@PROMISES.add("junk", "Data that does not fit is a FillError, and nothing else is raised.")
+@each_template
 def _junk(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     names = [field["name"] for field in spec["fields"]]
     useless: list[Any] = [{}, {"something_else": 1}, *({**right_data(spec), name: {"odd": [1]}} for name in names)]
@@ -235,6 +249,8 @@ def _built(handle: TemplateHandle, data: Any) -> type[BaseException] | None:
     return FillError if isinstance(outcome.error, FillError) else type(outcome.error)
 
 
+@PROMISES.add("writable", "values() and ground_truth() are JSON data.")
+@each_template
 def _writable(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     outcome = in_loop(filled_outcome(handle, right_data(spec)))
     for what, data in (("values()", dict(outcome.values)), ("ground_truth()", dict(handle.ground_truth()))):
@@ -250,6 +266,7 @@ def _writable(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fa
         )
 
 
+@PROMISES.add("refuses", "A text that is no template is a TemplateError with a reason.")
 def _refuses(loaded: Loaded) -> Iterator[Fault]:
     line = loaded.line("load")
     for text in BROKEN:
@@ -260,16 +277,3 @@ def _refuses(loaded: Loaded) -> Iterator[Fault]:
             yield Fault.raised(outcome.error, "raise TemplateError", by=f"load({text[:20]!r})")
         elif not str(outcome.error).strip():
             yield Fault(f"refusing {text[:20]!r} it gives no reason", line, "say what is wrong")
-
-
-PROMISES: Promises[Loaded] = {
-    "declared": ("It says its name, its languages and what it does with code.", _declared),
-    "gold_blind": ("The judge's schema and fields do not depend on the ground truth.", _gold_blind),
-    "closed_schema": ("Every object of the schema is closed.", each_template(_closed)),
-    "fields": ("fields(), the schema and ground_truth() speak of the template's fields.", each_template(_fields)),
-    "verdict": ("Right fields are right, wrong ones wrong, missing ones not found.", each_template(_verdict)),
-    "shared": ("A handle keeps nothing of an item and can be used by many at once.", _shared),
-    "junk": ("Data that does not fit is a FillError, and nothing else is raised.", each_template(_junk)),
-    "writable": ("values() and ground_truth() are JSON data.", each_template(_writable)),
-    "refuses": ("A text that is no template is a TemplateError with a reason.", _refuses),
-}

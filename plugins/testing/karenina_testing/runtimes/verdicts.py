@@ -43,6 +43,10 @@ def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
     return {**spec, "fields": [*spec["fields"], field]}
 
 
+VERDICTS: Promises[Loaded] = Promises()
+
+
+@VERDICTS.add("trace_fields", "Checks on the trace are run on it, and never asked of a judge.")
 def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
@@ -79,6 +83,7 @@ def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
     yield checks[0], "field_check", 1
 
 
+@VERDICTS.add("strategy", "Verdict and partial credit follow the strategy.")
 def _strategy(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         right, wrong = right_data(spec), wrong_data(spec)
@@ -114,6 +119,7 @@ def _refuses_unknown(filled: FilledTemplate) -> bool:
     return False
 
 
+@VERDICTS.add("accepting", "Accepted fields count as right in a copy, and what was extracted stays the same.")
 def _accepting(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         handle, wrong = loaded.load(spec), wrong_data(spec)
@@ -157,6 +163,7 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
         return "TemplateError"
 
 
+@VERDICTS.add("semantic", "Semantic fields are decided by their similarity, and not at all without one.")
 def _semantic(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(SEMANTIC)
     if [field.semantic for field in handle.fields()] != [True]:
@@ -197,6 +204,7 @@ CAREFUL: Spec = {
 }
 
 
+@VERDICTS.add("careful", "Truth values are not read as numbers, nor numbers as dates.")
 def _careful(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(CAREFUL)
     for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
@@ -211,12 +219,3 @@ def _careful(loaded: Loaded) -> Iterator[Fault]:
             "raise FillError: a truth value is no number, and a number is no date",
             handle=handle,
         )
-
-
-VERDICTS: Promises[Loaded] = {
-    "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
-    "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
-    "accepting": ("Accepted fields count as right in a copy, and what was extracted stays the same.", _accepting),
-    "careful": ("Truth values are not read as numbers, nor numbers as dates.", _careful),
-    "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
-}

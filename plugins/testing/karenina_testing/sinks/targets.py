@@ -20,7 +20,7 @@ from ..strategies import results
 from ..watch.loops import in_loop
 from ..watch.source_lines import line_of_attribute
 
-__all__ = ["MANY", "Factory", "ReadBack", "SinkSubject", "Target", "examples", "id_of"]
+__all__ = ["MANY", "Factory", "ReadBack", "SinkSubject", "Target", "examples", "id_of", "replied"]
 
 Factory = Callable[[str], Any]
 ReadBack = Callable[[str], Iterable[VerificationResult | str]]
@@ -32,6 +32,11 @@ def examples() -> tuple[VerificationResult, ...]:
     """Random results, no two of them with the same id."""
     found = every(results(), MANY)
     return tuple(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in enumerate(found, 1))
+
+
+def replied(result: VerificationResult, reply: str) -> VerificationResult:
+    """The result with another reply of the answering model."""
+    return evolve(result, generation=evolve(result.generation, raw_llm_response=reply))
 
 
 @frozen

@@ -74,6 +74,10 @@ def _useless(script: Script, asked: Sequence[Any]) -> bool:
     return script not in BESIDE or any(script(call) != obedient(call) for call in asked)
 
 
+JUDGED: Promises[Trial] = Promises()
+
+
+@JUDGED.add("prompts", "The answer, and every part of it, is marked as data in every prompt.")
 def _prompts(trial: Trial) -> Iterator[Fault]:
     text = marked(trial.text)
     usual = " ".join(_plain(unmarked(call.text)) for call in _asked(trial, OTHER))
@@ -94,6 +98,7 @@ def _runs(text: str) -> list[str]:
     return [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
 
 
+@JUDGED.add("shown", "The judge sees the answer from its beginning to its end.")
 def _shown(trial: Trial) -> Iterator[Fault]:
     """Each trait alone, and all of them together; some may be scored without a call."""
     text = marked(f"{trial.text}\n" * (SHOWN_LENGTH // (len(trial.text) + 1) + 1))
@@ -109,6 +114,7 @@ def _shown(trial: Trial) -> Iterator[Fault]:
             yield one.fault(problem, "show it whole; where it is too long, let the call fail")
 
 
+@JUDGED.add("reference", "No prompt holds the reference answer, but for traits that include it.")
 def _reference(trial: Trial) -> Iterator[Fault]:
     closed = [trait for trait in trial.traits if not getattr(trait, "include_ground_truth", False)]
     known = _plain(" ".join([trial.text, *(str(asdict(trait)) for trait in trial.traits)]))
@@ -123,6 +129,7 @@ def _reference(trial: Trial) -> Iterator[Fault]:
                 yield trial.fault(problem, "show it only for traits with include_ground_truth, in calls of their own")
 
 
+@JUDGED.add("places", "It asks the judge only in the places of the item.")
 def _places(trial: Trial) -> Iterator[Fault]:
     narrow = evolve(trial, config=evolve(trial.config, rubric_concurrency=1))
     judge = narrow.judge(seconds=0.01)
@@ -132,6 +139,7 @@ def _places(trial: Trial) -> Iterator[Fault]:
         yield trial.fault(problem, "make every call inside of case.in_turn(...)")
 
 
+@JUDGED.add("calls", "It asks the judge about one trait a few times at most, also where the judge is of no use.")
 def _calls(trial: Trial) -> Iterator[Fault]:
     for script in (None, GONE["timeout"], prose, off_scale):
         for trait in trial.traits:
@@ -143,7 +151,7 @@ def _calls(trial: Trial) -> Iterator[Fault]:
                 yield trial.fault(f"{problem}, and most_calls is {trial.most_calls}", remedy)
 
 
-JUDGED: Promises[Trial] = {
+JUDGED |= {
     "judge_down": (
         "A judge that cannot be reached costs traits their scores, and nothing else.",
         partial(_judge_fails, scripts=(down, *GONE.values()), what="cannot be reached", free_text=True),
@@ -156,9 +164,4 @@ JUDGED: Promises[Trial] = {
         "An empty reply gives no score.",
         partial(_judge_fails, scripts=(silent,), what="replies nothing", free_text=True),
     ),
-    "prompts": ("The answer, and every part of it, is marked as data in every prompt.", _prompts),
-    "shown": ("The judge sees the answer from its beginning to its end.", _shown),
-    "reference": ("No prompt holds the reference answer, but for traits that include it.", _reference),
-    "places": ("It asks the judge only in the places of the item.", _places),
-    "calls": ("It asks the judge about one trait a few times at most, also where the judge is of no use.", _calls),
 }

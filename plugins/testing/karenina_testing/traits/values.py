@@ -11,7 +11,7 @@ import attrs
 from karenina_core.errors import Problem, one_line
 from karenina_core.values.rubric import Rubric, RubricTrait
 
-from ..checks import Fault
+from ..checks import Fault, Promises
 from ..watch.audit import watching
 from ..watch.source_lines import line_at, line_of_attribute
 from .cases import Trial, not_json
@@ -23,6 +23,10 @@ LONGEST_CHECK = 2.0
 """Seconds for looking at a configuration."""
 
 
+VALUES: Promises[Trial] = Promises()
+
+
+@VALUES.add("name", "It is called as the type of the traits that it scores.")
 def _name(trial: Trial) -> Iterator[Fault]:
     name, trait_class = getattr(trial.cls, "name", None), getattr(trial.cls, "trait_class", None)
     if not isinstance(trait_class, type) or not issubclass(trait_class, RubricTrait):
@@ -37,6 +41,7 @@ def _name(trial: Trial) -> Iterator[Fault]:
     yield Fault(problem, line_of_attribute(trial.cls, "name"), remedy)
 
 
+@VALUES.add("trait_class", "Its traits are frozen attrs values, and a rubric can hold them.")
 def _trait_class(trial: Trial) -> Iterator[Fault]:
     cls = trial.cls.trait_class
     for trait in (*trial.traits, *trial.broken):
@@ -69,6 +74,7 @@ def _is_frozen(trait: Any) -> bool:
     return False
 
 
+@VALUES.add("scale", "Every trait says as plain data what its score means.")
 def _scale(trial: Trial) -> Iterator[Fault]:
     cls = trial.cls.trait_class
     for trait in trial.traits:
@@ -85,6 +91,7 @@ def _scale(trial: Trial) -> Iterator[Fault]:
         yield Fault(problem, line_of_attribute(cls, "scale"), remedy)
 
 
+@VALUES.add("check_config", "It reports problems of a configuration at once, and calls nothing.")
 def _check_config(trial: Trial) -> Iterator[Fault]:
     evaluator, app = trial.made.fresh(), trial.case(trial.judge()).context.app
     traits = [*trial.traits, *trial.broken]
@@ -107,10 +114,6 @@ def _check_config(trial: Trial) -> Iterator[Fault]:
         yield Fault(problem, trial.made.line("check_config"), remedy)
 
 
-VALUES = {
-    "name": ("It is called as the type of the traits that it scores.", _name),
-    "trait_class": ("Its traits are frozen attrs values, and a rubric can hold them.", _trait_class),
-    "scale": ("Every trait says as plain data what its score means.", _scale),
+VALUES |= {
     "round_trip": ("A trait can be written into a file, and is the same when it is read again.", round_trip),
-    "check_config": ("It reports problems of a configuration at once, and calls nothing.", _check_config),
 }
