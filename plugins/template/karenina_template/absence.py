@@ -22,10 +22,19 @@ __all__ = ["null_warnings"]
 
 def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str]:
     """The verified fields without which the template cannot be filled, though it can with all of them."""
-    if not _has_code(cls):
+    # A hook or a validator of the author's alone could stumble over a null.
+    decorators = cls.__pydantic_decorators__
+    has_hook = hasattr(cls, "ground_truth") or cls.model_post_init is not BaseAnswer.model_post_init
+    if not (has_hook or decorators.validators or decorators.field_validators or decorators.model_validators):
         return []
     keys = keys_of(cls)
-    data = {key: _example(cls, name, correct) for name, key in keys.items()}
+    data: dict[str, Any] = {}
+    for name, key in keys.items():
+        verification = cls.__verified__.get(name)
+        if verification is not None and verification.primitive.uses_ground_truth:
+            data[key] = judge_form(cls, name, verification)
+        else:
+            data[key] = plain(correct[name] if name in correct else placeholder(cls.model_fields[name].annotation))
     if _failure(cls, data) is not None:
         return []  # the examples do not suit the author's validators, and nothing can be concluded
     return [
@@ -34,21 +43,6 @@ def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str
         for name, key in keys.items()
         if name in cls.__verified__ and (failure := _failure(cls, data | {key: None})) is not None
     ]
-
-
-def _has_code(cls: type[BaseAnswer]) -> bool:
-    """Whether the author wrote a hook or a validator, which alone could stumble over a null."""
-    if hasattr(cls, "ground_truth") or cls.model_post_init is not BaseAnswer.model_post_init:
-        return True
-    decorators = cls.__pydantic_decorators__
-    return any(getattr(decorators, kind) for kind in ("validators", "field_validators", "model_validators"))
-
-
-def _example(cls: type[BaseAnswer], name: str, correct: Mapping[str, Any]) -> Any:
-    verification = cls.__verified__.get(name)
-    if verification is not None and verification.primitive.uses_ground_truth:
-        return judge_form(cls, name, verification)
-    return plain(correct[name] if name in correct else placeholder(cls.model_fields[name].annotation))
 
 
 def _failure(cls: type[BaseAnswer], data: Mapping[str, Any]) -> str | None:

@@ -28,14 +28,7 @@ from .language.verification import Verification
 
 __all__ = ["judge_form", "rehearsal_problems"]
 
-_NEAR = (
-    DateTolerance,
-    NumericGraded,
-    NumericMaximum,
-    NumericMinimum,
-    NumericThresholdGraded,
-    NumericTolerance,
-)
+_NEAR = (DateTolerance, NumericGraded, NumericMaximum, NumericMinimum, NumericThresholdGraded, NumericTolerance)
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
 _THRESHOLDS = (NumericMaximum, NumericMinimum, NumericThresholdGraded)
 _VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
@@ -51,14 +44,13 @@ def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
     problems = []
     for name, verification in cls.__verified__.items():
         primitive = verification.primitive
-        if primitive.uses_ground_truth and verification.kind != "trace" and _matches_itself(primitive):
-            problem = _problem(cls, name, verification)
-            problems += [f"field {name!r}: {problem}"] if problem else []
+        if verification.kind == "trace" or not (primitive.uses_ground_truth and primitive.matches_ground_truth):
+            continue
+        if isinstance(primitive, _THRESHOLDS) and primitive.exclusive:
+            continue
+        if problem := _problem(cls, name, verification):
+            problems.append(f"field {name!r}: {problem}")
     return problems
-
-
-def _matches_itself(primitive: VerificationPrimitive) -> bool:
-    return primitive.matches_ground_truth and not (isinstance(primitive, _THRESHOLDS) and primitive.exclusive)
 
 
 def judge_form(cls: type[BaseAnswer], name: str, verification: Verification) -> Any:
@@ -74,7 +66,13 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
     try:
         form, value = _read(cls, name, _judge_forms(verification))
     except Exception as error:
-        if _has_validators(cls, name) or isinstance(verification.primitive, _NEAR):
+        own = cls.__pydantic_decorators__
+        validators = own.field_validators.values()
+        on_field = any(name in found.info.fields or "*" in found.info.fields for found in validators)
+        on_type = any(isinstance(item, _VALIDATORS) for item in cls.model_fields[name].metadata)
+        if on_field or on_type or own.model_validators or own.root_validators or own.validators:
+            return None
+        if isinstance(verification.primitive, _NEAR):
             return None
         message = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
@@ -115,20 +113,16 @@ def _judge_forms(verification: Verification) -> list[Any]:
 def _read(cls: type[BaseAnswer], name: str, forms: list[Any]) -> tuple[Any, Any]:
     """The first of these forms that the field can have, and what it makes of it. Raises what the first raises."""
     failure: Exception | None = None
+    relaxed = extraction_class(cls)
     for form in forms:
+        answer = _unfilled(relaxed)
         try:
-            return form, _assigned(cls, name, form)
+            # The form is JSON, and a strict template reads JSON less strictly than Python's own values.
+            relaxed.__pydantic_validator__.validate_assignment(answer, name, form, strict=False)
+            return form, answer.__dict__[name]
         except Exception as error:  # validators are the author's code
             failure = failure or error
     raise failure or ValueError("there is no form to read")
-
-
-def _assigned(cls: type[BaseAnswer], name: str, value: Any) -> Any:
-    relaxed = extraction_class(cls)
-    answer = _unfilled(relaxed)
-    # The value is JSON, and a strict template reads JSON less strictly than Python's own values.
-    relaxed.__pydantic_validator__.validate_assignment(answer, name, value, strict=False)
-    return answer.__dict__[name]
 
 
 def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
@@ -144,13 +138,6 @@ def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
     for name, value in state.items():
         object.__setattr__(answer, name, value)
     return answer
-
-
-def _has_validators(cls: type[BaseAnswer], name: str) -> bool:
-    own = cls.__pydantic_decorators__
-    on_field = any(name in found.info.fields or "*" in found.info.fields for found in own.field_validators.values())
-    on_type = any(isinstance(item, _VALIDATORS) for item in cls.model_fields[name].metadata)
-    return bool(on_field or on_type or own.model_validators or own.root_validators or own.validators)
 
 
 def _remedy(ground_truth: Any, value: Any) -> str:

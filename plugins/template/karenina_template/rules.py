@@ -31,13 +31,18 @@ def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     with author_code("the hook that sets self.correct", cls.__module__):
         trial = _trial(cls)
         correct, regex = getattr(trial, "correct", None), getattr(trial, "regex", None)
-    problems = [*_verify_problems(cls, bool(regex)), *_nested_problems(cls), *_trace_problems(cls)]
+    problems = [*_method_problems(cls, bool(regex)), *_field_problems(cls)]
     with author_code("reading the ground truth", cls.__module__):
         problems += rehearsal_problems(cls)
     if correct is not None and not isinstance(correct, dict):
         problems.append(f"self.correct must be a dict of expected values by field, not {type(correct).__name__}")
     elif correct and not written_by_author(cls, "verify"):
-        problems += _contradictions(cls, correct)
+        problems += [
+            f"self.correct[{name!r}] is {correct[name]!r:.80}, but the field's own ground_truth decides, and that is "
+            f"{found.ground_truth!r:.80}; remove one of them"
+            for name, found in cls.__verified__.items()
+            if name in correct and plain(correct[name]) != plain(found.ground_truth)
+        ]
     if regex is not None:
         problems += pattern_problems(regex)
     if problems:
@@ -45,7 +50,7 @@ def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     return dict(correct or {})
 
 
-def _verify_problems(cls: type[BaseAnswer], has_patterns: bool) -> list[str]:
+def _method_problems(cls: type[BaseAnswer], has_patterns: bool) -> list[str]:
     fields = [name for name in cls.model_fields if name != "id"]
     if not fields and not has_patterns:
         return ["there is nothing to check: add fields, or set self.regex in the ground_truth hook"]
@@ -60,37 +65,21 @@ def _verify_problems(cls: type[BaseAnswer], has_patterns: bool) -> list[str]:
     ]
 
 
-def _nested_problems(cls: type[BaseAnswer]) -> list[str]:
-    nested = list(_nested_models(cls, set()))
-    templates = [
-        f"{model.__name__} is a template inside a template; derive the nested model from pydantic's BaseModel"
-        for model in nested
-        if issubclass(model, BaseAnswer)
-    ]
-    return templates + [
-        f"{model.__name__}.{name} is a VerifiedField inside a nested model, where nothing would check it; "
-        f"use Field there and verify it in {cls.__name__}"
-        for model in nested
-        for name, info in model.model_fields.items()
-        if verification_of(info) is not None and not issubclass(model, BaseAnswer)
-    ]
-
-
-def _contradictions(cls: type[BaseAnswer], correct: dict[str, Any]) -> list[str]:
-    return [
-        f"self.correct[{name!r}] is {correct[name]!r:.80}, but the field's own ground_truth decides, and that is "
-        f"{found.ground_truth!r:.80}; remove one of them"
-        for name, found in cls.__verified__.items()
-        if name in correct and plain(correct[name]) != plain(found.ground_truth)
-    ]
-
-
-def _trace_problems(cls: type[BaseAnswer]) -> list[str]:
-    return [
-        f"{name}: {type(found.primitive).__name__} holds or does not, so declare the field as bool"
-        for name, found in cls.__verified__.items()
-        if found.kind == "trace" and cls.model_fields[name].annotation not in (bool, bool | None)
-    ]
+def _field_problems(cls: type[BaseAnswer]) -> Iterator[str]:
+    nested = sorted(_nested_models(cls, set()), key=lambda model: not issubclass(model, BaseAnswer))
+    for model in nested:
+        if issubclass(model, BaseAnswer):
+            yield f"{model.__name__} is a template inside a template; derive the nested model from pydantic's BaseModel"
+            continue
+        for name, info in model.model_fields.items():
+            if verification_of(info) is not None:
+                yield (
+                    f"{model.__name__}.{name} is a VerifiedField inside a nested model, where nothing would check it; "
+                    f"use Field there and verify it in {cls.__name__}"
+                )
+    for name, found in cls.__verified__.items():
+        if found.kind == "trace" and cls.model_fields[name].annotation not in (bool, bool | None):
+            yield f"{name}: {type(found.primitive).__name__} holds or does not, so declare the field as bool"
 
 
 def _nested_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
@@ -133,10 +122,7 @@ def placeholder(annotation: Any) -> Any:
         members = [member for member in get_args(annotation) if member is not NoneType]
         simple = [member for member in members if not (isinstance(member, type) and issubclass(member, BaseModel))]
         return placeholder((simple or members)[0]) if simple or len(members) == len(get_args(annotation)) else None
-    return _instance(origin or annotation)
-
-
-def _instance(kind: Any) -> Any:
+    kind = origin or annotation
     if not isinstance(kind, type):
         return None
     if issubclass(kind, BaseModel):

@@ -24,7 +24,7 @@ from .checks import Check, Fault, Promises, expecting, promise_checks
 from .embedders import embedder_checks
 from .runtimes.runtimes import runtime_checks
 from .search_tools import search_tool_checks
-from .sinks.sinks import sink_checks
+from .sinks import sink_checks
 from .stages.stages import stage_checks
 from .traits.traits import evaluator_checks
 from .watch.imports import heavy_imports

@@ -20,8 +20,7 @@ from ..watch.audit import HEAVY
 from ..watch.imports import construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
 from .behaviour import BEHAVIOUR
-from .calls import LLM_CALLS, PARSER_CALLS, replies_or_refuses
-from .faults import FAULTS, misnamed
+from .calls import FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .ports import PROTOCOLS, Ports, Server
 
 __all__ = ["adapter_checks", "check_adapter"]

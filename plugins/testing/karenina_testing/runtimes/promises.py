@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -31,16 +30,6 @@ __all__ = ["PROMISES", "Loaded", "each_template", "filled_outcome"]
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 
 
-@functools.cache
-def _primitives() -> Mapping[str, type]:
-    named = {name: getattr(templates, name) for name in dir(templates)}
-    return {
-        name: thing
-        for name, thing in named.items()
-        if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
-    }
-
-
 class Loaded:
     """A runtime and the templates that it is tried on."""
 
@@ -58,9 +47,18 @@ class Loaded:
 
     def load_text(self, text: str) -> TemplateHandle:
         async def load() -> TemplateHandle:
-            return await self.runtime.load(text, _primitives())
+            return await self.runtime.load(text, self.primitives)
 
         return in_loop(load())
+
+    @cached_property
+    def primitives(self) -> Mapping[str, type]:
+        named = {name: getattr(templates, name) for name in dir(templates)}
+        return {
+            name: thing
+            for name, thing in named.items()
+            if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
+        }
 
     def fault(self, problem: str, method: str, remedy: str = "", handle: object = None) -> Fault:
         """A fault of a method of the runtime, or of one of its handles."""
@@ -92,14 +90,9 @@ def _declared(loaded: Loaded) -> Iterator[Fault]:
     line = loaded.line("load")
     if not isinstance(runtime, TemplateRuntime):
         yield Fault("it lacks a part of TemplateRuntime", line, "see karenina_vocabulary.handle.TemplateRuntime")
-    wanted: Mapping[str, type | tuple[type, ...]] = {
-        "name": str,
-        "languages": (set, frozenset),
-        "executes_code": bool,
-        "isolation": str,
-    }
+    wanted = {"name": str, "languages": set | frozenset, "executes_code": bool, "isolation": str}
     for attribute, kind in wanted.items():
-        if not isinstance(value := getattr(runtime, attribute), kind) or (value == "" or value == frozenset()):
+        if not isinstance(value := getattr(runtime, attribute), kind) or value in ("", set()):
             yield Fault(f"its {attribute} is {value!r}", loaded.line(attribute), "say what it is")
 
 
@@ -206,7 +199,13 @@ def _shared(loaded: Loaded) -> Iterator[Fault]:
         handle, alone = loaded.load(spec), loaded.load(spec)
         replies = [right_data(spec), wrong_data(spec)] * 3
         expected = [in_loop(filled_outcome(alone, reply)) for reply in replies]
-        together = in_loop(_together(handle, replies))
+
+        async def fill_all() -> list[_Outcome]:
+            """Fill all, and only then ask each of them."""
+            filled = await asyncio.gather(*(handle.build(reply) for reply in replies))  # noqa: B023  # runs at once
+            return list(await asyncio.gather(*map(_outcome, filled)))
+
+        together = in_loop(fill_all())
         if differs := difference(expected, together):
             remedy = "keep nothing of an item on the handle; what belongs to it goes into the filled template"
             yield loaded.fault(
@@ -216,12 +215,6 @@ def _shared(loaded: Loaded) -> Iterator[Fault]:
         handle.schema().clear()
         if json.dumps(handle.schema(), sort_keys=True) != before:
             yield loaded.fault("schema() gives out its own dictionary", "schema", "return a copy", handle=handle)
-
-
-async def _together(handle: TemplateHandle, replies: Sequence[Mapping[str, Any]]) -> list[_Outcome]:
-    """Fill all, and only then ask each of them."""
-    filled = await asyncio.gather(*(handle.build(reply) for reply in replies))
-    return list(await asyncio.gather(*(_outcome(one) for one in filled)))
 
 
 @PROMISES.add("junk", "Data that does not fit is a FillError, and nothing else is raised.")

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateHandle
+from karenina_vocabulary.handle import FieldVerdict, TemplateHandle
 
 from karenina_core.errors import FillError, TemplateError
 
-from ..checks import Fault, Promises
+from ..checks import Fault, Promises, Raised, attempt
 from ..compare import difference
 from ..watch.loops import in_loop
 from .promises import Loaded
@@ -31,18 +31,6 @@ async def _judged(
     return await filled.verify(trace, **more), await filled.granular()
 
 
-def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
-    field = {
-        "name": "marked",
-        "type": "bool",
-        "description": "whether the response holds the mark",
-        "ground_truth": truth,
-        "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
-        "is_trace": True,
-    }
-    return {**spec, "fields": [*spec["fields"], field]}
-
-
 VERDICTS: Promises[Loaded] = Promises()
 
 
@@ -50,7 +38,15 @@ VERDICTS: Promises[Loaded] = Promises()
 def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
-            handle = loaded.load(_marked(spec, truth, scope))
+            field = {
+                "name": "marked",
+                "type": "bool",
+                "description": "whether the response holds the mark",
+                "ground_truth": truth,
+                "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
+                "is_trace": True,
+            }
+            handle = loaded.load({**spec, "fields": [*spec["fields"], field]})
             yield from _trace_fault(loaded, handle, spec, truth, scope)
 
 
@@ -108,15 +104,9 @@ async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[An
     copied = filled.accepting(list(data))
     after = await copied.verify("the trace"), await copied.granular()
     unchanged = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
-    return before, after, unchanged, await filled.verify("the trace"), _refuses_unknown(filled)
-
-
-def _refuses_unknown(filled: FilledTemplate) -> bool:
-    try:
-        filled.accepting(["no_such_field"])
-    except TemplateError:
-        return True
-    return False
+    unknown = attempt(filled.accepting, ["no_such_field"])
+    refuses = isinstance(unknown, Raised) and isinstance(unknown.error, TemplateError)
+    return before, after, unchanged, await filled.verify("the trace"), refuses
 
 
 @VERDICTS.add("accepting", "Accepted fields count as right in a copy, and what was extracted stays the same.")

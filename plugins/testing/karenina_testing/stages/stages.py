@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 
-from karenina_core.errors import ContractError, KareninaError, one_line
+from karenina_core.errors import ConfigError, ContractError, KareninaError, one_line
+from karenina_core.pipeline.context import VerificationContext
+from karenina_core.pipeline.declaration import result_fields
+from karenina_core.pipeline.keys import VERDICT_VIEWS
 from karenina_core.pipeline.stage import Skip, Stage
 from karenina_core.values.config import VerificationConfig
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.result import all_parts
 
 from ..apps import application
 from ..checks import (
@@ -32,15 +39,52 @@ from ..watch.imports import heavy_imports
 from ..watch.loops import in_loop
 from ..watch.source_lines import file_of, line_of_attribute, line_of_error
 from .cases import MOST_STEPS, MakeContext, Trial
-from .declarations import careless_check, declaration_faults, impure_condition
+from .declarations import careless_check, declaration_problems, impure_condition
 from .examples import corners, stage_inputs
 from .inputs import StageInput
-from .outputs import missing_output, wrong_result_field
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = ["check_stage", "stage_checks"]
+
+
+def missing_output(stage: Stage, context: VerificationContext) -> str | None:
+    """The first key of `produces` that was not written. A view of the ledger is written by recording an effect."""
+    for key in stage.produces:
+        if key in VERDICT_VIEWS:
+            verdict = context.verdict
+            value = verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else verdict.field
+            if value is None:
+                return str(key)
+        elif key not in context._artifacts:
+            return str(key)
+    return None
+
+
+def wrong_result_field(stage: Stage, context: VerificationContext) -> str | None:
+    """The first of the stage's result fields whose value does not survive being written and read, and why."""
+    for name in (*stage.result_fields, *stage.revises, *stage.extends):
+        if name in context.result_fields and (problem := _unstorable(str(name), context.result_fields[name])):
+            return f"the result cannot hold {str(name)!r}: {problem}"
+    return None
+
+
+def _unstorable(name: str, value: Any) -> str | None:
+    part = all_parts().get(result_fields().get(name, ""))
+    try:
+        if part is None:
+            json.dumps(unstructure(value), allow_nan=False)
+            return None
+        held = part(**{name: value})
+        written = json.dumps(unstructure(held), allow_nan=False)
+        read: Any = structure(json.loads(written), part)
+    except ConfigError as error:
+        return "; ".join(problem.message for problem in error.problems)
+    except (TypeError, ValueError, RecursionError) as error:
+        return one_line(error)
+    same = json.dumps(unstructure(read), sort_keys=True) == json.dumps(json.loads(written), sort_keys=True)
+    return None if same else f"{value!r} is read back as {getattr(read, name)!r}"
 
 
 def stage_checks(
@@ -234,6 +278,17 @@ def _eager(trial: Trial) -> Iterator[Fault]:
             yield Fault("an error was set, and should_run answered True", line, remedy)
 
 
+@PROMISES.add("declaration", "Its declaration is complete: a name, typed keys, known result fields.")
+def _declaration(survey: _Survey) -> Iterator[Fault]:
+    for attribute, problem, remedy in declaration_problems(survey.stage):
+        yield Fault(problem, line_of_attribute(type(survey.stage), attribute), remedy)
+
+
+@PROMISES.add("included_when", "included_when is a pure function of the plan request.")
+def _included_when(survey: _Survey) -> Iterator[Fault]:
+    return impure_condition(survey.stage, survey.max_examples)
+
+
 @PROMISES.add("check_config", "check_config reports problems, and nothing else.")
 def _careless(survey: _Survey) -> Iterator[Fault]:
     some = min(survey.max_examples, 20)
@@ -254,14 +309,4 @@ ON_ITEMS |= {
     "verdict_recorded": ("It records effects and never writes a verdict.", partial(_breach, "verdict_recorded")),
     "written_once": ("It writes every artifact and result field once.", partial(_breach, "written_once")),
 }
-PROMISES |= {
-    "declaration": (
-        "Its declaration is complete: a name, typed keys, known result fields.",
-        lambda survey: declaration_faults(survey.stage),
-    ),
-    "included_when": (
-        "included_when is a pure function of the plan request.",
-        lambda survey: impure_condition(survey.stage, survey.max_examples),
-    ),
-    **{name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()},
-}
+PROMISES |= {name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()}

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from textwrap import shorten
-from typing import Any
 
 from attrs import asdict, evolve
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
@@ -15,7 +14,7 @@ from ..checks import Fault, Promises
 from ..fakes import Script, ScriptedCall
 from ..watch.loops import in_loop
 from .cases import GOLD, QUESTION, REPORT, Trial, wrong_with
-from .failing_judges import marks_of
+from .failures import marks_of
 from .items import marked, marks_in, marks_within
 from .judges import GONE, above, below, down, obedient, off_scale, prose, silent, strange
 
@@ -61,17 +60,14 @@ def _judge_fails(trial: Trial, scripts: Iterable[Script], what: str, *, free_tex
             if wrong := wrong_with(found, [trait]):
                 yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
             asked = [call for call in judge.calls if free_text or call.output is not None]
-            if asked and found[trait.name].state == "ok" and _useless(script, asked):
+            # Values of free texts are never off their scale: such a reply may be right.
+            useless = script not in BESIDE or any(script(call) != obedient(call) for call in asked)
+            if asked and found[trait.name].state == "ok" and useless:
                 reply = shorten(str(script(asked[0])), 100)
                 problem = f"the judge {what} ({reply}), and {trait.name!r} has the score {found[trait.name].value!r}"
                 yield trial.fault(problem, REPORT)
         if wrong := wrong_with(in_loop(trial.scores(trial.judge(script))), trial.traits):
             yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
-
-
-def _useless(script: Script, asked: Sequence[Any]) -> bool:
-    """Whether some reply was really wrong: values of free texts are never off their scale."""
-    return script not in BESIDE or any(script(call) != obedient(call) for call in asked)
 
 
 JUDGED: Promises[Trial] = Promises()
@@ -81,7 +77,9 @@ JUDGED: Promises[Trial] = Promises()
 def _prompts(trial: Trial) -> Iterator[Fault]:
     text = marked(trial.text)
     usual = " ".join(_plain(unmarked(call.text)) for call in _asked(trial, OTHER))
-    parts = [part for part in (*marks_in(), *_runs(text)) if part not in usual and part not in _plain(QUESTION)]
+    words = _plain(text).split()
+    runs = [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
+    parts = [part for part in (*marks_in(), *runs) if part not in usual and part not in _plain(QUESTION)]
     for call in _asked(trial, text):
         bare = _plain(unmarked(call.text))
         if shown := [part for part in parts if part in bare]:
@@ -91,11 +89,6 @@ def _prompts(trial: Trial) -> Iterator[Fault]:
         if marks_within(call.text) and UNTRUSTED_NOTE not in call.text:
             problem = f"a prompt ({call.task}) does not say what the marks around the answer mean"
             yield trial.fault(problem, "put prompts.UNTRUSTED_NOTE into the system text")
-
-
-def _runs(text: str) -> list[str]:
-    words = _plain(text).split()
-    return [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
 
 
 @JUDGED.add("shown", "The judge sees the answer from its beginning to its end.")

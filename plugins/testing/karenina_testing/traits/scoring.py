@@ -99,29 +99,28 @@ def _odd_text(trial: Trial) -> Iterator[Fault]:
             yield trial.fault(f"for the answer {shown} {wrong}", REPORT)
 
 
-async def _work(trial: Trial, evaluator: Any) -> Any:
-    return await trial.scores(trial.judge(seconds=SLOW), evaluator=evaluator)
-
-
-async def _long(trial: Trial, evaluator: Any) -> Any:
-    return await trial.scores(evaluator=evaluator, text=LONG)
-
-
-async def _cut_off(trial: Trial, evaluator: Any) -> Any:
-    """Nothing but its own coroutine, to be cancelled."""
-    return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
-
-
-async def _one_cut_off(trial: Trial, evaluator: Any) -> Any:
-    """The same of one trait, which may have no score: what it raises is the error of this trait."""
-    return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
-
-
 @ALWAYS.add("cancellation", "A cancelled evaluation ends at once, and the next one works.")
 def _cancellation(trial: Trial) -> Iterator[Fault]:
-    yield from cancelled(trial.made, partial(_cut_off, trial))
+    async def evaluate(evaluator: Any) -> Any:
+        return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
+
+    async def score(evaluator: Any) -> Any:  # of one trait, whose error it is where it raises
+        return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
+
+    yield from cancelled(trial.made, evaluate)
     if getattr(trial.cls, "score", TraitEvaluator.score) is not TraitEvaluator.score:
-        yield from cancelled(trial.made, partial(_one_cut_off, trial))
+        yield from cancelled(trial.made, score)
+
+
+@ALWAYS.add("loops", "It can be used from one event loop after another.")
+def _loops(trial: Trial) -> Iterator[Fault]:
+    slow = trial.judge(seconds=SLOW)
+    return in_two_loops(trial.made, lambda evaluator: trial.scores(slow, evaluator=evaluator))
+
+
+@ALWAYS.add("event_loop", "Others continue while it works, also on a very long text.")
+def _event_loop(trial: Trial) -> Iterator[Fault]:
+    return turns(trial.made, lambda evaluator: trial.scores(evaluator=evaluator, text=LONG))
 
 
 ALWAYS |= {
@@ -130,14 +129,6 @@ ALWAYS |= {
         partial(off_scale, texts=ODD),
     ),
     "at_once": ("Items get their own scores, at the same time and one after another.", at_once),
-    "loops": (
-        "It can be used from one event loop after another.",
-        lambda trial: in_two_loops(trial.made, partial(_work, trial)),
-    ),
-    "event_loop": (
-        "Others go on while it works, also on a very long text.",
-        lambda trial: turns(trial.made, partial(_long, trial)),
-    ),
 }
 SEVERAL |= {
     "one_fails": (PROMISE, one_fails),
