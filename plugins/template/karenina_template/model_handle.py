@@ -14,7 +14,6 @@ from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import in_own_thread
 
-from .absence import null_warnings
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
 from .language.extraction import copied, extraction_class, fill, keys_of
@@ -22,9 +21,9 @@ from .language.judge_schema import judge_schema
 from .language.strategies import fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
-from .lint.accepted import accepted_by
 from .lint.lint import lint_schema
-from .rules import check_class
+from .lint.patterns import accepted_by
+from .rules import check_class, null_warnings
 
 __all__ = ["THREAD", "ModelFilled", "ModelHandle", "open_class"]
 

@@ -10,14 +10,14 @@ import sys
 import textwrap
 import typing
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from attrs import frozen
 from pydantic import Field
 
-from karenina_core.errors import TemplateError, one_line
+from karenina_core.errors import TemplateError, did_you_mean, one_line
 from karenina_core.ports.threads import in_own_thread
 
 from .language.answer import BaseAnswer, VerifiedField
@@ -27,9 +27,46 @@ from .language.primitives.base import VerificationPrimitive
 from .language.primitives.trace import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 from .model_handle import THREAD, ModelHandle, open_class
-from .reference_imports import template_import
 
 __all__ = ["InProcessRuntime"]
+
+_PACKAGES = ("schemas", "entities")
+
+
+def template_import(names: Mapping[str, Any]) -> Callable[..., Any]:
+    """An `__import__` for one template that finds `names` in every module of the reference project's package.
+
+    Benchmark files carry templates that begin with `from karenina.schemas.entities import BaseAnswer`. No module of
+    that name exists here; any other import goes the usual way.
+    """
+    known: dict[str, ModuleType] = {}
+
+    def module(path: str) -> ModuleType:
+        if path not in known:
+            known[path] = made = ModuleType(path, "Replaces a module of the reference project inside a template.")
+            made.__dict__.update(names, __all__=sorted(names), __path__=[])
+            parent, _, last = path.rpartition(".")
+            if parent:
+                setattr(module(parent), last, made)
+        return known[path]
+
+    # The names of the parameters are those of the function that it replaces.
+    def find(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if level or name.partition(".")[0] != "karenina":
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        found = module(name)
+        for word in fromlist or ():
+            if word in _PACKAGES:
+                module(f"{name}.{word}")
+            elif word != "*" and word not in names:
+                raise ImportError(
+                    f"cannot import {word!r} from {name!r}{did_you_mean(word, names)}; templates can import "
+                    f"{', '.join(sorted(names))}"
+                )
+        return found if fromlist else known["karenina"]
+
+    return find
+
 
 _TYPING_NAMES = ("Any", "Dict", "List", "Literal", "Optional", "Union")
 _CLASSES = (AllOf, AnyOf, AtLeastN, BaseAnswer, FieldCheck, SynonymMap, TracePrimitive, VerificationPrimitive)

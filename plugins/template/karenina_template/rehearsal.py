@@ -19,11 +19,10 @@ from .language import primitives
 from .language.answer import BaseAnswer
 from .language.extraction import extraction_class
 from .language.primitives.base import VerificationPrimitive
-from .language.primitives.dates import DateMatch, DateTolerance
+from .language.primitives.dates import DateMatch, DateTolerance, read_moment
 from .language.primitives.graded import NumericGraded, NumericThresholdGraded
-from .language.primitives.moments import read_moment
 from .language.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
-from .language.to_json import plain
+from .language.to_json import plain, shown
 from .language.verification import Verification
 
 __all__ = ["judge_form", "rehearsal_problems"]
@@ -76,7 +75,7 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
             return None
         message = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
-            f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({message}); "
+            f"the ground truth {shown(verification.ground_truth)} is no value that the field can have ({message}); "
             f"change one of them{_own_words(verification.primitive)}"
         )
     if verification.kind == "semantic":
@@ -88,8 +87,8 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
     except Exception as error:  # primitives may come from anywhere
         problem = f"{primitive} raises {one_line(error)} for that"
     return (
-        f"not even a perfect extraction would pass. The ground truth {_shown(verification.ground_truth)} is "
-        f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {problem}; "
+        f"not even a perfect extraction would pass. The ground truth {shown(verification.ground_truth)} is "
+        f"{shown(form, write=json.dumps)} in a judge's reply, the field reads this as {shown(value)}, and {problem}; "
         f"{_remedy(verification.ground_truth, value)}{_own_words(verification.primitive)}"
     )
 
@@ -157,8 +156,3 @@ def _own_words(primitive: VerificationPrimitive) -> str:
         f"; where the ground truth of {type(primitive).__name__} is no example of a right value, write "
         "matches_ground_truth = False in its class"
     )
-
-
-def _shown(value: Any, text: Any = repr) -> str:
-    words = str(text(value))
-    return words if len(words) <= 80 else words[:79] + "…"

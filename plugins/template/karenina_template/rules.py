@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from karenina_core.errors import TemplateError
+from karenina_core.errors import FillError, TemplateError
 
 from .language.answer import BaseAnswer, verification_of, written_by_author
 from .language.author_code import author_code
-from .language.extraction import keys_of
+from .language.extraction import fill, keys_of
 from .language.patterns import pattern_problems
 from .language.to_json import plain
-from .rehearsal import rehearsal_problems
+from .rehearsal import judge_form, rehearsal_problems
 
-__all__ = ["check_class", "placeholder"]
+__all__ = ["check_class", "null_warnings", "placeholder"]
 
 
 def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
@@ -132,3 +132,40 @@ def placeholder(annotation: Any) -> Any:
     if kind in (list, set, frozenset, tuple, dict):
         return kind()
     return next((empty for known, empty in _EMPTY if issubclass(kind, known)), None)
+
+
+def null_warnings(cls: type[BaseAnswer], correct: Mapping[str, Any]) -> list[str]:
+    """The verified fields without which the template cannot be filled, though it can with all of them.
+
+    The author's hook and validators see the null. One that compares two fields, or calls a method of one, fails there,
+    and then an answer that is merely silent about a field ends as an error.
+    """
+    # A hook or a validator of the author's alone could stumble over a null.
+    decorators = cls.__pydantic_decorators__
+    has_hook = hasattr(cls, "ground_truth") or cls.model_post_init is not BaseAnswer.model_post_init
+    if not (has_hook or decorators.validators or decorators.field_validators or decorators.model_validators):
+        return []
+    keys = keys_of(cls)
+    data: dict[str, Any] = {}
+    for name, key in keys.items():
+        verification = cls.__verified__.get(name)
+        if verification is not None and verification.primitive.uses_ground_truth:
+            data[key] = judge_form(cls, name, verification)
+        else:
+            data[key] = plain(correct[name] if name in correct else placeholder(cls.model_fields[name].annotation))
+    if _failure(cls, data) is not None:
+        return []  # the examples do not suit the author's validators, and nothing can be concluded
+    return [
+        f"where the answer does not say {name!r} the template cannot be filled: {failure}; "
+        "let hooks and validators expect None there"
+        for name, key in keys.items()
+        if name in cls.__verified__ and (failure := _failure(cls, data | {key: None})) is not None
+    ]
+
+
+def _failure(cls: type[BaseAnswer], data: Mapping[str, Any]) -> str | None:
+    try:
+        fill(cls, data)
+    except (FillError, TemplateError) as error:
+        return " ".join(str(error).split())
+    return None

@@ -28,7 +28,7 @@ from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
 from .language.primitives.base import VerificationPrimitive
-from .language.primitives.semantic import SemanticMatch
+from .language.primitives.text import SemanticMatch
 from .language.primitives.trace import TracePrimitive
 from .language.specs import primitive_from_spec
 from .language.strategies import Condition, condition_from_spec, condition_problems

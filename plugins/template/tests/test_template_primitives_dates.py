@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_template.language.primitives.moments import read_moment
+from karenina_template.language.primitives.dates import read_moment
 
 from karenina_core.templates import DateMatch, DateRange, DateTolerance, VerificationPrimitive
 

@@ -18,22 +18,10 @@ __all__ = ["careful_reader", "careful_validator"]
 
 # Where a core schema holds other schemas: one, a list, or by name. Everything else in it is data and stays as it is.
 _INNER = frozenset(
-    {
-        "choices",
-        "definitions",
-        "extras_keys_schema",
-        "extras_schema",
-        "fields",
-        "items_schema",
-        "json_schema",
-        "keys_schema",
-        "lax_schema",
-        "python_schema",
-        "schema",
-        "steps",
-        "strict_schema",
-        "values_schema",
-    }
+    (
+        *("choices", "definitions", "extras_keys_schema", "extras_schema", "fields", "items_schema", "json_schema"),
+        *("keys_schema", "lax_schema", "python_schema", "schema", "steps", "strict_schema", "values_schema"),
+    )
 )
 
 
@@ -47,17 +35,12 @@ def _date(value: Any) -> Any:
     text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not isinstance(value, bool) and re.fullmatch(r"\d{8}", text, re.ASCII):
         return f"{text[:4]}-{text[4:6]}-{text[6:]}"
-    if isinstance(value, int | float) or _is_numeric(text):
-        raise PydanticCustomError("number_is_no_date", "a number is no date; write it like 2024-05-31")
-    return value
-
-
-def _is_numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if not isinstance(value, int | float):
+        try:
+            float(text)
+        except ValueError:
+            return value
+    raise PydanticCustomError("number_is_no_date", "a number is no date; write it like 2024-05-31")
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from karenina_core.errors import TemplateError, one_line
 
 from .primitives.base import VerificationPrimitive
-from .primitives.semantic import SemanticMatch
+from .primitives.text import SemanticMatch
 from .primitives.trace import TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
