@@ -92,9 +92,10 @@ def stage_inputs(
     features = {frozenset[str](), frozenset(stage.features), *(frozenset({name}) for name in stage.features)}
     wanted = sorted(features, key=sorted) if config is None else [config.features]
     requests = list(itertools.product(modes, wanted, (None, *TRAITS)))
-    included = [request for request in requests if _included(stage, request)]
-    plain = [request for request in included if request[2] is None]  # with a rubric only where the stage needs one
-    return _inputs(stage, given, config, tuple(plain or included or requests))
+    # With a rubric only where the stage needs one.
+    plain = [request for request in requests if request[2] is None and _included(stage, request)]
+    chosen = plain or [request for request in requests if _included(stage, request)] or requests
+    return _inputs(stage, given, config, tuple(chosen))
 
 
 def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[StageInput]:
