@@ -86,10 +86,19 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
         problem = f"{primitive} does not accept that"
     except Exception as error:  # primitives may come from anywhere
         problem = f"{primitive} raises {one_line(error)} for that"
+    expected = verification.ground_truth
+    if isinstance(expected, set | frozenset | tuple) and isinstance(value, list):
+        declared = f"{type(expected).__name__}[...]"
+        remedy = f"JSON has lists only: write the ground truth as a list, or declare the field as {declared}"
+    elif type(expected) is not type(value):
+        written = type(value).__name__
+        remedy = f"write the ground truth as {written}, as the field has it, or use another primitive"
+    else:
+        remedy = "write the ground truth as the field has it, or use another primitive"
     return (
         f"not even a perfect extraction would pass. The ground truth {shown(verification.ground_truth)} is "
         f"{shown(form, write=json.dumps)} in a judge's reply, the field reads this as {shown(value)}, and {problem}; "
-        f"{_remedy(verification.ground_truth, value)}{_own_words(verification.primitive)}"
+        f"{remedy}{_own_words(verification.primitive)}"
     )
 
 
@@ -137,15 +146,6 @@ def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
     for name, value in state.items():
         object.__setattr__(answer, name, value)
     return answer
-
-
-def _remedy(ground_truth: Any, value: Any) -> str:
-    if isinstance(ground_truth, set | frozenset | tuple) and isinstance(value, list):
-        kind = type(ground_truth).__name__
-        return f"JSON has lists only: write the ground truth as a list, or declare the field as {kind}[...]"
-    if type(ground_truth) is not type(value):
-        return f"write the ground truth as {type(value).__name__}, as the field has it, or use another primitive"
-    return "write the ground truth as the field has it, or use another primitive"
 
 
 def _own_words(primitive: VerificationPrimitive) -> str:

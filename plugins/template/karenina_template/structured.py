@@ -97,12 +97,20 @@ class DeclarativeRuntime:
             problems.append(Problem("fields", "a template needs at least one field"))
         if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
             problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
-        strategy = _strategy(spec, problems)
+        strategy = None
+        try:
+            if spec.verify_strategy is not None:
+                strategy = condition_from_spec(spec.verify_strategy)
+                names = [item.name for item in spec.fields]
+                found = condition_problems(strategy, names) if names else []
+                problems += [Problem("verify_strategy", problem) for problem in found]
+        except TemplateError as error:
+            problems.append(Problem("verify_strategy", str(error)))
         declared: dict[str, Any] = {}
         for number, item in enumerate(spec.fields):
-            found = [] if item.name not in declared else [Problem("name", f"{item.name!r} occurs twice")]
-            declared[item.name] = _field(item, primitives, found)
-            problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in found]
+            wrong = [] if item.name not in declared else [Problem("name", f"{item.name!r} occurs twice")]
+            declared[item.name] = _field(item, primitives, wrong)
+            problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in wrong]
         if problems:
             raise _refusal(problems)
         return open_class(_template_class(spec.class_name, declared, strategy), self.isolation)
@@ -149,31 +157,15 @@ def _read(text: str) -> dict[str, Any]:
     return described
 
 
-def _strategy(spec: _TemplateSpec, problems: list[Problem]) -> Condition | None:
-    if spec.verify_strategy is None:
-        return None
-    try:
-        condition = condition_from_spec(spec.verify_strategy)
-    except TemplateError as error:
-        problems.append(Problem("verify_strategy", str(error)))
-        return None
-    if spec.fields:
-        names = [item.name for item in spec.fields]
-        problems += [Problem("verify_strategy", problem) for problem in condition_problems(condition, names)]
-    return condition
-
-
 def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Problem]) -> Any:
     """The pydantic field, or None; whatever is wrong is added to `problems`."""
-    problems += _field_problems(spec)
-    primitive = None
     try:
         primitive = primitive_from_spec(spec.verify_with, primitives)
+        problems += _field_problems(spec, primitive)
     except TemplateError as error:
-        problems.append(Problem("verify_with", str(error)))
-    if primitive is not None:
-        problems += _primitive_problems(spec, primitive)
-    if problems or primitive is None:
+        problems += [*_field_problems(spec, None), Problem("verify_with", str(error))]
+        return None
+    if problems:
         return None
     annotation = Literal[tuple(spec.literal_values or ())] if spec.type == "literal" else _TYPES[spec.type]
     expected = spec.ground_truth
@@ -190,7 +182,7 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
     return None
 
 
-def _field_problems(spec: _FieldSpec) -> Iterator[Problem]:
+def _field_problems(spec: _FieldSpec, primitive: VerificationPrimitive | None) -> Iterator[Problem]:
     name, values = spec.name, spec.literal_values or ()
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         yield Problem("name", f"{name!r} is no field name: use letters, digits and _, and begin with a letter")
@@ -202,15 +194,13 @@ def _field_problems(spec: _FieldSpec) -> Iterator[Problem]:
         yield Problem("literal_values", "a literal needs at least one value, and no value twice")
     if spec.type != "literal" and values:
         yield Problem("literal_values", f"only a literal has values; {spec.type!r} has none")
-
-
-def _primitive_problems(spec: _FieldSpec, primitive: VerificationPrimitive) -> Iterator[Problem]:
-    name = type(primitive).__name__
-    reads_trace = isinstance(primitive, TracePrimitive)
+    if primitive is None:
+        return
+    used, reads_trace = type(primitive).__name__, isinstance(primitive, TracePrimitive)
     if spec.is_trace and not reads_trace:
-        what = f"{name} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
+        what = f"{used} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
         yield Problem("verify_with", what)
     elif reads_trace and not spec.is_trace:
-        yield Problem("is_trace", f"{name} looks at the trace: write true, and the judge is not asked for the field")
+        yield Problem("is_trace", f"{used} looks at the trace: write true, and the judge is not asked for the field")
     elif isinstance(primitive, SemanticMatch) and spec.type not in ("str", "literal"):
-        yield Problem("type", f"{name} compares texts: write str, not {spec.type}")
+        yield Problem("type", f"{used} compares texts: write str, not {spec.type}")

@@ -83,7 +83,17 @@ def VerifiedField(
         raise ValueError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
         raise TypeError(f"extraction_hint must be a text, not {extraction_hint!r}")
-    _check_ground_truth(verify_with, ground_truth)
+    primitive = type(verify_with).__name__
+    if ground_truth is None and verify_with.uses_ground_truth:
+        raise ValueError(
+            f"ground_truth None can never match with {primitive}: a field without a value means that the answer does "
+            "not say; declare a bool field that asks whether it is there"
+        )
+    try:
+        verify_with.check_ground_truth(ground_truth)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{primitive} cannot compare anything with this ground_truth: {error}") from None
     for name in field_kwargs:
         if name not in _FIELD_PARAMETERS:
             known = [*_FIELD_PARAMETERS, "weight", "extraction_hint"]
@@ -96,20 +106,6 @@ def VerifiedField(
 
 
 _FIELD_PARAMETERS = frozenset(inspect.signature(Field).parameters) - {"extra"}
-
-
-def _check_ground_truth(primitive: VerificationPrimitive, ground_truth: Any) -> None:
-    name = type(primitive).__name__
-    if ground_truth is None and primitive.uses_ground_truth:
-        raise ValueError(
-            f"ground_truth None can never match with {name}: a field without a value means that the answer does not "
-            "say; declare a bool field that asks whether it is there"
-        )
-    try:
-        primitive.check_ground_truth(ground_truth)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} cannot compare anything with this ground_truth: {error}") from None
 
 
 class BaseAnswer(BaseModel):

@@ -89,19 +89,15 @@ def _careful(node: Any, models: set[type]) -> Any:
     if node["type"] in ("model", "dataclass", "typed-dict") and "cls" in node:
         models.add(node["cls"])
     changed: Any = {key: _careful(value, models) if key in _INNER else value for key, value in node.items()}
-    reader = _number if _lists_numbers(node) else _READERS.get(node["type"])
+    listed: list[Any] = node["expected"] if node["type"] == "literal" else []
+    if node["type"] == "enum":
+        listed = [member.value for member in node["members"]]
+    reader = _READERS.get(node["type"])
+    if any(isinstance(value, int | float) for value in listed) and not any(type(value) is bool for value in listed):
+        reader = _number  # where 1 also means true
     if reader is None:
         return changed
     if node["type"] in _TEXT_IN_JSON:
         changed["strict"] = False
     reference = changed.pop("ref", None)  # others point to the schema with its reader
     return core_schema.no_info_before_validator_function(reader, changed, ref=reference)
-
-
-def _lists_numbers(node: Mapping[str, Any]) -> bool:
-    """Whether it is a literal or an enumeration of numbers, where 1 also means true."""
-    if node["type"] == "literal":
-        values = node["expected"]
-    else:
-        values = [member.value for member in node["members"]] if node["type"] == "enum" else []
-    return any(isinstance(value, int | float) for value in values) and not any(type(value) is bool for value in values)

@@ -52,7 +52,14 @@ def extraction_class(cls: type[A]) -> type[A]:
         relaxed.model_rebuild()  # where the author puts that off
         schema = relaxed.__pydantic_core_schema__
         type.__setattr__(relaxed, "__pydantic_validator__", careful_validator(schema))
-        type.__setattr__(relaxed, "__strict__", _is_strict(schema))
+        waiting: list[Any] = [schema]
+        strict = False
+        while waiting and not strict:
+            node = waiting.pop()
+            strict = isinstance(node, Mapping) and node.get("strict") is True
+            if isinstance(node, Mapping | list | tuple):
+                waiting += node.values() if isinstance(node, Mapping) else node
+        type.__setattr__(relaxed, "__strict__", strict)  # whether anything is read strictly
         for made in (cls, relaxed):
             type.__setattr__(made, "__extraction__", relaxed)
     return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
@@ -91,20 +98,6 @@ def any_field_names() -> Iterator[None]:
     with _MAKING, warnings.catch_warnings():  # filters belong to the process, and templates are loaded in threads
         warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
         yield
-
-
-def _is_strict(schema: Any) -> bool:
-    """Whether anything in a core schema is read strictly."""
-    waiting = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            if node.get("strict") is True:
-                return True
-            waiting += node.values()
-        elif isinstance(node, list | tuple):
-            waiting += node
-    return False
 
 
 def _nullable(info: FieldInfo) -> Any:
@@ -161,7 +154,15 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
             strict = relaxed.__dict__["__strict__"]
             return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
         except ValidationError as error:
-            raise FillError(_explain(error)) from None
+            lines = ["The data does not fit:"]
+            problems = error.errors(include_url=False, include_context=False)
+            for problem in problems[:_MOST]:
+                got = "" if problem["type"] == "missing" else f" (got {shown(problem['input'])})"
+                steps = (f"[{s}]" if isinstance(s, int) else "." + _FUNCTION.sub(r"\1", s) for s in problem["loc"])
+                lines.append(f"- {''.join(steps).lstrip('.') or 'the object'}: {problem['msg']}{got}")
+            if len(problems) > _MOST:
+                lines.append(f"- and {len(problems) - _MOST} more")
+            raise FillError("\n".join(lines)) from None
 
 
 def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -228,18 +229,6 @@ def copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}
     return [copied(item) for item in value] if isinstance(value, list) else value
-
-
-def _explain(error: ValidationError) -> str:
-    lines = ["The data does not fit:"]
-    problems = error.errors(include_url=False, include_context=False)
-    for problem in problems[:_MOST]:
-        got = "" if problem["type"] == "missing" else f" (got {shown(problem['input'])})"
-        steps = (f"[{step}]" if isinstance(step, int) else "." + _FUNCTION.sub(r"\1", step) for step in problem["loc"])
-        lines.append(f"- {''.join(steps).lstrip('.') or 'the object'}: {problem['msg']}{got}")
-    if len(problems) > _MOST:
-        lines.append(f"- and {len(problems) - _MOST} more")
-    return "\n".join(lines)
 
 
 _FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")

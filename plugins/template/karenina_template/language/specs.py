@@ -42,33 +42,23 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
     if not issubclass(cls, VerificationPrimitive):
         raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
     given = {key: value for key, value in spec.items() if key != "type"}
-    problems = _misfits(given, cls)
+    accepted = {
+        parameter.name: parameter
+        for parameter in inspect.signature(cls).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    takes = f"it takes {', '.join(accepted) or 'none'}"
+    problems = [
+        f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}" for key in given if key not in accepted
+    ]
+    required = (key for key, parameter in accepted.items() if parameter.default is parameter.empty)
+    problems += [f"parameter {key!r} is missing" for key in required if key not in given]
     if problems:
         raise TemplateError(f"{name}: " + "; ".join(problems))
     try:
         return cls(**given)
     except (TypeError, ValueError) as error:
         raise TemplateError(f"{name}: {error}") from error
-
-
-def _misfits(given: Mapping[Any, Any], cls: type) -> list[str]:
-    accepted = {
-        name: parameter
-        for name, parameter in inspect.signature(cls).parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
-    names = ", ".join(accepted) or "none"
-    unknown = [
-        f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; it takes {names}"
-        for key in given
-        if key not in accepted
-    ]
-    missing = [
-        f"parameter {name!r} is missing"
-        for name, parameter in accepted.items()
-        if parameter.default is parameter.empty and name not in given
-    ]
-    return unknown + missing
 
 
 def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
@@ -154,7 +144,14 @@ def _field(cls: type[BaseAnswer], name: str, verification: Verification, obstacl
     info = cls.model_fields[name]
     kind, values = _type(info.annotation)
     if kind is None:
-        obstacles.append(f"{_type_words(info.annotation)}; there are {', '.join((*_TYPES.values(), *_OTHER_TYPES))}")
+        waiting, nested = [info.annotation], False
+        while waiting:
+            part = waiting.pop()
+            nested = nested or (isinstance(part, type) and issubclass(part, BaseModel))
+            waiting += get_args(part)
+        what = "it holds a nested model" if nested else "its type has no name in data"
+        declared = info.annotation.__name__ if isinstance(info.annotation, type) else str(info.annotation)
+        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*_TYPES.values(), *_OTHER_TYPES))}")
     if is_taken(name):
         obstacles.append("the name is taken by the class that templates are made of; rename the field")
     constraints = [item for item in info.metadata if not isinstance(item, Verification)]
@@ -193,17 +190,6 @@ def _type(annotation: Any) -> tuple[str | None, list[str]]:
     if get_origin(annotation) is list and get_args(annotation) == (str,):
         return "list_str", []
     return (_TYPES.get(annotation) if isinstance(annotation, type) else None), []
-
-
-def _type_words(annotation: Any) -> str:
-    waiting, nested = [annotation], False
-    while waiting:
-        part = waiting.pop()
-        nested = nested or (isinstance(part, type) and issubclass(part, BaseModel))
-        waiting += get_args(part)
-    what = "it holds a nested model" if nested else "its type has no name in data"
-    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return f"{what} ({name:.80})"
 
 
 def _ground_truth_obstacle(kind: str, verification: Verification) -> str | None:

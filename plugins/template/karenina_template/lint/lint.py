@@ -13,7 +13,7 @@ judge could infer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -165,10 +165,18 @@ def lint_schema(
     reading = read_schema(schema)
     top = {path[0] for path in reading.nodes if path}
     subjects = [
-        subject
+        Subject(
+            name=dotted((name, *path)),
+            path=(keys.get(name, name), *path),
+            sought=Sought(values),
+            many=many,
+            options=reading.options((keys.get(name, name), *path)),
+            in_schema=keys.get(name, name) in top,
+            question=question,
+        )
         for name, value in expected.items()
         for right in accepted.get(name, (value,))
-        for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
+        for path, values, many in _leaves((), plain(right))
     ]
     hinted = [
         Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
@@ -199,22 +207,6 @@ def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
     return tuple(
         Finding(None, "enum_order", "hint", f"{text}: {_REMEDY['enum_order']}") for text in one_sided_positions(lists)
     )
-
-
-def _subjects(
-    name: str, key: str, value: Any, reading: Reading, question: str, top: Collection[str]
-) -> Iterator[Subject]:
-    for path, values, many in _leaves((), value):
-        full = (key, *path)
-        yield Subject(
-            name=dotted((name, *path)),
-            path=full,
-            sought=Sought(values),
-            many=many,
-            options=reading.options(full),
-            in_schema=key in top,
-            question=question,
-        )
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, tuple[Scalar, ...], bool]]:

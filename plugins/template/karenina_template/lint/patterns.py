@@ -65,20 +65,14 @@ def spelled_out(pattern: str) -> frozenset[str] | None:
 def _alternatives(rest: str) -> tuple[frozenset[str], str]:
     texts: frozenset[str] = frozenset()
     while True:
-        found, rest = _sequence(rest)
+        found = frozenset({""})
+        while rest and rest[0] not in "|)":
+            part, rest = _repeated(*_atom(rest))
+            found = _joined(found, part)
         texts = _few(texts | found)
         if not rest.startswith("|"):
             return texts, rest
         rest = rest[1:]
-
-
-def _sequence(rest: str) -> tuple[frozenset[str], str]:
-    texts = frozenset({""})
-    while rest and rest[0] not in "|)":
-        part, rest = _atom(rest)
-        part, rest = _repeated(part, rest)
-        texts = _joined(texts, part)
-    return texts, rest
 
 
 def _few(texts: frozenset[str]) -> frozenset[str]:
@@ -103,11 +97,18 @@ def _atom(rest: str) -> tuple[frozenset[str], str]:
         return _group(rest)
     if mark == "[":
         return _class(rest)
-    if mark == "\\":
-        return _escape(rest)
     if mark in "*+?":
         raise _Unreadable
-    return frozenset({mark}), rest[1:]
+    if mark != "\\":
+        return frozenset({mark}), rest[1:]
+    mark = rest[1:2]
+    if mark in ("b", "B", "A", "Z"):
+        return frozenset({""}), rest[2:]
+    if mark in ("d", "D", "w", "W", "S"):
+        return frozenset({ANYTHING}), rest[2:]
+    if mark != "s" and (not mark or mark.isalnum()):
+        raise _Unreadable
+    return frozenset({" " if mark == "s" else mark}), rest[2:]
 
 
 def _group(rest: str) -> tuple[frozenset[str], str]:
@@ -126,19 +127,6 @@ def _group(rest: str) -> tuple[frozenset[str], str]:
     if not after.startswith(")"):
         raise _Unreadable
     return texts, after[1:]
-
-
-def _escape(rest: str) -> tuple[frozenset[str], str]:
-    mark = rest[1:2]
-    if mark in ("b", "B", "A", "Z"):
-        return frozenset({""}), rest[2:]
-    if mark in ("d", "D", "w", "W", "S"):
-        return frozenset({ANYTHING}), rest[2:]
-    if mark == "s":
-        return frozenset({" "}), rest[2:]
-    if not mark or mark.isalnum():
-        raise _Unreadable
-    return frozenset({mark}), rest[2:]
 
 
 def _class(rest: str) -> tuple[frozenset[str], str]:

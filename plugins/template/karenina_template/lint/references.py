@@ -237,7 +237,12 @@ class Sought:
 
     @_by_head.default
     def _index_heads(self) -> _Index:
-        return indexed((head, number) for number, value in enumerate(self.values) for head in _heads(value))
+        pairs: list[tuple[Hashable, int]] = []
+        for index, value in enumerate(self.values):
+            number = number_of(value)
+            begins = () if isinstance(value, bool) else beginnings(str(value))
+            pairs += [(head, index) for head in ([number] if number is not None else begins or (ANY,))]
+        return indexed(pairs)
 
     @_by_key.default
     def _index_keys(self) -> _Index:
@@ -274,13 +279,6 @@ def indexed(pairs: Iterable[tuple[K, int]]) -> Mapping[K, Sequence[int]]:
     for key, number in pairs:
         index.setdefault(key, []).append(number)
     return index
-
-
-def _heads(value: Scalar) -> Sequence[Hashable]:
-    number = number_of(value)
-    if number is not None:
-        return (number,)
-    return (ANY,) if isinstance(value, bool) else beginnings(str(value)) or (ANY,)
 
 
 def keys_of_data(given: object) -> list[tuple[str, object]]:

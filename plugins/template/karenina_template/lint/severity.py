@@ -229,7 +229,9 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
     own = subject.owns(place.path)
     found: list[Weighed | None] = []
     for keys, scalar in scalars(place.value):
-        telling = any(map(_is_telling, (place.key, *keys)))
+        all_words = [words_of(key).casefold().split() for key in (place.key, *keys)]
+        stems = [{word.removesuffix("s") for word in words} for words in all_words]
+        telling = any(words & _TELLING and words <= _TELLING | _BESIDE for words in stems)
         equal = subject.sought.equal_to(scalar)
         strong = any(not is_trivial(value) for value in equal)
         if equal and (telling or (own and strong)):
@@ -242,8 +244,3 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
             found.append(("hint", "looks like ground truth"))
         found += [_in_text(key, subject, own=own) for key in keys]
     return _worst(found)
-
-
-def _is_telling(key: str) -> bool:
-    words = {word.removesuffix("s") for word in words_of(key).casefold().split()}
-    return bool(words & _TELLING) and words <= _TELLING | _BESIDE

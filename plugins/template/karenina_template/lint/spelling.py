@@ -156,8 +156,15 @@ def find_text(where: PreparedText, value: str) -> Iterator[Span]:
     """
     value = unicodedata.normalize("NFKC", value).strip()
     yield from _spelled(where.folded if len(squeezed(value)) > 2 else where.text, _as_searched(value))
-    if (date := _DATE.fullmatch(value)) and _may_hold(where.folded.starts, *map(int, date.groups())):
-        for found in re.finditer(_date_spelling(*map(int, date.groups())), where.text.text, re.IGNORECASE):
+    if (date := _DATE.fullmatch(value)) is None:
+        return
+    year, month, day = map(int, date.groups())
+    starts, abbreviated = where.folded.starts, [name[:3] for name in _MONTHS[month - 1 : month]]
+    parts = ([f"{year}"], [f"{day}", f"{day:02d}"], [f"{month}", f"{month:02d}", *abbreviated])
+    whole = _head([f"{year:04d}{month:02d}{day:02d}"]) in starts
+    # Only a text that has what every spelling of the date has is worth a regular expression.
+    if whole or all(any(spelling in starts for spelling in spellings) for spellings in parts):
+        for found in re.finditer(_date_spelling(year, month, day), where.text.text, re.IGNORECASE):
             yield found.span()
 
 
@@ -232,18 +239,6 @@ def _loose_end(text: str, start: int, runs: list[re.Match[str]]) -> int | None:
             return None
         end += len(run[0])
     return end
-
-
-def _may_hold(starts: Mapping[str, Sequence[int]], year: int, month: int, day: int) -> bool:
-    """Whether a text has what every spelling of the date has; it spares making the regular expression."""
-    days, months = (
-        (f"{day}", f"{day:02d}"),
-        (f"{month}", f"{month:02d}", *(name[:3] for name in _MONTHS[month - 1 : month])),
-    )
-    whole = _head([f"{year:04d}{month:02d}{day:02d}"]) in starts
-    return whole or (
-        str(year) in starts and any(map(starts.__contains__, days)) and any(map(starts.__contains__, months))
-    )
 
 
 def _date_spelling(year: int, month: int, day: int) -> str:

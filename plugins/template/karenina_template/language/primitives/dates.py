@@ -106,6 +106,8 @@ def _with_time(value: datetime) -> Moment:
 
 
 def _spelled_out(text: str) -> Moment:
+    from dateutil import parser  # type: ignore[import-untyped]  # it ships no types; imported here because it is slow
+
     unknown: list[str] = []
 
     def zone(name: str | None, seconds: int | None) -> tzinfo | None:
@@ -116,9 +118,14 @@ def _spelled_out(text: str) -> Moment:
         unknown.append(name)
         return None
 
-    bare = _bare(text)
+    bare = text
+    if _CLOCK.search(text) is None and _OTHER_CALENDAR.search(text) is None:  # else it may be a time zone or an era
+        bare = _ASIDE.sub("", text)
+    bare = _ARTICLE.sub("", bare)
     try:
-        first, second = (_parsed(bare, filler, zone) for filler in _FILLERS)
+        # dateutil turns the sign of UTC+3 around; it reads a bare +3 as everybody does.
+        plain, day_first = _NAMED_OFFSET.sub("", bare), _DAY_FIRST.search(bare) is not None
+        first, second = (parser.parse(plain, default=f, dayfirst=day_first, tzinfos=zone) for f in _FILLERS)
     except (ValueError, ArithmeticError):
         raise ValueError(f"{text!r} cannot be read as a date; {_ADVICE}") from None
     if first.date() != second.date():
@@ -129,24 +136,7 @@ def _spelled_out(text: str) -> Moment:
     return Moment(first.date(), _with_time(first).at, "".join(unknown[:1])) if has_time else Moment(first.date())
 
 
-def _bare(text: str) -> str:
-    """The text without what does not belong to the date."""
-    if _CLOCK.search(text) is None and _OTHER_CALENDAR.search(text) is None:  # else it may be a time zone or an era
-        text = _ASIDE.sub("", text)
-    return _ARTICLE.sub("", text)
-
-
 _ADVICE = "write it like 2024-05-31 or 2024-05-31T18:00+02:00"
-
-
-def _parsed(text: str, filler: datetime, zone: Any) -> datetime:
-    from dateutil import parser  # type: ignore[import-untyped]  # it ships no types; imported here because it is slow
-
-    # dateutil turns the sign of UTC+3 around; it reads a bare +3 as everybody does.
-    plain = _NAMED_OFFSET.sub("", text)
-    day_first = _DAY_FIRST.search(text) is not None
-    read: datetime = parser.parse(plain, default=filler, dayfirst=day_first, tzinfos=zone)
-    return read
 
 
 def _accounts_for(text: str, year: int, has_time: bool) -> bool:
@@ -199,19 +189,6 @@ class _Dated(VerificationPrimitive):
 _PROBE = datetime(2004, 11, 23)
 
 
-def _check_format(_: object, __: object, value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, str):
-        raise TypeError(f"format must be a text such as %d/%m/%Y, not {value!r}")
-    try:
-        again = datetime.strptime(_PROBE.strftime(value), value)
-    except (ValueError, re.error) as error:  # the second for a directive that occurs twice
-        raise ValueError(f"{value!r} is no date format: {error}; write it like %d/%m/%Y") from None
-    if again.date() != _PROBE.date():
-        raise ValueError(f"the format {value!r} does not give a whole date: it needs the day, the month and the year")
-
-
 @frozen
 class DateMatch(_Dated):
     """The same day, whatever the time. A day is taken as it is written, without conversion of time zones.
@@ -220,7 +197,22 @@ class DateMatch(_Dated):
     no date, or not a complete one, does not pass.
     """
 
-    format: str | None = field(default=None, validator=_check_format)
+    format: str | None = field(default=None)
+
+    @format.validator
+    def _check_format(self, _: object, value: Any) -> None:
+        if value is None:
+            return
+        if not isinstance(value, str):
+            raise TypeError(f"format must be a text such as %d/%m/%Y, not {value!r}")
+        try:
+            again = datetime.strptime(_PROBE.strftime(value), value)
+        except (ValueError, re.error) as error:  # the second for a directive that occurs twice
+            raise ValueError(f"{value!r} is no date format: {error}; write it like %d/%m/%Y") from None
+        if again.date() != _PROBE.date():
+            raise ValueError(
+                f"the format {value!r} does not give a whole date: it needs the day, the month and the year"
+            )
 
     def _test(self, expected: Any) -> Callable[[Moment], bool]:
         wanted = self._read(expected)
@@ -251,7 +243,14 @@ class DateTolerance(_Dated):
 
     def _test(self, expected: Any) -> Callable[[Moment], bool]:
         wanted = self._expected(expected)
-        return lambda found: self._apart(found, wanted) <= self.tolerance
+
+        def is_near(found: Moment) -> bool:
+            if self.unit == "days" and (found.at is None or wanted.at is None):
+                return abs((found.day - wanted.day).days) <= self.tolerance
+            units = -(-abs(found.instant() - wanted.instant()) // _UNITS[self.unit])  # rounded up
+            return units <= self.tolerance
+
+        return is_near
 
     def check_ground_truth(self, expected: Any) -> None:
         self._expected(expected)
@@ -260,12 +259,6 @@ class DateTolerance(_Dated):
         wanted = read_moment(value)
         wanted.instant()  # refuses a time zone that is not known
         return wanted
-
-    def _apart(self, found: Moment, wanted: Moment) -> int:
-        """In units, rounded up."""
-        if self.unit == "days" and (found.at is None or wanted.at is None):
-            return abs((found.day - wanted.day).days)
-        return -(-abs(found.instant() - wanted.instant()) // _UNITS[self.unit])
 
 
 def _bound(value: Any) -> str | None:
@@ -301,11 +294,8 @@ class DateRange(_Dated):
         return super().remark(extracted, expected)
 
     def _test(self, expected: Any) -> Callable[[Moment], bool]:
-        return self._contains
-
-    def _contains(self, found: Moment) -> bool:
         low, high = self._bounds()
-        return not (low is not None and found.is_before(low)) and not (high is not None and high.is_before(found))
+        return lambda found: (low is None or not found.is_before(low)) and (high is None or not high.is_before(found))
 
     def _bounds(self) -> tuple[Moment | None, Moment | None]:
         low = None if self.min is None else read_moment(self.min)

@@ -133,13 +133,6 @@ class BooleanMatch(VerificationPrimitive):
             _read_bool(expected)
 
 
-def _share(_: object, attribute: Any, value: Any) -> None:
-    if not is_number(value) or not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name} must be a number from 0 to 1, not {value!r}")
-    if value == 0:
-        raise ValueError(f"a {attribute.name} of 0 would accept every text; give a higher one, such as 0.85")
-
-
 @frozen
 class SemanticMatch(VerificationPrimitive):
     """A text whose similarity to the expected text is at least `threshold`.
@@ -147,7 +140,14 @@ class SemanticMatch(VerificationPrimitive):
     It does not compute similarities: its caller does, with an embedding model, and asks `accepts`.
     """
 
-    threshold: float = field(default=0.85, validator=_share)
+    threshold: float = field(default=0.85)
+
+    @threshold.validator
+    def _is_share(self, attribute: Any, value: Any) -> None:
+        if not is_number(value) or not 0 <= value <= 1:
+            raise ValueError(f"{attribute.name} must be a number from 0 to 1, not {value!r}")
+        if value == 0:
+            raise ValueError(f"a {attribute.name} of 0 would accept every text; give a higher one, such as 0.85")
 
     def check(self, extracted: Any, expected: Any) -> bool:
         """Always raises NotImplementedError: two texts alone do not say how similar they are."""
