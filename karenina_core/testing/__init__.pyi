@@ -22,7 +22,7 @@ from karenina_testing.plugins import plugin_checks as plugin_checks
 from karenina_testing.runtimes.runtimes import runtime_checks as runtime_checks
 from karenina_testing.search_tools import check_search_tool as check_search_tool
 from karenina_testing.search_tools import search_tool_checks as search_tool_checks
-from karenina_testing.sinks.sinks import sink_checks as sink_checks
+from karenina_testing.sinks import sink_checks as sink_checks
 from karenina_testing.stages.inputs import StageInput as StageInput
 from karenina_testing.stages.stages import check_stage as check_stage
 from karenina_testing.stages.stages import stage_checks as stage_checks

@@ -17,7 +17,7 @@ UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 ABSTRACT = {
     ("karenina_core/pipeline/stage.py", "NotImplementedError"),
     ("plugins/vocabulary/karenina_vocabulary/evaluators.py", "NotImplementedError"),
-    ("plugins/template/karenina_template/language/primitives/semantic.py", "NotImplementedError"),
+    ("plugins/template/karenina_template/language/primitives/text.py", "NotImplementedError"),
     ("plugins/template/karenina_template/language/primitives/trace.py", "NotImplementedError"),
 }
 """The base class of stages, whose subclasses must say what they do, and primitives that do not compare two values."""

@@ -14,7 +14,6 @@ from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import in_own_thread
 
-from .absence import null_warnings
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
 from .language.extraction import copied, extraction_class, fill, keys_of
@@ -22,9 +21,9 @@ from .language.judge_schema import judge_schema
 from .language.strategies import fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
-from .lint.accepted import accepted_by
 from .lint.lint import lint_schema
-from .rules import check_class
+from .lint.patterns import accepted_by
+from .rules import check_class, null_warnings
 
 __all__ = ["THREAD", "ModelFilled", "ModelHandle", "open_class"]
 
@@ -45,26 +44,22 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
         schema = judge_schema(cls)
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
     keys = keys_of(cls)
+    # A placeholder in place of a ground truth gives nothing away.
+    judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
+    accepted = accepted_by({name: found.primitive for name, found in cls.__verified__.items()})
+    hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
+    findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
+    leaks = [str(finding) for finding in findings if finding.severity == "leak"]
     return ModelHandle(
         cls=cls,
         isolation=isolation,
-        warnings=(*_leaks(cls, schema, expected), *_left_out(cls), *null_warnings(cls, correct)),
+        warnings=(*leaks, *_left_out(cls), *null_warnings(cls, correct)),
         fields=tuple(_field(cls, name) for name in keys),
         trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
         schema=json.dumps(plain(schema)),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
     )
-
-
-def _leaks(cls: type[BaseAnswer], schema: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Where the judge can read an expected value. A placeholder in place of a ground truth gives nothing away."""
-    keys = keys_of(cls)
-    judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
-    accepted = accepted_by({name: found.primitive for name, found in cls.__verified__.items()})
-    hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
-    findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
-    return [str(finding) for finding in findings if finding.severity == "leak"]
 
 
 def _left_out(cls: type[BaseAnswer]) -> list[str]:
@@ -157,11 +152,8 @@ class ModelFilled:
         return copied
 
     def _compared(self) -> Comparison:
-        if self._comparison is None:
-            self._comparison = self._compare()
-        return self._comparison
-
-    def _compare(self) -> Comparison:
+        if self._comparison is not None:
+            return self._comparison
         verified = self._handle.cls.__verified__
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
@@ -170,7 +162,8 @@ class ModelFilled:
         findings = self._findings
         if len(findings) < len(verified):
             findings = findings | check_evidence(verified, self._values, self._evidence)
-        return conclude(verified, self._handle.cls.__tree__, findings)
+        self._comparison = conclude(verified, self._handle.cls.__tree__, findings)
+        return self._comparison
 
     def _show(self, compared: Comparison) -> None:
         """Let the author's code see the trace fields, as what was found there."""
@@ -201,18 +194,13 @@ class ModelFilled:
             raise TemplateError(
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
-        stable = self._says_again(compared, result)
-        return FieldVerdict(result, compared.results, compared.scores, remarks=self._warnings, stable=stable)
-
-    def _says_again(self, compared: Comparison, result: bool) -> bool:
-        """Whether the author's `verify` gives the same result for the same values: no random number, nothing that an
-        earlier call has left behind."""
-        try:
+        try:  # a random number, or what an earlier call has left behind, would change the result
             again = self.accepting(())
             again._show(compared)
-            return again._call("verify") is result
+            stable = again._call("verify") is result
         except TemplateError:
-            return False
+            stable = False
+        return FieldVerdict(result, compared.results, compared.scores, remarks=self._warnings, stable=stable)
 
     async def granular(self) -> float | None:
         if not written_by_author(self._handle.cls, "verify_granular"):

@@ -8,7 +8,6 @@ from typing import Any
 from karenina_judging.judgment import INVENTED_QUOTATIONS, Judgment
 from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
 from karenina_vocabulary.artifact_keys import ArtifactKeys
-from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.kinds import StrategyRegistry
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
@@ -79,7 +78,21 @@ class ParseTemplate(Stage):
                     context.set_result_field("judge_repairs", error.repairs)
                 _keep_evidence(context, error.evidence)
                 raise
-        _keep(context, handle, judgment, given.text)
+        values = judgment.filled.values()
+        context.set_artifact(ArtifactKeys.PARSED_ANSWER, judgment.filled)
+        context.set_result_field("parsed_llm_response", values)
+        nowhere = ungrounded(handle.fields(), values, given.text)
+        context.set_result_field("ungrounded_values", nowhere)
+        if nowhere:
+            context.extend_result_field("caveats", [UNGROUNDED])
+        performed, detected = map(context.get_result_field, ("abstention_check_performed", "abstention_detected"))
+        undecided = bool(performed) and detected is None
+        if undecided and not judgment.filled.nulls and any(field.verified for field in handle.fields()):
+            context.extend_result_field("caveats", [ABSTENTION_BESIDE_VALUES])
+            context.warn("the judge takes the answer for an abstention, but every field of the template has a value")
+        context.set_result_field("judge_channel", judgment.channel)
+        context.set_result_field("judge_repairs", judgment.repairs)
+        _keep_evidence(context, judgment.evidence)
 
 
 def _given(context: VerificationContext) -> EvaluationInput:
@@ -92,28 +105,6 @@ def _given(context: VerificationContext) -> EvaluationInput:
     if given.error is not None:
         context.set_result_field("trace_extraction_error", given.error)
     return given
-
-
-def _keep(context: VerificationContext, handle: TemplateHandle, judgment: Judgment, text: str) -> None:
-    filled, values = judgment.filled, judgment.filled.values()
-    context.set_artifact(ArtifactKeys.PARSED_ANSWER, filled)
-    context.set_result_field("parsed_llm_response", values)
-    nowhere = ungrounded(handle.fields(), values, text)
-    context.set_result_field("ungrounded_values", nowhere)
-    if nowhere:
-        context.extend_result_field("caveats", [UNGROUNDED])
-    if _is_in_doubt(context) and not filled.nulls and any(field.verified for field in handle.fields()):
-        context.extend_result_field("caveats", [ABSTENTION_BESIDE_VALUES])
-        context.warn("the judge takes the answer for an abstention, but every field of the template has a value")
-    context.set_result_field("judge_channel", judgment.channel)
-    context.set_result_field("judge_repairs", judgment.repairs)
-    _keep_evidence(context, judgment.evidence)
-
-
-def _is_in_doubt(context: VerificationContext) -> bool:
-    """Whether a judge claims an abstention that could not be decided."""
-    performed, detected = map(context.get_result_field, ("abstention_check_performed", "abstention_detected"))
-    return bool(performed) and detected is None
 
 
 def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:

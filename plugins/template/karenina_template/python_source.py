@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import inspect
 import itertools
 import linecache
@@ -11,14 +10,14 @@ import sys
 import textwrap
 import typing
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from attrs import frozen
 from pydantic import Field
 
-from karenina_core.errors import TemplateError, one_line
+from karenina_core.errors import TemplateError, did_you_mean, one_line
 from karenina_core.ports.threads import in_own_thread
 
 from .language.answer import BaseAnswer, VerifiedField
@@ -28,22 +27,50 @@ from .language.primitives.base import VerificationPrimitive
 from .language.primitives.trace import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 from .model_handle import THREAD, ModelHandle, open_class
-from .reference_imports import template_import
 
 __all__ = ["InProcessRuntime"]
 
+_PACKAGES = ("schemas", "entities")
+
+
+def template_import(names: Mapping[str, Any]) -> Callable[..., Any]:
+    """An `__import__` for one template that finds `names` in every module of the reference project's package.
+
+    Benchmark files carry templates that begin with `from karenina.schemas.entities import BaseAnswer`. No module of
+    that name exists here; any other import goes the usual way.
+    """
+    known: dict[str, ModuleType] = {}
+
+    def module(path: str) -> ModuleType:
+        if path not in known:
+            known[path] = made = ModuleType(path, "Replaces a module of the reference project inside a template.")
+            made.__dict__.update(names, __all__=sorted(names), __path__=[])
+            parent, _, last = path.rpartition(".")
+            if parent:
+                setattr(module(parent), last, made)
+        return known[path]
+
+    # The names of the parameters are those of the function that it replaces.
+    def find(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if level or name.partition(".")[0] != "karenina":
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        found = module(name)
+        for word in fromlist or ():
+            if word in _PACKAGES:
+                module(f"{name}.{word}")
+            elif word != "*" and word not in names:
+                raise ImportError(
+                    f"cannot import {word!r} from {name!r}{did_you_mean(word, names)}; templates can import "
+                    f"{', '.join(sorted(names))}"
+                )
+        return found if fromlist else known["karenina"]
+
+    return find
+
+
 _TYPING_NAMES = ("Any", "Dict", "List", "Literal", "Optional", "Union")
-_OURS: Mapping[str, Any] = {
-    "AllOf": AllOf,
-    "AnyOf": AnyOf,
-    "AtLeastN": AtLeastN,
-    "BaseAnswer": BaseAnswer,
-    "FieldCheck": FieldCheck,
-    "SynonymMap": SynonymMap,
-    "TracePrimitive": TracePrimitive,
-    "VerificationPrimitive": VerificationPrimitive,
-    "VerifiedField": VerifiedField,
-}
+_CLASSES = (AllOf, AnyOf, AtLeastN, BaseAnswer, FieldCheck, SynonymMap, TracePrimitive, VerificationPrimitive)
+_OURS: Mapping[str, Any] = {cls.__name__: cls for cls in _CLASSES} | {"VerifiedField": VerifiedField}
 """What every template finds beside the registered primitives."""
 _numbers = itertools.count(1)
 
@@ -63,9 +90,12 @@ class InProcessRuntime:
 
     def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         source = _LoadedSource(text)
-        with _dropped_on_failure(source):
+        try:
             source.execute(primitives)
             handle = open_class(source.template_class(), self.isolation, keep=source)
+        except BaseException:
+            _forget(source.name, source.file)
+            raise
         weakref.finalize(source, _forget, source.name, source.file)
         return handle
 
@@ -79,29 +109,27 @@ class _LoadedSource:
         number = next(_numbers)
         self.name = f"karenina_template_source_{number}"
         self.file = f"<template {number}>"
-        self.text = _unindented(text)
+        # Source taken from inside a function or a notebook cell is indented as a whole.
+        self.text = textwrap.dedent(text) if text.lstrip("\r\n")[:1] in (" ", "\t") else text
         self.module = ModuleType(self.name)
 
     def execute(self, primitives: Mapping[str, type]) -> None:
-        ours = {**primitives, **_OURS}
-        space = self.module.__dict__
-        space.update(ours, Field=Field, **{name: getattr(typing, name) for name in _TYPING_NAMES})
-        space["__builtins__"] = {**vars(builtins), "__import__": template_import(ours)}
-        code = self._compiled()
-        sys.modules[self.name] = self.module
-        linecache.cache[self.file] = (len(self.text), None, self.text.splitlines(keepends=True), self.file)
-        with author_code("loading the template", self.name):
-            exec(code, space)
-
-    def _compiled(self) -> Any:
         try:
-            return compile(self.text, self.file, "exec", dont_inherit=True)
+            code = compile(self.text, self.file, "exec", dont_inherit=True)
         except SyntaxError as error:
             where = f"line {error.lineno}: " if error.lineno else ""
             line = (error.text or "").strip()
             raise TemplateError(f"{where}{error.msg}" + (f": {line}" if line else "")) from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise TemplateError(f"the source cannot be compiled: {one_line(error)}") from None
+        ours = {**primitives, **_OURS}
+        space = self.module.__dict__
+        space.update(ours, Field=Field, **{name: getattr(typing, name) for name in _TYPING_NAMES})
+        space["__builtins__"] = {**vars(builtins), "__import__": template_import(ours)}
+        sys.modules[self.name] = self.module
+        linecache.cache[self.file] = (len(self.text), None, self.text.splitlines(keepends=True), self.file)
+        with author_code("loading the template", self.name):
+            exec(code, space)
 
     def template_class(self) -> type[BaseAnswer]:
         """The one class that extends BaseAnswer and that no other class of the source extends."""
@@ -119,20 +147,6 @@ class _LoadedSource:
                 f"several template classes ({names}): keep one; models nested in it derive from pydantic's BaseModel"
             )
         return leaves[0]
-
-
-def _unindented(text: str) -> str:
-    """Source taken from inside a function or a notebook cell is indented as a whole."""
-    return textwrap.dedent(text) if text.lstrip("\r\n")[:1] in (" ", "\t") else text
-
-
-@contextlib.contextmanager
-def _dropped_on_failure(source: _LoadedSource) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        _forget(source.name, source.file)
-        raise
 
 
 def _forget(name: str, file: str) -> None:

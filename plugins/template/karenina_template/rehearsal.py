@@ -19,23 +19,15 @@ from .language import primitives
 from .language.answer import BaseAnswer
 from .language.extraction import extraction_class
 from .language.primitives.base import VerificationPrimitive
-from .language.primitives.dates import DateMatch, DateTolerance
+from .language.primitives.dates import DateMatch, DateTolerance, read_moment
 from .language.primitives.graded import NumericGraded, NumericThresholdGraded
-from .language.primitives.moments import read_moment
 from .language.primitives.numeric import NumericMaximum, NumericMinimum, NumericTolerance
-from .language.to_json import plain
+from .language.to_json import plain, shown
 from .language.verification import Verification
 
 __all__ = ["judge_form", "rehearsal_problems"]
 
-_NEAR = (
-    DateTolerance,
-    NumericGraded,
-    NumericMaximum,
-    NumericMinimum,
-    NumericThresholdGraded,
-    NumericTolerance,
-)
+_NEAR = (DateTolerance, NumericGraded, NumericMaximum, NumericMinimum, NumericThresholdGraded, NumericTolerance)
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
 _THRESHOLDS = (NumericMaximum, NumericMinimum, NumericThresholdGraded)
 _VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
@@ -51,14 +43,13 @@ def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
     problems = []
     for name, verification in cls.__verified__.items():
         primitive = verification.primitive
-        if primitive.uses_ground_truth and verification.kind != "trace" and _matches_itself(primitive):
-            problem = _problem(cls, name, verification)
-            problems += [f"field {name!r}: {problem}"] if problem else []
+        if verification.kind == "trace" or not (primitive.uses_ground_truth and primitive.matches_ground_truth):
+            continue
+        if isinstance(primitive, _THRESHOLDS) and primitive.exclusive:
+            continue
+        if problem := _problem(cls, name, verification):
+            problems.append(f"field {name!r}: {problem}")
     return problems
-
-
-def _matches_itself(primitive: VerificationPrimitive) -> bool:
-    return primitive.matches_ground_truth and not (isinstance(primitive, _THRESHOLDS) and primitive.exclusive)
 
 
 def judge_form(cls: type[BaseAnswer], name: str, verification: Verification) -> Any:
@@ -74,11 +65,17 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
     try:
         form, value = _read(cls, name, _judge_forms(verification))
     except Exception as error:
-        if _has_validators(cls, name) or isinstance(verification.primitive, _NEAR):
+        own = cls.__pydantic_decorators__
+        validators = own.field_validators.values()
+        on_field = any(name in found.info.fields or "*" in found.info.fields for found in validators)
+        on_type = any(isinstance(item, _VALIDATORS) for item in cls.model_fields[name].metadata)
+        if on_field or on_type or own.model_validators or own.root_validators or own.validators:
+            return None
+        if isinstance(verification.primitive, _NEAR):
             return None
         message = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
-            f"the ground truth {_shown(verification.ground_truth)} is no value that the field can have ({message}); "
+            f"the ground truth {shown(verification.ground_truth)} is no value that the field can have ({message}); "
             f"change one of them{_own_words(verification.primitive)}"
         )
     if verification.kind == "semantic":
@@ -89,10 +86,19 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
         problem = f"{primitive} does not accept that"
     except Exception as error:  # primitives may come from anywhere
         problem = f"{primitive} raises {one_line(error)} for that"
+    expected = verification.ground_truth
+    if isinstance(expected, set | frozenset | tuple) and isinstance(value, list):
+        declared = f"{type(expected).__name__}[...]"
+        remedy = f"JSON has lists only: write the ground truth as a list, or declare the field as {declared}"
+    elif type(expected) is not type(value):
+        written = type(value).__name__
+        remedy = f"write the ground truth as {written}, as the field has it, or use another primitive"
+    else:
+        remedy = "write the ground truth as the field has it, or use another primitive"
     return (
-        f"not even a perfect extraction would pass. The ground truth {_shown(verification.ground_truth)} is "
-        f"{_shown(json.dumps(form), str)} in a judge's reply, the field reads this as {_shown(value)}, and {problem}; "
-        f"{_remedy(verification.ground_truth, value)}{_own_words(verification.primitive)}"
+        f"not even a perfect extraction would pass. The ground truth {shown(verification.ground_truth)} is "
+        f"{shown(form, write=json.dumps)} in a judge's reply, the field reads this as {shown(value)}, and {problem}; "
+        f"{remedy}{_own_words(verification.primitive)}"
     )
 
 
@@ -115,20 +121,16 @@ def _judge_forms(verification: Verification) -> list[Any]:
 def _read(cls: type[BaseAnswer], name: str, forms: list[Any]) -> tuple[Any, Any]:
     """The first of these forms that the field can have, and what it makes of it. Raises what the first raises."""
     failure: Exception | None = None
+    relaxed = extraction_class(cls)
     for form in forms:
+        answer = _unfilled(relaxed)
         try:
-            return form, _assigned(cls, name, form)
+            # The form is JSON, and a strict template reads JSON less strictly than Python's own values.
+            relaxed.__pydantic_validator__.validate_assignment(answer, name, form, strict=False)
+            return form, answer.__dict__[name]
         except Exception as error:  # validators are the author's code
             failure = failure or error
     raise failure or ValueError("there is no form to read")
-
-
-def _assigned(cls: type[BaseAnswer], name: str, value: Any) -> Any:
-    relaxed = extraction_class(cls)
-    answer = _unfilled(relaxed)
-    # The value is JSON, and a strict template reads JSON less strictly than Python's own values.
-    relaxed.__pydantic_validator__.validate_assignment(answer, name, value, strict=False)
-    return answer.__dict__[name]
 
 
 def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
@@ -146,22 +148,6 @@ def _unfilled(cls: type[BaseAnswer]) -> BaseAnswer:
     return answer
 
 
-def _has_validators(cls: type[BaseAnswer], name: str) -> bool:
-    own = cls.__pydantic_decorators__
-    on_field = any(name in found.info.fields or "*" in found.info.fields for found in own.field_validators.values())
-    on_type = any(isinstance(item, _VALIDATORS) for item in cls.model_fields[name].metadata)
-    return bool(on_field or on_type or own.model_validators or own.root_validators or own.validators)
-
-
-def _remedy(ground_truth: Any, value: Any) -> str:
-    if isinstance(ground_truth, set | frozenset | tuple) and isinstance(value, list):
-        kind = type(ground_truth).__name__
-        return f"JSON has lists only: write the ground truth as a list, or declare the field as {kind}[...]"
-    if type(ground_truth) is not type(value):
-        return f"write the ground truth as {type(value).__name__}, as the field has it, or use another primitive"
-    return "write the ground truth as the field has it, or use another primitive"
-
-
 def _own_words(primitive: VerificationPrimitive) -> str:
     """What the author of another primitive can do beside that."""
     if type(primitive).__module__.startswith(primitives.__name__):
@@ -170,8 +156,3 @@ def _own_words(primitive: VerificationPrimitive) -> str:
         f"; where the ground truth of {type(primitive).__name__} is no example of a right value, write "
         "matches_ground_truth = False in its class"
     )
-
-
-def _shown(value: Any, text: Any = repr) -> str:
-    words = str(text(value))
-    return words if len(words) <= 80 else words[:79] + "…"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from karenina_judging.asking import ask_judge
 from karenina_judging.judgment import Judgment
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
-from karenina_vocabulary.handle import TemplateField, TemplateHandle
+from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput
 
@@ -37,9 +36,15 @@ class StandardJudgment:
             return captured
         schema, expected = handle.schema(), handle.ground_truth()
         system = SYSTEM
-        if context.config.include_extraction_hints and (hints := _hints(handle.fields())):
-            system = f"{SYSTEM}\n\n{hints}"
-        texts = system, _question(context.question_text, given)
+        hints = [f"- {field.name}: {field.hint}" for field in handle.fields() if field.hint]
+        if context.config.include_extraction_hints and hints:
+            system = "\n".join([f"{SYSTEM}\n\nHints for single fields:", *hints])
+        what = "trace" if given.used_full_trace else "response"
+        question = (
+            f"Question:\n{context.question_text}\n\nThe {what} to extract from:\n{untrusted(given.text, what)}\n\n"
+            f"Extract the fields from this {what}. Reply with the JSON object only."
+        )
+        texts = system, question
         result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build, expected=expected)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
@@ -63,19 +68,6 @@ async def _captured(context: VerificationContext, handle: TemplateHandle) -> Jud
         return None
     context.note("the fields were captured before; the judge was not asked")
     return judgment
-
-
-def _question(question: str, given: EvaluationInput) -> str:
-    what = "trace" if given.used_full_trace else "response"
-    return (
-        f"Question:\n{question}\n\nThe {what} to extract from:\n{untrusted(given.text, what)}\n\n"
-        f"Extract the fields from this {what}. Reply with the JSON object only."
-    )
-
-
-def _hints(fields: Sequence[TemplateField]) -> str:
-    lines = [f"- {field.name}: {field.hint}" for field in fields if field.hint]
-    return "\n".join(["Hints for single fields:", *lines]) if lines else ""
 
 
 @hookimpl

@@ -14,7 +14,7 @@ import datetime
 import json
 import keyword
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -28,7 +28,7 @@ from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
 from .language.primitives.base import VerificationPrimitive
-from .language.primitives.semantic import SemanticMatch
+from .language.primitives.text import SemanticMatch
 from .language.primitives.trace import TracePrimitive
 from .language.specs import primitive_from_spec
 from .language.strategies import Condition, condition_from_spec, condition_problems
@@ -81,22 +81,39 @@ class DeclarativeRuntime:
 
     def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         described = _read(text)
-        if problems := _shape_problems(described):
+        fields = described.get("fields")
+        problems = [
+            Problem(f"fields[{number}]", f"a field is a JSON object, not {item!r:.80}")
+            for number, item in enumerate(fields if isinstance(fields, list) else ())
+            if not isinstance(item, dict)
+        ]
+        if problems:
             raise _refusal(problems)
         try:
             spec = structure(described, _TemplateSpec)
         except ConfigError as error:
             raise _refusal(error.problems) from None
-        problems = _overall_problems(spec)
-        strategy = _strategy(spec, problems)
-        fields: dict[str, Any] = {}
+        if not spec.fields:
+            problems.append(Problem("fields", "a template needs at least one field"))
+        if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
+            problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
+        strategy = None
+        try:
+            if spec.verify_strategy is not None:
+                strategy = condition_from_spec(spec.verify_strategy)
+                names = [item.name for item in spec.fields]
+                found = condition_problems(strategy, names) if names else []
+                problems += [Problem("verify_strategy", problem) for problem in found]
+        except TemplateError as error:
+            problems.append(Problem("verify_strategy", str(error)))
+        declared: dict[str, Any] = {}
         for number, item in enumerate(spec.fields):
-            found = [] if item.name not in fields else [Problem("name", f"{item.name!r} occurs twice")]
-            fields[item.name] = _field(item, primitives, found)
-            problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in found]
+            wrong = [] if item.name not in declared else [Problem("name", f"{item.name!r} occurs twice")]
+            declared[item.name] = _field(item, primitives, wrong)
+            problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in wrong]
         if problems:
             raise _refusal(problems)
-        return open_class(_template_class(spec.class_name, fields, strategy), self.isolation)
+        return open_class(_template_class(spec.class_name, declared, strategy), self.isolation)
 
 
 def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: Condition | None) -> type[BaseAnswer]:
@@ -117,128 +134,73 @@ def _refusal(problems: Sequence[Problem]) -> TemplateError:
     return TemplateError("\n".join(str(problem) for problem in problems))
 
 
-def _read(text: str) -> Any:
+def _read(text: str) -> dict[str, Any]:
+    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+        return found
+
+    def refuse_constant(word: str) -> None:
+        raise ValueError(f"{word} is not JSON; write a finite number")
+
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        described = json.loads(text, object_pairs_hook=read_object, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         raise TemplateError(f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
         raise TemplateError(f"the template cannot be read: {error}") from None
-
-
-def _shape_problems(described: Any) -> list[Problem]:
     if not isinstance(described, dict):
-        return [Problem("", f'a template is one JSON object {{"fields": [...]}}, not {described!r:.80}')]
-    fields = described.get("fields")
-    return [
-        Problem(f"fields[{number}]", f"a field is a JSON object, not {item!r:.80}")
-        for number, item in enumerate(fields if isinstance(fields, list) else ())
-        if not isinstance(item, dict)
-    ]
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
-    return found
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON; write a finite number")
-
-
-def _overall_problems(spec: _TemplateSpec) -> list[Problem]:
-    problems = []
-    if not spec.fields:
-        problems.append(Problem("fields", "a template needs at least one field"))
-    if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
-        problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
-    return problems
-
-
-def _strategy(spec: _TemplateSpec, problems: list[Problem]) -> Condition | None:
-    if spec.verify_strategy is None:
-        return None
-    try:
-        condition = condition_from_spec(spec.verify_strategy)
-    except TemplateError as error:
-        problems.append(Problem("verify_strategy", str(error)))
-        return None
-    if spec.fields:
-        names = [item.name for item in spec.fields]
-        problems += [Problem("verify_strategy", problem) for problem in condition_problems(condition, names)]
-    return condition
+        problem = f'a template is one JSON object {{"fields": [...]}}, not {described!r:.80}'
+        raise _refusal([Problem("", problem)])
+    return described
 
 
 def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Problem]) -> Any:
     """The pydantic field, or None; whatever is wrong is added to `problems`."""
-    problems += _name_problems(spec) + _kind_problems(spec)
-    primitive = None
     try:
         primitive = primitive_from_spec(spec.verify_with, primitives)
+        problems += _field_problems(spec, primitive)
     except TemplateError as error:
-        problems.append(Problem("verify_with", str(error)))
-    if primitive is not None:
-        problems += _primitive_problems(spec, primitive)
-    if problems or primitive is None:
+        problems += [*_field_problems(spec, None), Problem("verify_with", str(error))]
+        return None
+    if problems:
         return None
     annotation = Literal[tuple(spec.literal_values or ())] if spec.type == "literal" else _TYPES[spec.type]
+    expected = spec.ground_truth
     try:
-        expected = _ground_truth(spec, annotation, primitive)
-        declared = VerifiedField(spec.description, expected, primitive, spec.weight, spec.extraction_hint)
-    except (TypeError, ValueError) as error:
-        problems.append(Problem("ground_truth" if isinstance(error, ValidationError) else "", _message(error)))
-        return None
-    return annotation, declared
-
-
-def _name_problems(spec: _FieldSpec) -> list[Problem]:
-    name = spec.name
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        return [Problem("name", f"{name!r} is no field name: use letters, digits and _, and begin with a letter")]
-    if is_taken(name):
-        return [Problem("name", f"{name!r} is taken by the class that templates are made of; choose another name")]
-    return []
-
-
-def _kind_problems(spec: _FieldSpec) -> list[Problem]:
-    problems = []
-    if spec.is_trace and spec.type != "bool":
-        problems.append(Problem("type", f"a check on the trace holds or does not: write bool, not {spec.type}"))
-    values = spec.literal_values or ()
-    if spec.type == "literal" and (not values or len(set(values)) < len(values)):
-        problems.append(Problem("literal_values", "a literal needs at least one value, and no value twice"))
-    if spec.type != "literal" and values:
-        problems.append(Problem("literal_values", f"only a literal has values; {spec.type!r} has none"))
-    return problems
-
-
-def _primitive_problems(spec: _FieldSpec, primitive: VerificationPrimitive) -> list[Problem]:
-    name = type(primitive).__name__
-    if isinstance(primitive, TracePrimitive) is not spec.is_trace:
-        if spec.is_trace:
-            what = f"{name} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
-            return [Problem("verify_with", what)]
-        return [Problem("is_trace", f"{name} looks at the trace: write true, and the judge is not asked for the field")]
-    if isinstance(primitive, SemanticMatch) and spec.type not in ("str", "literal"):
-        return [Problem("type", f"{name} compares texts: write str, not {spec.type}")]
-    return []
-
-
-def _ground_truth(spec: _FieldSpec, annotation: Any, primitive: VerificationPrimitive) -> Any:
-    """The expected value in the field's own type, so that "5" for an int means 5. Raises ValidationError."""
-    if not primitive.uses_ground_truth or spec.ground_truth is None:
-        return spec.ground_truth
-    if isinstance(primitive, TracePrimitive):
-        return spec.ground_truth  # it says itself what is wrong with any but true and false
-    expected: Any = float | int if spec.type == "int" else annotation
-    return careful_reader(expected)(spec.ground_truth)
-
-
-def _message(error: TypeError | ValueError) -> str:
-    if isinstance(error, ValidationError):
+        # In the field's own type, so that "5" for an int means 5; a primitive of the trace reads it itself.
+        if primitive.uses_ground_truth and expected is not None and not isinstance(primitive, TracePrimitive):
+            expected = careful_reader(float | int if spec.type == "int" else annotation)(expected)
+        return annotation, VerifiedField(spec.description, expected, primitive, spec.weight, spec.extraction_hint)
+    except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        return f"{first['msg']} (got {first['input']!r})"
-    return str(error)
+        problems.append(Problem("ground_truth", f"{first['msg']} (got {first['input']!r})"))
+    except (TypeError, ValueError) as error:
+        problems.append(Problem("", str(error)))
+    return None
+
+
+def _field_problems(spec: _FieldSpec, primitive: VerificationPrimitive | None) -> Iterator[Problem]:
+    name, values = spec.name, spec.literal_values or ()
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        yield Problem("name", f"{name!r} is no field name: use letters, digits and _, and begin with a letter")
+    elif is_taken(name):
+        yield Problem("name", f"{name!r} is taken by the class that templates are made of; choose another name")
+    if spec.is_trace and spec.type != "bool":
+        yield Problem("type", f"a check on the trace holds or does not: write bool, not {spec.type}")
+    if spec.type == "literal" and (not values or len(set(values)) < len(values)):
+        yield Problem("literal_values", "a literal needs at least one value, and no value twice")
+    if spec.type != "literal" and values:
+        yield Problem("literal_values", f"only a literal has values; {spec.type!r} has none")
+    if primitive is None:
+        return
+    used, reads_trace = type(primitive).__name__, isinstance(primitive, TracePrimitive)
+    if spec.is_trace and not reads_trace:
+        what = f"{used} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
+        yield Problem("verify_with", what)
+    elif reads_trace and not spec.is_trace:
+        yield Problem("is_trace", f"{used} looks at the trace: write true, and the judge is not asked for the field")
+    elif isinstance(primitive, SemanticMatch) and spec.type not in ("str", "literal"):
+        yield Problem("type", f"{used} compares texts: write str, not {spec.type}")

@@ -87,12 +87,19 @@ class VerifyTemplate(Stage):
             ArtifactKeys.REGEX_VERIFICATION_RESULTS, {"success": regex.success, "results": dict(regex.results)}
         )
         context.set_artifact_and_result(ArtifactKeys.REGEX_EXTRACTION_RESULTS, dict(regex.extractions))
-        context.set_artifact_and_result(ArtifactKeys.VERIFY_GRANULAR_RESULT, await _granular(context, filled))
-        context.record(
-            field=fields.result,
-            verdict=fields.result and regex.success,
-            reason=_reason(fields.field_results, regex.results),
-        )
+        credit: float | None = None
+        try:
+            credit = await filled.granular()
+        except TemplateError as error:  # partial credit is extra: without it there is still a verdict
+            context.warn(f"verify_granular failed: {error}")
+        context.set_artifact_and_result(ArtifactKeys.VERIFY_GRANULAR_RESULT, credit)
+        failed = {
+            "wrong": [name for name, passed in fields.field_results.items() if passed is False],
+            "not found": [name for name, passed in fields.field_results.items() if passed is None],
+            "patterns failed": [name for name, passed in regex.results.items() if not passed],
+        }
+        reason = "; ".join(f"{what}: {', '.join(names)}" for what, names in failed.items() if names)
+        context.record(field=fields.result, verdict=fields.result and regex.success, reason=reason)
 
 
 async def _similarities(context: VerificationContext, filled: Any) -> dict[str, float]:
@@ -106,34 +113,10 @@ async def _similarities(context: VerificationContext, filled: Any) -> dict[str, 
     for name in semantic:
         value, wanted = values.get(name), expected.get(name)
         if isinstance(value, str) and isinstance(wanted, str):
-            found[name] = 1.0 if value.strip() == wanted.strip() else await _similar(context, wanted, value)
+            found[name] = 1.0
+            if value.strip() != wanted.strip():
+                found[name] = (await context.service(SIMILARITIES)([(wanted, value)])).scores[0]
     return found
-
-
-async def _similar(context: VerificationContext, a: str, b: str) -> float:
-    return (await context.service(SIMILARITIES)([(a, b)])).scores[0]
-
-
-async def _granular(context: VerificationContext, filled: Any) -> float | None:
-    """Partial credit is extra: where it fails, the verdict is kept and a warning says so."""
-    try:
-        score: float | None = await filled.granular()
-    except TemplateError as error:
-        context.warn(f"verify_granular failed: {error}")
-        return None
-    return score
-
-
-def _reason(fields: Any, patterns: Any) -> str:
-    wrong = [name for name, passed in fields.items() if passed is False]
-    absent = [name for name, passed in fields.items() if passed is None]
-    unmatched = [name for name, passed in patterns.items() if not passed]
-    parts = [
-        f"{what}: {', '.join(names)}"
-        for what, names in (("wrong", wrong), ("not found", absent), ("patterns failed", unmatched))
-        if names
-    ]
-    return "; ".join(parts)
 
 
 @hookimpl

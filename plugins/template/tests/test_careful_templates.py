@@ -324,11 +324,11 @@ def test_warnings_of_primitives_become_warnings_of_the_item(
 
 
 def test_without_code_of_its_own_no_template_is_rehearsed_with_nulls(monkeypatch: pytest.MonkeyPatch) -> None:
-    from karenina_template import absence
+    from karenina_template import rules
 
     asked: list[Any] = []
-    real = absence.fill
-    monkeypatch.setattr(absence, "fill", lambda cls, data: asked.append(data) or real(cls, data))
+    real = rules.fill
+    monkeypatch.setattr(rules, "fill", lambda cls, data: asked.append(data) or real(cls, data))
     field = "x: int = VerifiedField('x', 1, NumericExact())\n"
     load(field)
     assert asked == []

@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_template.language.class_specs import template_spec
+from karenina_template.language.specs import template_spec
 from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
 from karenina_template.structured import DeclarativeRuntime

@@ -19,12 +19,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_runs.plan.templates import TemplateLoader
 from karenina_template.language.judge_schema import judge_schema
-from karenina_template.lint.accepted import accepted_by, accepted_texts
-from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template
-from karenina_template.lint.order import one_sided_positions
-from karenina_template.lint.patterns import ANYTHING, spelled_out
-from karenina_template.lint.references import mentions, same
-from karenina_template.lint.targets import Sought
+from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template, one_sided_positions
+from karenina_template.lint.patterns import ANYTHING, accepted_by, accepted_texts, spelled_out
+from karenina_template.lint.references import Sought, mentions, same
 from karenina_vocabulary.handle import TemplateField
 from pydantic import BaseModel, Field, create_model
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_template.language.primitives.moments import read_moment
+from karenina_template.language.primitives.dates import read_moment
 
 from karenina_core.templates import DateMatch, DateRange, DateTolerance, VerificationPrimitive
 
@@ -396,10 +396,10 @@ SCRIPT = """
 import sys, warnings
 warnings.simplefilter("error")
 from karenina_core.templates import DateMatch, DateRange
-from karenina_template.language.primitives import moments
+from karenina_template.language.primitives.dates import read_moment
 DateMatch().check("2016-04-11T18:00Z", "2016-04-11"), DateRange(max="2024-05-31")
 assert "dateutil" not in sys.modules, "an ISO text needs no dateutil"
-print([(t, DateMatch().check(t, "2016-04-11"), str(moments.read_moment(t).text())) for t in
+print([(t, DateMatch().check(t, "2016-04-11"), str(read_moment(t).text())) for t in
        ("April 11, 2016", "11 Apr 2016 18:00", "2016-04-11 18:00 EST", "2016-04-11 18:00 UTC+3")])
 assert "dateutil" in sys.modules
 """

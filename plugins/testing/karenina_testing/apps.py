@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from functools import partial
 from types import ModuleType
@@ -58,7 +59,8 @@ def application(
     for thing in plugins:
         if thing not in kinds:
             name, plugin = _as_plugin(thing)
-            found[_free(name, found.keys() | infos.keys())] = plugin
+            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            found[next(free for free in names if free not in found.keys() | infos.keys())] = plugin
     return Karenina(found, infos=infos.values(), settings=settings, kinds=kinds)
 
 
@@ -66,7 +68,12 @@ def _as_plugin(thing: Any) -> tuple[str, Any]:
     if isinstance(thing, ScriptedLLM):
         thing = thing.adapter()
     if isinstance(thing, AdapterSpec):
-        return thing.interface, _from_module(_OneAdapter, thing, _module_of_factory(thing))
+        factories = (thing.llm_factory, thing.parser_factory, thing.agent_factory, thing.batch_factory)
+        factory: Any = next(filter(None, factories), thing)
+        while isinstance(factory, partial):
+            factory = factory.func
+        module = factory.partition(":")[0] if isinstance(factory, str) else str(factory.__module__)
+        return thing.interface, _from_module(_OneAdapter, thing, module)
     if hasattr(thing, "execute") and hasattr(thing, "should_run"):
         stage = thing if isinstance(thing, type) else type(thing)
         return str(thing.name), _from_module(_OneStage, thing, stage.__module__)
@@ -78,19 +85,3 @@ def _as_plugin(thing: Any) -> tuple[str, Any]:
 def _from_module(plugin: type, thing: Any, module: str) -> Any:
     """A plugin that brings this thing. Its code is that of `module`: by it a run sees whether it is what it was."""
     return type(plugin.__name__, (plugin,), {"__module__": module})(thing)
-
-
-def _module_of_factory(spec: AdapterSpec) -> str:
-    """That of the first factory which the adapter has."""
-    factories = (spec.llm_factory, spec.parser_factory, spec.agent_factory, spec.batch_factory)
-    factory: Any = next(filter(None, factories), spec)
-    if isinstance(factory, str):
-        return factory.partition(":")[0]
-    while isinstance(factory, partial):
-        factory = factory.func
-    return str(factory.__module__)
-
-
-def _free(name: str, taken: Any) -> str:
-    names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
-    return next(candidate for candidate in names if candidate not in taken)

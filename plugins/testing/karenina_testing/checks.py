@@ -25,6 +25,7 @@ __all__ = [
     "Check",
     "Fault",
     "FindFaults",
+    "Promise",
     "Promises",
     "Raised",
     "attempt",
@@ -98,8 +99,21 @@ class Check:
 
 FindFaults = Callable[[S], Iterator[Fault]]
 """Examines something and yields what is wrong. It is closed after the first fault."""
-Promises = Mapping[str, tuple[str, FindFaults[S]]]
-"""Name of a check -> the promise, and how it is examined."""
+Promise = tuple[str, FindFaults[S]]
+"""One sentence, and how it is examined whether it is kept."""
+
+
+class Promises(dict[str, tuple[str, FindFaults[S]]]):
+    """Name of a check -> its promise."""
+
+    def add(self, name: str, promise: str) -> Callable[[FindFaults[S]], FindFaults[S]]:
+        """Decorate the function that examines a promise."""
+
+        def added(find_faults: FindFaults[S]) -> FindFaults[S]:
+            self[name] = (promise, find_faults)
+            return find_faults
+
+        return added
 
 
 @frozen
@@ -136,7 +150,7 @@ def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
 
 
 def promise_checks(
-    subject: str, thing: S, promises: Promises[S], fault_of: Callable[[BaseException], Fault] | None = None
+    subject: str, thing: S, promises: Mapping[str, Promise[S]], fault_of: Callable[[BaseException], Fault] | None = None
 ) -> list[Check]:
     """One check for every promise. What examining raises is a fault by `fault_of`; without that, it is raised on."""
 

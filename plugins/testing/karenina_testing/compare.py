@@ -35,49 +35,34 @@ def _difference(a: Any, b: Any, path: str, seen: set[tuple[int, int]]) -> str | 
         return None
     seen.add((id(a), id(b)))
     if type(a) is not type(b):
-        return _told(a, b, path)
+        return _unlike(a, b, path)
     if isinstance(a, float) and math.isnan(a) and math.isnan(b):
         return None
     if isinstance(a, Mapping):
-        return _of_mappings(a, b, path, seen)
+        if a.keys() != b.keys():
+            return _unlike(a, b, path)
+        return _first([(f"{path}[{key!r}]", value, b[key]) for key, value in a.items()], seen)
     if isinstance(a, Sequence) and not isinstance(a, str | bytes | bytearray):
         if len(a) != len(b):
-            return _told(a, b, path)
+            return _unlike(a, b, path)
         pairs = [(f"{path}[{number}]", *pair) for number, pair in enumerate(zip(a, b, strict=True))]
         return _first(pairs, seen)
-    if isinstance(a, Set) or _says_what_equals(type(a)):
-        return None if a == b else _told(a, b, path)
-    return _of_attributes(a, b, path, seen)
-
-
-def _says_what_equals(cls: type) -> bool:
-    """Whether a class has an equality of its own; that of attrs leaves out fields, and is not asked."""
-    return "__eq__" in {name for base in cls.__mro__[:-1] for name in base.__dict__} and not attrs.has(cls)
-
-
-def _of_mappings(a: Any, b: Any, path: str, seen: set[tuple[int, int]]) -> str | None:
-    if a.keys() != b.keys():
-        return _told(a, b, path)
-    return _first([(f"{path}[{key!r}]", value, b[key]) for key, value in a.items()], seen)
-
-
-def _of_attributes(a: Any, b: Any, path: str, seen: set[tuple[int, int]]) -> str | None:
-    names = [*getattr(a, "__dict__", ()), *_slots(type(a))]
-    other = [*getattr(b, "__dict__", ()), *_slots(type(b))]
-    if not names or set(names) != set(other):
-        # A class, a function or the like: it is what it is.
-        return None if a == b else _told(a, b, path)
+    names = _attributes(a)
+    # The equality of attrs may leave out fields, and is not asked.
+    has_equality = any("__eq__" in base.__dict__ for base in type(a).__mro__[:-1]) and not attrs.has(type(a))
+    # Without attributes it is a class, a function or the like.
+    if isinstance(a, Set) or has_equality or not names or set(names) != set(_attributes(b)):
+        return None if a == b else _unlike(a, b, path)
     missing = object()
     return _first([(f"{path}.{name}", getattr(a, name, missing), getattr(b, name, missing)) for name in names], seen)
 
 
-def _slots(cls: type) -> list[str]:
-    slots = [slot for base in cls.__mro__ for slot in _listed(base.__dict__.get("__slots__", ()))]
-    return [slot for slot in slots if slot not in ("__weakref__", "__dict__")]
-
-
-def _listed(slots: Any) -> Sequence[str]:
-    return [slots] if isinstance(slots, str) else list(slots)
+def _attributes(value: Any) -> list[str]:
+    names = list(getattr(value, "__dict__", ()))
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots
+    return [name for name in names if name not in ("__weakref__", "__dict__")]
 
 
 def _first(pairs: Sequence[tuple[str, Any, Any]], seen: set[tuple[int, int]]) -> str | None:
@@ -87,10 +72,6 @@ def _first(pairs: Sequence[tuple[str, Any, Any]], seen: set[tuple[int, int]]) ->
     return None
 
 
-def _told(a: Any, b: Any, path: str) -> str:
-    return f"{path or 'it'}: {_short(b)}, not {_short(a)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+def _unlike(a: Any, b: Any, path: str) -> str:
+    after, before = (text if len(text) <= SHOWN else text[: SHOWN - 1] + "…" for text in (repr(b), repr(a)))
+    return f"{path or 'it'}: {after}, not {before}"

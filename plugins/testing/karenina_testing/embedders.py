@@ -89,10 +89,12 @@ def _protocol(made: Made) -> Iterator[Fault]:
         yield made.fault("it has no `async def aembed`", "see karenina_calls.services.embedding.Embedder")
 
 
+CALLS: Promises[Made] = Promises()
+
+
+@CALLS.add("vectors", "It gives one finite vector for each text, all of the same length.")
 def _vectors(made: Made) -> Iterator[Fault]:
-    found = in_loop(_embed(made.fresh(), TEXTS))
-    problem = _what_is_wrong(found, TEXTS)
-    if problem:
+    if problem := _what_is_wrong(in_loop(_embed(made.fresh(), TEXTS)), TEXTS):
         yield made.fault(problem, "return Embeddings with one tuple of floats for each text")
 
 
@@ -118,6 +120,7 @@ def _shown(text: str) -> str:
     return repr(text) if len(text) <= 20 else f"{text[:17]!r}..."
 
 
+@CALLS.add("order", "The vectors are in the order of the texts.")
 def _order(made: Made) -> Iterator[Fault]:
     async def run() -> tuple[Embeddings, Embeddings]:
         embedder = made.fresh()
@@ -125,10 +128,10 @@ def _order(made: Made) -> Iterator[Fault]:
 
     forwards, backwards = in_loop(run())
     if problem := _differs(PLAIN, forwards, backwards.vectors[::-1]):
-        problem = f"with the texts in another order {problem}"
-        yield made.fault(problem, "give the vectors in the order of the texts")
+        yield made.fault(f"with the texts in another order {problem}", "give the vectors in the order of the texts")
 
 
+@CALLS.add("equal_texts", "Equal texts have equal vectors.")
 def _equal_texts(made: Made) -> Iterator[Fault]:
     async def run() -> str | None:
         embedder = made.fresh()
@@ -156,12 +159,13 @@ def _differs(texts: Sequence[str], found: Embeddings, others: Sequence[Sequence[
     return None
 
 
+@CALLS.add("no_texts", "No texts have no vectors.")
 def _no_texts(made: Made) -> Iterator[Fault]:
-    found = in_loop(_embed(made.fresh(), ()))
-    if problem := _what_is_wrong(found, ()):
+    if problem := _what_is_wrong(in_loop(_embed(made.fresh(), ())), ()):
         yield made.fault(problem, "return Embeddings(vectors=(), ...) for no texts")
 
 
+@CALLS.add("model", "It names the model that was really used.")
 def _model(made: Made) -> Iterator[Fault]:
     found = in_loop(_embed(made.fresh(), PLAIN))
     model: object = found.model
@@ -172,6 +176,7 @@ def _model(made: Made) -> Iterator[Fault]:
         yield made.fault(f"the usage of the Embeddings is {usage!r}", "give a UsageMetadata, or nothing")
 
 
+@CALLS.add("odd_text", "Odd text has a vector, or is refused with PortError or PluginError.")
 def _odd_text(made: Made) -> Iterator[Fault]:
     """Any other error than the two is reported by the runner."""
     embedder = made.fresh()
@@ -184,6 +189,7 @@ def _odd_text(made: Made) -> Iterator[Fault]:
             yield made.fault(problem, "give a vector, or raise PortError with kind 'invalid_request'")
 
 
+@CALLS.add("at_once", "Calls at the same time get their own vectors.")
 def _at_once(made: Made) -> Iterator[Fault]:
     calls = [PLAIN[number:] + PLAIN[:number] for number in range(len(PLAIN))]
 
@@ -193,20 +199,12 @@ def _at_once(made: Made) -> Iterator[Fault]:
         return alone, await asyncio.gather(*(_embed(embedder, texts) for texts in calls))
 
     for texts, alone, together in zip(calls, *in_loop(run()), strict=True):
-        problem = _what_is_wrong(together, texts) or _differs(texts, alone, together.vectors)
-        if problem:
+        if problem := _what_is_wrong(together, texts) or _differs(texts, alone, together.vectors):
             remedy = "keep nothing of a call on the embedder; what loads once is loaded under a lock"
             yield made.fault(f"called several times at once, {problem}", remedy)
 
 
-CALLS: Promises[Made] = {
-    "vectors": ("It gives one finite vector for each text, all of the same length.", _vectors),
-    "order": ("The vectors are in the order of the texts.", _order),
-    "equal_texts": ("Equal texts have equal vectors.", _equal_texts),
-    "no_texts": ("No texts have no vectors.", _no_texts),
-    "model": ("It names the model that was really used.", _model),
-    "odd_text": ("Odd text has a vector, or is refused with PortError or PluginError.", _odd_text),
-    "at_once": ("Calls at the same time get their own vectors.", _at_once),
+CALLS |= {
     "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_work)),
     "cancellation": ("A cancelled call ends at once, and the next one works.", partial(cancelled, call=_work)),
     "event_loop": ("Others go on while it loads and works.", partial(turns, call=_work)),

@@ -104,7 +104,8 @@ class ScriptedLLM:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self._seconds)
-            return self._response(await self._reply(asked), asked)
+            reply = self._next(asked)
+            return self._response(await reply if inspect.isawaitable(reply) else reply, asked)
         finally:
             self.in_flight -= 1
 
@@ -122,14 +123,12 @@ class ScriptedLLM:
     def _for(self, model: ModelConfig) -> ScriptedLLM:
         return self
 
-    async def _reply(self, asked: ScriptedCall) -> ScriptedReply:
-        if self._script is None:
-            if len(self.calls) > len(self._replies):
-                raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
-            reply: Any = self._replies[len(self.calls) - 1]
-        else:
-            reply = self._script(asked)
-        return await reply if inspect.isawaitable(reply) else reply  # type: ignore[no-any-return]  # Any is awaited
+    def _next(self, asked: ScriptedCall) -> Any:
+        if self._script is not None:
+            return self._script(asked)
+        if len(self.calls) > len(self._replies):
+            raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
+        return self._replies[len(self.calls) - 1]
 
     def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
         if isinstance(reply, BaseException):
@@ -223,7 +222,18 @@ class FakeFilled:
         self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
     ) -> FieldVerdict:
         self._may_fail()
-        right = {name: self._right(name, similarities or {}) for name in self.data}
+        similar = similarities or {}
+        right: dict[str, bool | None] = {}
+        for name, value in self.data.items():
+            expected = self.handle.expected[name]
+            if name in self.accepted or value is None:
+                right[name] = True if name in self.accepted else None
+            elif name not in self.handle.semantic or value == expected:
+                right[name] = bool(value == expected)
+            elif name in similar:
+                right[name] = similar[name] >= 0.5
+            else:
+                raise TemplateError(f"field {name!r} needs a similarity")
         right |= {name: text in (trace if said is None else said) for name, text in self.handle.marks.items()}
         scores = {name: None if found is None else float(found) for name, found in right.items()}
         return FieldVerdict(all(found is True for found in right.values()), right, scores)
@@ -237,18 +247,6 @@ class FakeFilled:
     async def regex(self, trace: str) -> RegexVerdict:
         self._may_fail()
         return self.handle.patterns
-
-    def _right(self, name: str, similarities: Mapping[str, float]) -> bool | None:
-        value, expected = self.data[name], self.handle.expected[name]
-        if name in self.accepted:
-            return True
-        if value is None:
-            return None
-        if name in self.handle.semantic and value != expected:
-            if name not in similarities:
-                raise TemplateError(f"field {name!r} needs a similarity")
-            return similarities[name] >= 0.5
-        return bool(value == expected)
 
     def _may_fail(self) -> None:
         if self.handle.failure is not None:

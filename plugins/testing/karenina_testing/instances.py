@@ -18,9 +18,8 @@ from karenina_core.errors import one_line
 
 from .checks import Fault, Promises, Raised, attempt
 from .watch.audit import HEAVY
-from .watch.blocking import LONGEST_TURN, watched_loop
 from .watch.imports import construction_events
-from .watch.loops import StillRunning, cancel, in_loop, within
+from .watch.loops import LONGEST_TURN, StillRunning, cancel, in_loop, watched_loop, within
 from .watch.source_lines import file_of, line_of_attribute, line_of_function, line_of_waiting
 
 __all__ = [
@@ -108,11 +107,19 @@ def problem_now(made: Made) -> Any:
     return one_line(outcome.error) if isinstance(outcome, Raised) else outcome
 
 
+CONSTRUCTION: Promises[Made] = Promises()
+
+
+@CONSTRUCTION.add("light_construction", "To make one loads nothing and opens nothing.")
 def _light_construction(made: Made) -> Iterator[Fault]:
     for what, line in made.events(files=True).items():
         yield Fault(f"making it {what}", line, f"do it at the first call of {made.method}")
 
 
+STATE: Promises[Made] = Promises()
+
+
+@STATE.add("problem", "problem() is None or a text, at once, and the same when asked again.")
 def _problem(made: Made) -> Iterator[Fault]:
     line = made.line("problem")
     thing = made.fresh()
@@ -131,18 +138,10 @@ def _problem(made: Made) -> Iterator[Fault]:
         yield Fault(f"problem() took {seconds:.1f} s", line, "look up what is there instead of loading it")
 
 
+@STATE.add("light_problem", "problem() imports nothing heavy and makes no request.")
 def _light_problem(made: Made) -> Iterator[Fault]:
     for what, line in made.events("problem").items():
         yield Fault(f"problem() {what}", line, f"look up what is there; load it at the first call of {made.method}")
-
-
-CONSTRUCTION: Promises[Made] = {
-    "light_construction": ("To make one loads nothing and opens nothing.", _light_construction)
-}
-STATE: Promises[Made] = {
-    "problem": ("problem() is None or a text, at once, and the same when asked again.", _problem),
-    "light_problem": ("problem() imports nothing heavy and makes no request.", _light_problem),
-}
 
 
 def cancelled(made: Made, call: Callable[[Any], Coroutine[Any, Any, Any]]) -> Iterator[Fault]:
@@ -151,27 +150,23 @@ def cancelled(made: Made, call: Callable[[Any], Coroutine[Any, Any, Any]]) -> It
     async def run(seconds: float) -> tuple[str, str]:
         thing = made.fresh()
         work = call(thing)
-        ended = await _ended(work, seconds, file_of(thing if inspect.isroutine(thing) else type(thing)))
-        if not ended[0]:
+        task = asyncio.ensure_future(work)
+        await asyncio.wait({task}, timeout=seconds)
+        problem = line = ""
+        if task.done():
+            task.result()
+        else:
+            line = line_of_waiting(work, file_of(thing if inspect.isroutine(thing) else type(thing)))
+            problem = await cancel(task)
+        if not problem:
             await within(call(thing), LONGEST_CALL)
-        return ended
+        return problem, line
 
     for seconds in BEGINNINGS:
         problem, line = in_loop(run(seconds))
         if problem:
             remedy = "let asyncio.CancelledError through; release what is held in finally"
             yield Fault(f"a call was cancelled, and {problem}", line or made.line(), remedy)
-
-
-async def _ended(work: Coroutine[Any, Any, Any], seconds: float, file: str | None) -> tuple[str, str]:
-    """What was wrong about how a cancelled call ended, and the line at which it waited."""
-    task = asyncio.ensure_future(work)
-    await asyncio.wait({task}, timeout=seconds)
-    if task.done():
-        task.result()
-        return "", ""
-    line = line_of_waiting(work, file)
-    return await cancel(task), line
 
 
 def in_two_loops(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
@@ -197,7 +192,6 @@ def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
         await call(thing)
 
     _, held = in_loop(within(watched_loop(both()), LONGEST_CALL))
-    if held is None:
-        return
-    problem = f"nothing else had its turn for {LONGEST_TURN:g} s or longer"
-    yield Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")
+    if held is not None:
+        problem = f"nothing else had its turn for {LONGEST_TURN:g} s or longer"
+        yield Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")

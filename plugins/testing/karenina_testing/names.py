@@ -35,7 +35,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "run_in_virtual_time": "karenina_testing.virtual_time",
         "runtime_checks": "karenina_testing.runtimes.runtimes",
         "search_tool_checks": "karenina_testing.search_tools",
-        "sink_checks": "karenina_testing.sinks.sinks",
+        "sink_checks": "karenina_testing.sinks",
         "stage_checks": "karenina_testing.stages.stages",
         "strategies": "karenina_testing.strategies",
         "trait_checks": "karenina_testing.traits.traits",

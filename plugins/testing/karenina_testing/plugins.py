@@ -24,7 +24,7 @@ from .checks import Check, Fault, Promises, expecting, promise_checks
 from .embedders import embedder_checks
 from .runtimes.runtimes import runtime_checks
 from .search_tools import search_tool_checks
-from .sinks.sinks import sink_checks
+from .sinks import sink_checks
 from .stages.stages import stage_checks
 from .traits.traits import evaluator_checks
 from .watch.imports import heavy_imports
@@ -57,22 +57,19 @@ def plugin_checks(
     checks = promise_checks(f"plugin {brought.name}", brought, PROMISES)
     for kind, name, thing in brought.things():
         if make := CHECKS.get(kind):
-            checks += _checks_of(name, partial(make, thing, **{**brought.arguments(kind), **given.pop(name, {})}))
+            settings = {"settings": brought.alone.settings(brought.name)} if kind in MADE_BY_CHECKS else {}
+            try:
+                made = make(thing, **{**settings, **given.pop(name, {})})
+                checks += [evolve(check, name=f"{name}.{check.name}") for check in made]
+            except (ConfigError, ValueError, TypeError) as error:
+                remedy = f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
+                unmade = partial(Fault, one_line(error), remedy=remedy)
+                checks.append(Check(name, f"{name}.options", "Its checks can be made.", unmade))
     if given:
         known = [name for _, name, _ in brought.things()]
         name = next(iter(given))
         raise ValueError(f"plugin {brought.name} brings no {name!r} to check{did_you_mean(name, known)}")
     return expecting(checks, expected_failures)
-
-
-def _checks_of(name: str, make: Callable[[], list[Check]]) -> list[Check]:
-    try:
-        return [evolve(check, name=f"{name}.{check.name}") for check in make()]
-    except (ConfigError, ValueError, TypeError) as error:
-        fault = Fault(
-            one_line(error), remedy=f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
-        )
-        return [Check(name, f"{name}.options", "Its checks can be made.", lambda: fault)]
 
 
 class _Plugin:
@@ -126,8 +123,9 @@ class _Plugin:
         except PluginError:
             return
         for kind, name in self.registered(app):
+            made = kind is StageRegistry and app.settings(self.name) is not None
             try:
-                yield kind, name, self._made(app, kind, name)
+                yield kind, name, app.registry(kind).make(name) if made else app.registry(kind).load(name)
             except PluginError:
                 continue  # the check of what it registers says so
 
@@ -136,15 +134,11 @@ class _Plugin:
         for registry in sorted(app.registries, key=lambda registry: registry.hook):
             yield from ((type(registry), name) for name, entry in registry.items() if entry.plugin == self.name)
 
-    def arguments(self, kind: Kind) -> dict[str, Any]:
-        """What else the checks of a thing are given."""
-        return {"settings": self.alone.settings(self.name)} if kind in MADE_BY_CHECKS else {}
 
-    def _made(self, app: Karenina, kind: Kind, name: str) -> Any:
-        made = kind is StageRegistry and app.settings(self.name) is not None
-        return app.registry(kind).make(name) if made else app.registry(kind).load(name)
+PROMISES: Promises[_Plugin] = Promises()
 
 
+@PROMISES.add("loads", "It can be imported, and every hook that it implements exists.")
 def _loads(plugin: _Plugin) -> Iterator[Fault]:
     if len(plugin.sources) > 1:
         owners = " and ".join(source.distribution for source in plugin.sources)
@@ -157,10 +151,11 @@ def _loads(plugin: _Plugin) -> Iterator[Fault]:
         yield Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
     if state.reason:
         yield Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
-    if not (state.kinds):
+    if not state.kinds:
         yield Fault("it brings nothing", _first_line(plugin), "register something in a hook")
 
 
+@PROMISES.add("marked", "Every function that is called like a hook is one.")
 def _marked(plugin: _Plugin) -> Iterator[Fault]:
     for name in dir(plugin.loaded):
         thing = getattr(plugin.loaded, name)
@@ -172,6 +167,7 @@ def _marked(plugin: _Plugin) -> Iterator[Fault]:
             )
 
 
+@PROMISES.add("light_import", "Its entry module imports nothing heavy and does nothing.")
 def _light(plugin: _Plugin) -> Iterator[Fault]:
     module = plugin.module
     if module is None or file_of(module) is None:
@@ -180,6 +176,7 @@ def _light(plugin: _Plugin) -> Iterator[Fault]:
         yield Fault(f"importing its entry module {what}", line, "import it inside a function, or use an import string")
 
 
+@PROMISES.add("again", "It registers the same in every application.")
 def _again(plugin: _Plugin) -> Iterator[Fault]:
     first = list(plugin.registered(plugin.alone))
     second = list(plugin.registered(Karenina({plugin.name: plugin.loaded}, kinds=plugin.kinds)))
@@ -193,6 +190,7 @@ def _again(plugin: _Plugin) -> Iterator[Fault]:
     )
 
 
+@PROMISES.add("beside_others", "Its names clash with no installed plugin.")
 def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
     others, infos = load_all(source for source in discover() if source.name != plugin.name)
     before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
@@ -203,6 +201,7 @@ def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
             yield Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
 
 
+@PROMISES.add("registered", "Everything that it registers can be imported.")
 def _registered(plugin: _Plugin) -> Iterator[Fault]:
     for kind, name in plugin.registered(plugin.alone):
         try:
@@ -211,6 +210,7 @@ def _registered(plugin: _Plugin) -> Iterator[Fault]:
             yield Fault(str(error), _first_line(plugin), "correct the import string 'module:Name'")
 
 
+@PROMISES.add("kinds", "The kinds of things that its distribution declares can be used.")
 def _kinds(plugin: _Plugin) -> Iterator[Fault]:
     own = {source.distribution for source in plugin.sources}
     for kind in plugin.alone.kinds if own else ():
@@ -237,12 +237,3 @@ CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
 }
 MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
 """Kinds of classes that the checks themselves make, with the plugin's settings."""
-PROMISES: Promises[_Plugin] = {
-    "loads": ("It can be imported, and every hook that it implements exists.", _loads),
-    "marked": ("Every function that is called like a hook is one.", _marked),
-    "light_import": ("Its entry module imports nothing heavy and does nothing.", _light),
-    "again": ("It registers the same in every application.", _again),
-    "beside_others": ("Its names clash with no installed plugin.", _beside_others),
-    "registered": ("Everything that it registers can be imported.", _registered),
-    "kinds": ("The kinds of things that its distribution declares can be used.", _kinds),
-}

@@ -68,15 +68,9 @@ def check_search_tool(tool: Any, **options: Any) -> None:
     run_checks(search_tool_checks(tool, **options))
 
 
-async def _asked(tool: Any, query: str) -> Any:
-    """What it returned. What has an `asearch` of its own must raise SearchError itself; for others, karenina does."""
-    asked = tool.asearch(query) if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL).asearch(query)
-    return await within(asked, LONGEST_CALL)
-
-
-async def _search(tool: Any) -> Any:
-    """Nothing but its own coroutine, to be cancelled."""
-    return await (tool if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL)).asearch(PLAIN)
+async def _search(tool: Any, query: str = PLAIN) -> Any:
+    """Its own coroutine. A tool with `asearch` must raise SearchError itself; for others, karenina does."""
+    return await (tool if hasattr(tool, "asearch") else as_search_tool(tool, LONGEST_CALL)).asearch(query)
 
 
 def _protocol(made: Made) -> Iterator[Fault]:
@@ -92,13 +86,17 @@ def _protocol(made: Made) -> Iterator[Fault]:
 
 
 def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:
-    found = in_loop(_asked(tool, query))
+    found = in_loop(within(_search(tool, query), LONGEST_CALL))
     try:
         read_results(found)
     except SearchError as error:
         yield made.fault(str(error), "return SearchResult values, or mappings with content")
 
 
+CALLS: Promises[Made] = Promises()
+
+
+@CALLS.add("odd_query", "Odd queries have results, or are refused with SearchError.")
 def _odd_query(made: Made) -> Iterator[Fault]:
     tool = made.fresh()
     for query in ODD:
@@ -110,9 +108,8 @@ def _odd_query(made: Made) -> Iterator[Fault]:
             yield Fault.raised(outcome.error, "raise SearchError", by=f"for the query {shown} it", line=made.line())
 
 
-CALLS: Promises[Made] = {
+CALLS |= {
     "results": ("What it returns can be read as results.", lambda made: _unreadable(made, made.fresh(), PLAIN)),
-    "odd_query": ("Odd queries have results, or are refused with SearchError.", _odd_query),
     "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
     "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),
     "event_loop": ("Others go on while it searches.", partial(turns, call=_search)),

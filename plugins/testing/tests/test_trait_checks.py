@@ -161,10 +161,11 @@ def test_every_promise_is_a_check() -> None:
     always += ["event_loop"]
     several = ["order", "one_fails"]
     judged = ["judge_down", "judge_rubbish", "judge_silent", "prompts", "shown", "reference", "places", "calls"]
-    assert names(Marks, MARKS) == [*values, *always, *several, "no_calls", "light_construction"]
-    assert names(Manners(), MANNERS) == [*values, *always, *several, *judged]
-    assert names(Marks(), MARKS[:1]) == [*values, *always, "no_calls"]
-    assert names(Marks(), MARKS[:1], broken=MARKS[1:]) == [*values, *always, "one_fails", "no_calls"]
+    assert sorted(names(Marks, MARKS)) == sorted([*values, *always, *several, "no_calls", "light_construction"])
+    assert sorted(names(Manners(), MANNERS)) == sorted([*values, *always, *several, *judged])
+    assert sorted(names(Marks(), MARKS[:1])) == sorted([*values, *always, "no_calls"])
+    with_broken = names(Marks(), MARKS[:1], broken=MARKS[1:])
+    assert sorted(with_broken) == sorted([*values, *always, "one_fails", "no_calls"])
 
 
 def test_without_traits_there_is_nothing_to_check() -> None:

@@ -12,7 +12,7 @@ from attrs import frozen
 from karenina_judging.asking import ask_judge, closed_object, presented
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_testing.checks import BrokenPromise
-from karenina_testing.traits import files as files
+from karenina_testing.traits import values as files
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.traces import EvaluationInput
 

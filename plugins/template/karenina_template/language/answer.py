@@ -73,48 +73,39 @@ def VerifiedField(
     """
     if not isinstance(description, str) or not description.strip():
         raise ValueError("VerifiedField needs a description: it tells the judge what to extract")
-    primitive = _checked_primitive(verify_with)
+    if verify_with is None:
+        raise ValueError("VerifiedField needs verify_with: the primitive that compares the value, such as ExactMatch()")
+    if isinstance(verify_with, type) and issubclass(verify_with, VerificationPrimitive):
+        raise TypeError(f"verify_with needs an instance: write {verify_with.__name__}(), not {verify_with.__name__}")
+    if not isinstance(verify_with, VerificationPrimitive):
+        raise TypeError(f"verify_with must be a verification primitive such as ExactMatch(), not {verify_with!r}")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
         raise ValueError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
         raise TypeError(f"extraction_hint must be a text, not {extraction_hint!r}")
-    _check_ground_truth(primitive, ground_truth)
+    primitive = type(verify_with).__name__
+    if ground_truth is None and verify_with.uses_ground_truth:
+        raise ValueError(
+            f"ground_truth None can never match with {primitive}: a field without a value means that the answer does "
+            "not say; declare a bool field that asks whether it is there"
+        )
+    try:
+        verify_with.check_ground_truth(ground_truth)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{primitive} cannot compare anything with this ground_truth: {error}") from None
     for name in field_kwargs:
         if name not in _FIELD_PARAMETERS:
             known = [*_FIELD_PARAMETERS, "weight", "extraction_hint"]
             raise TypeError(f"VerifiedField has no argument {name!r}{did_you_mean(name, known)}")
-    if isinstance(primitive, TracePrimitive) and "default_factory" not in field_kwargs:
+    if isinstance(verify_with, TracePrimitive) and "default_factory" not in field_kwargs:
         field_kwargs.setdefault("default", None)
     info = Field(description=description, **field_kwargs)
-    info.metadata.append(Verification(ground_truth, primitive, weight, extraction_hint))
+    info.metadata.append(Verification(ground_truth, verify_with, weight, extraction_hint))
     return info
 
 
 _FIELD_PARAMETERS = frozenset(inspect.signature(Field).parameters) - {"extra"}
-
-
-def _checked_primitive(value: Any) -> VerificationPrimitive:
-    if value is None:
-        raise ValueError("VerifiedField needs verify_with: the primitive that compares the value, such as ExactMatch()")
-    if isinstance(value, type) and issubclass(value, VerificationPrimitive):
-        raise TypeError(f"verify_with needs an instance: write {value.__name__}(), not {value.__name__}")
-    if not isinstance(value, VerificationPrimitive):
-        raise TypeError(f"verify_with must be a verification primitive such as ExactMatch(), not {value!r}")
-    return value
-
-
-def _check_ground_truth(primitive: VerificationPrimitive, ground_truth: Any) -> None:
-    name = type(primitive).__name__
-    if ground_truth is None and primitive.uses_ground_truth:
-        raise ValueError(
-            f"ground_truth None can never match with {name}: a field without a value means that the answer does not "
-            "say; declare a bool field that asks whether it is there"
-        )
-    try:
-        primitive.check_ground_truth(ground_truth)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} cannot compare anything with this ground_truth: {error}") from None
 
 
 class BaseAnswer(BaseModel):
@@ -154,7 +145,9 @@ class BaseAnswer(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        _refuse_reserved_names(cls)
+        for name in sorted(set(inspect.get_annotations(cls)) & set(cls.model_fields) & set(RESERVED)):
+            reserved = f"the name is reserved ({RESERVED[name]}); rename the field"
+            raise TypeError(f"field {name!r} of {cls.__name__}: {reserved}")
         cls.__verified__ = {
             name: found for name, info in cls.model_fields.items() if (found := verification_of(info)) is not None
         }
@@ -221,12 +214,6 @@ def _has_model(annotation: Any) -> bool:
 def is_taken(name: str) -> bool:
     """Whether no field can have this name. Old names of pydantic's, such as `copy` and `schema`, are free."""
     return name in RESERVED or (name.startswith("model_") and hasattr(BaseModel, name)) or name in vars(BaseAnswer)
-
-
-def _refuse_reserved_names(cls: type[BaseAnswer]) -> None:
-    declared = set(inspect.get_annotations(cls)) & set(cls.model_fields)
-    for name in sorted(declared & set(RESERVED)):
-        raise TypeError(f"field {name!r} of {cls.__name__}: the name is reserved ({RESERVED[name]}); rename the field")
 
 
 def _declared_strategy(cls: type[BaseAnswer]) -> Condition | None:

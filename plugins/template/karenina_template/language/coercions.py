@@ -18,22 +18,10 @@ __all__ = ["careful_reader", "careful_validator"]
 
 # Where a core schema holds other schemas: one, a list, or by name. Everything else in it is data and stays as it is.
 _INNER = frozenset(
-    {
-        "choices",
-        "definitions",
-        "extras_keys_schema",
-        "extras_schema",
-        "fields",
-        "items_schema",
-        "json_schema",
-        "keys_schema",
-        "lax_schema",
-        "python_schema",
-        "schema",
-        "steps",
-        "strict_schema",
-        "values_schema",
-    }
+    (
+        *("choices", "definitions", "extras_keys_schema", "extras_schema", "fields", "items_schema", "json_schema"),
+        *("keys_schema", "lax_schema", "python_schema", "schema", "steps", "strict_schema", "values_schema"),
+    )
 )
 
 
@@ -47,17 +35,12 @@ def _date(value: Any) -> Any:
     text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not isinstance(value, bool) and re.fullmatch(r"\d{8}", text, re.ASCII):
         return f"{text[:4]}-{text[4:6]}-{text[6:]}"
-    if isinstance(value, int | float) or _is_numeric(text):
-        raise PydanticCustomError("number_is_no_date", "a number is no date; write it like 2024-05-31")
-    return value
-
-
-def _is_numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if not isinstance(value, int | float):
+        try:
+            float(text)
+        except ValueError:
+            return value
+    raise PydanticCustomError("number_is_no_date", "a number is no date; write it like 2024-05-31")
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -106,19 +89,15 @@ def _careful(node: Any, models: set[type]) -> Any:
     if node["type"] in ("model", "dataclass", "typed-dict") and "cls" in node:
         models.add(node["cls"])
     changed: Any = {key: _careful(value, models) if key in _INNER else value for key, value in node.items()}
-    reader = _number if _lists_numbers(node) else _READERS.get(node["type"])
+    listed: list[Any] = node["expected"] if node["type"] == "literal" else []
+    if node["type"] == "enum":
+        listed = [member.value for member in node["members"]]
+    reader = _READERS.get(node["type"])
+    if any(isinstance(value, int | float) for value in listed) and not any(type(value) is bool for value in listed):
+        reader = _number  # where 1 also means true
     if reader is None:
         return changed
     if node["type"] in _TEXT_IN_JSON:
         changed["strict"] = False
     reference = changed.pop("ref", None)  # others point to the schema with its reader
     return core_schema.no_info_before_validator_function(reader, changed, ref=reference)
-
-
-def _lists_numbers(node: Mapping[str, Any]) -> bool:
-    """Whether it is a literal or an enumeration of numbers, where 1 also means true."""
-    if node["type"] == "literal":
-        values = node["expected"]
-    else:
-        values = [member.value for member in node["members"]] if node["type"] == "enum" else []
-    return any(isinstance(value, int | float) for value in values) and not any(type(value) is bool for value in values)

@@ -97,7 +97,10 @@ def as_regex(pattern: str, flags: int = 0) -> str:
     place = 0
     while place < len(pattern):
         rules, verbose = scopes[-1]
-        token = _next(pattern, place, verbose)
+        comment = LINE_COMMENT.match(pattern, place) if verbose else None
+        found = comment or OWN_FLAGS.match(pattern, place) or TOKEN.match(pattern, place)
+        assert found is not None  # the last alternative of a token is any character
+        token = found.group()
         place += len(token)
         tokens.append(token)
         written.append(_rewritten(token, rules, verbose))
@@ -136,28 +139,13 @@ def _check_copies(tokens: Iterable[str]) -> None:
         last = 0
 
 
-def _next(pattern: str, place: int, verbose: bool) -> str:
-    found = (
-        (LINE_COMMENT.match(pattern, place) if verbose else None)
-        or OWN_FLAGS.match(pattern, place)
-        or TOKEN.match(pattern, place)
-    )
-    assert found is not None  # the last alternative is any character
-    return found.group()
-
-
 def _rewritten(token: str, rules: Rules, verbose: bool) -> str:
     outside, in_class = rules
     if len(token) > 1 and token.startswith("["):
-        return _class(token, in_class)
+        tokens = TOKEN_IN_CLASS.findall(token[1:])
+        if tokens[0] == "^" and any({rf"\{kind}", rf"\{kind.upper()}"} <= set(tokens) for kind in "dsw"):
+            return NOTHING  # neither one kind nor its opposite: `regex` would find any character
+        return "[" + "".join(in_class.get(part, part) for part in tokens)
     if verbose and token.isspace() and token not in LEFT_OUT:
         return "\\" + token
     return outside.get(token, token)
-
-
-def _class(written: str, known: Mapping[str, str]) -> str:
-    """A class in brackets."""
-    tokens = TOKEN_IN_CLASS.findall(written[1:])
-    if tokens[0] == "^" and any({rf"\{kind}", rf"\{kind.upper()}"} <= set(tokens) for kind in "dsw"):
-        return NOTHING  # neither one kind nor its opposite: `regex` would find any character
-    return "[" + "".join(known.get(token, token) for token in tokens)

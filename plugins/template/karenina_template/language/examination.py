@@ -15,20 +15,15 @@ __all__ = ["template_runtimes"]
 
 def template_runtimes(app: Karenina) -> Section:
     """Every runtime, or why it cannot be loaded."""
-    rows = [_row(app, name) for name in app.registry(TemplateRuntimeRegistry)]
+    rows: list[dict[str, Any]] = []
+    for name in app.registry(TemplateRuntimeRegistry):
+        row: dict[str, Any] = {"name": name, "languages": [], "isolation": None, "executes_code": None, "reason": ""}
+        try:
+            runtime = app.registry(TemplateRuntimeRegistry).load(name)
+        except PluginError as error:
+            rows.append(row | {"reason": str(error)})
+            continue
+        made = runtime() if isinstance(runtime, type) else runtime
+        facts = {"isolation": made.isolation, "executes_code": made.executes_code}
+        rows.append(row | {"languages": sorted(made.languages), **facts})
     return Section.of("template_runtimes", "Template runtimes", ("name", "languages", "isolation", "reason"), rows)
-
-
-def _row(app: Karenina, name: str) -> dict[str, Any]:
-    try:
-        runtime = app.registry(TemplateRuntimeRegistry).load(name)
-    except PluginError as error:
-        return {"name": name, "languages": [], "isolation": None, "executes_code": None, "reason": str(error)}
-    made = runtime() if isinstance(runtime, type) else runtime
-    return {
-        "name": name,
-        "languages": sorted(made.languages),
-        "isolation": made.isolation,
-        "executes_code": made.executes_code,
-        "reason": "",
-    }

@@ -27,6 +27,7 @@ from karenina_core.errors import FillError, TemplateError
 from .answer import BaseAnswer, read_ground_truths
 from .author_code import author_code
 from .coercions import careful_validator
+from .to_json import shown
 from .verification import Verification
 
 __all__ = ["any_field_names", "copied", "extraction_class", "fill", "keys_of"]
@@ -37,14 +38,7 @@ _MAKING = threading.Lock()
 _MOST = 20
 """Problems of one reply that a judge is shown; the rest is counted. Chosen, not measured."""
 
-_KEPT = (
-    "alias",
-    "alias_priority",
-    "validation_alias",
-    "serialization_alias",
-    "title",
-    "description",
-)
+_KEPT = ("alias", "alias_priority", "validation_alias", "serialization_alias", "title", "description")
 """What stays of a verified field. Examples and free additions to its schema do not: they reveal what is expected."""
 
 
@@ -58,7 +52,14 @@ def extraction_class(cls: type[A]) -> type[A]:
         relaxed.model_rebuild()  # where the author puts that off
         schema = relaxed.__pydantic_core_schema__
         type.__setattr__(relaxed, "__pydantic_validator__", careful_validator(schema))
-        type.__setattr__(relaxed, "__strict__", _is_strict(schema))
+        waiting: list[Any] = [schema]
+        strict = False
+        while waiting and not strict:
+            node = waiting.pop()
+            strict = isinstance(node, Mapping) and node.get("strict") is True
+            if isinstance(node, Mapping | list | tuple):
+                waiting += node.values() if isinstance(node, Mapping) else node
+        type.__setattr__(relaxed, "__strict__", strict)  # whether anything is read strictly
         for made in (cls, relaxed):
             type.__setattr__(made, "__extraction__", relaxed)
     return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
@@ -70,7 +71,11 @@ def _relax(cls: type[A]) -> type[A]:
         with author_code("the hook that sets self.correct", cls.__module__):
             cls.model_post_init(self, context)
 
-    fields = {name: _relaxed_field(cls.model_fields[name], found) for name, found in cls.__verified__.items()}
+    fields: dict[str, Any] = {}
+    for name, found in cls.__verified__.items():
+        info = cls.model_fields[name]
+        fields[name] = Field(default=None, **{key: kept for key in _KEPT if (kept := getattr(info, key)) is not None})
+        fields[name].metadata.append(found)
     config = ConfigDict(allow_inf_nan=False)  # JSON has no such numbers
     if fields:
         config["json_schema_extra"] = None
@@ -93,27 +98,6 @@ def any_field_names() -> Iterator[None]:
     with _MAKING, warnings.catch_warnings():  # filters belong to the process, and templates are loaded in threads
         warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
         yield
-
-
-def _is_strict(schema: Any) -> bool:
-    """Whether anything in a core schema is read strictly."""
-    waiting = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            if node.get("strict") is True:
-                return True
-            waiting += node.values()
-        elif isinstance(node, list | tuple):
-            waiting += node
-    return False
-
-
-def _relaxed_field(info: FieldInfo, verification: Verification) -> Any:
-    kept = {name: value for name in _KEPT if (value := getattr(info, name)) is not None}
-    relaxed = Field(default=None, **kept)
-    relaxed.metadata.append(verification)
-    return relaxed
 
 
 def _nullable(info: FieldInfo) -> Any:
@@ -170,7 +154,15 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
             strict = relaxed.__dict__["__strict__"]
             return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
         except ValidationError as error:
-            raise FillError(_explain(error)) from None
+            lines = ["The data does not fit:"]
+            problems = error.errors(include_url=False, include_context=False)
+            for problem in problems[:_MOST]:
+                got = "" if problem["type"] == "missing" else f" (got {shown(problem['input'])})"
+                steps = (f"[{s}]" if isinstance(s, int) else "." + _FUNCTION.sub(r"\1", s) for s in problem["loc"])
+                lines.append(f"- {''.join(steps).lstrip('.') or 'the object'}: {problem['msg']}{got}")
+            if len(problems) > _MOST:
+                lines.append(f"- and {len(problems) - _MOST} more")
+            raise FillError("\n".join(lines)) from None
 
 
 def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -179,13 +171,13 @@ def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[s
         return {}
     expected = ", ".join(keys.values())
     if not isinstance(data, Mapping):
-        raise FillError(f"Expected a JSON object with the keys {expected}; got {_shown(data)}")
+        raise FillError(f"Expected a JSON object with the keys {expected}; got {shown(data)}")
     given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
     if len(given) < len(keys):
         given |= _spelled_otherwise(cls, keys, given, data)
     known = {key: copied(data[word]) for key, word in given.items()}
     if not known:
-        raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {_shown(list(data))}")
+        raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {shown(list(data))}")
     for name in cls.__verified__.keys() & keys.keys():
         if known.get(keys[name], ...) is None:
             del known[keys[name]]  # the author's validators were not written for null
@@ -214,7 +206,7 @@ def _spelled_otherwise(
         if len(same) == 1 and same[0] not in found.values():
             found[key] = same[0]
         elif close := same or (_near(key, others) if name in cls.__verified__ else []):
-            problems.append(f"- {key}: missing, but there is {', '.join(map(_shown, close))}; write the key as {key!r}")
+            problems.append(f"- {key}: missing, but there is {', '.join(map(shown, close))}; write the key as {key!r}")
     if problems:
         raise FillError("\n".join(["Keys are not as expected:", *problems]))
     return found
@@ -239,28 +231,5 @@ def copied(value: Any) -> Any:
     return [copied(item) for item in value] if isinstance(value, list) else value
 
 
-def _explain(error: ValidationError) -> str:
-    lines = ["The data does not fit:"]
-    problems = error.errors(include_url=False, include_context=False)
-    for problem in problems[:_MOST]:
-        got = "" if problem["type"] == "missing" else f" (got {_shown(problem['input'])})"
-        lines.append(f"- {_path(problem['loc'])}: {problem['msg']}{got}")
-    if len(problems) > _MOST:
-        lines.append(f"- and {len(problems) - _MOST} more")
-    return "\n".join(lines)
-
-
 _FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")
 """How pydantic names a member of a union that a function reads."""
-
-
-def _path(steps: tuple[int | str, ...]) -> str:
-    path = ""
-    for step in steps:
-        path += f"[{step}]" if isinstance(step, int) else "." + _FUNCTION.sub(r"\1", step)
-    return path.lstrip(".") or "the object"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"

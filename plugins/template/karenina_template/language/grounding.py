@@ -99,9 +99,8 @@ class _Source:
         if date := DATE.fullmatch(value.strip()):
             return float(date[1]) in self._numbers and float(date[3]) in self._numbers
         number = wanted[0] if len(wanted) == 1 and wanted[0].isdecimal() else ""
-        return self._holds_words(wanted) or (bool(number) and self._holds_number(float(number)))
-
-    def _holds_words(self, wanted: Sequence[str]) -> bool:
+        if number and self._holds_number(float(number)):
+            return True
         together = "".join(wanted)
         if len(together) >= LEAST and together in self._squeezed:
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .answer import BaseAnswer
@@ -15,35 +15,12 @@ _NAMED = frozenset({"properties", "$defs", "patternProperties", "dependentSchema
 _LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
 _CONSTRAINTS = frozenset(
-    {
-        "$ref",
-        "const",
-        "contentEncoding",
-        "contentMediaType",
-        "dependentRequired",
-        "deprecated",
-        "description",
-        "discriminator",
-        "enum",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "format",
-        "maxContains",
-        "maxItems",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minContains",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "multipleOf",
-        "pattern",
-        "required",
-        "type",
-        "uniqueItems",
-    }
+    (
+        *("$ref", "const", "contentEncoding", "contentMediaType", "dependentRequired", "deprecated", "description"),
+        *("discriminator", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems"),
+        *("maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum"),
+        *("multipleOf", "pattern", "required", "type", "uniqueItems"),
+    )
 )
 """What a verified field may say of itself beside other schemas. Anything else is an example or an author's addition."""
 
@@ -63,7 +40,19 @@ def judge_schema(cls: type[BaseAnswer]) -> dict[str, Any]:
     verified = {keys[name] for name in cls.__verified__ if name in keys}
     properties = {key: value for key, value in schema["properties"].items() if key in asked}
     definitions = schema.get("$defs", {})
-    for name in _reached((properties[key] for key in verified), definitions):
+    reached: set[str] = set()  # the definitions that verified fields are made of
+    waiting: list[Any] = [properties[key] for key in verified]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        name = str(node.get("$ref", "")).rpartition("/")[2]
+        if name in definitions and name not in reached:
+            reached.add(name)
+            waiting.append(definitions[name])
+        for key, value in node.items():
+            _each(key, value, waiting.append)
+    for name in reached:
         definitions[name] = _bare(definitions[name], {"default"})
     for key in verified:
         properties[key] = _bare(properties[key])
@@ -81,23 +70,6 @@ def _bare(node: Any, kept: Collection[str] = ()) -> Any:
     return {
         key: _each(key, value, lambda part: _bare(part, {"default"})) for key, value in node.items() if key in allowed
     }
-
-
-def _reached(nodes: Iterable[Any], definitions: Mapping[str, Any]) -> set[str]:
-    """The names of all definitions that these schemas are made of."""
-    reached: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, dict):
-            continue
-        name = str(node.get("$ref", "")).rpartition("/")[2]
-        if name in definitions and name not in reached:
-            reached.add(name)
-            waiting.append(definitions[name])
-        for key, value in node.items():
-            _each(key, value, waiting.append)
-    return reached
 
 
 def _closed(node: Any) -> Any:

@@ -70,22 +70,20 @@ def read_normalizers(value: Any) -> tuple[str | SynonymMap, ...]:
     """
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"normalize needs a list of normalizers, not {value!r}")
-    return tuple(_read_normalizer(item) for item in value)
-
-
-def _read_normalizer(item: Any) -> str | SynonymMap:
-    if isinstance(item, SynonymMap):
-        return item
-    if isinstance(item, Mapping):
-        extra = set(item) - {"type", "mapping"}
-        if extra or "mapping" not in item or item.get("type", "SynonymMap") not in ("SynonymMap", "synonym_map"):
-            form = '{"type": "SynonymMap", "mapping": {...}}'
-            raise ValueError(f"a synonym map is written {form}, not {dict(item)!r}")
-        return SynonymMap(item["mapping"])
-    if not isinstance(item, str) or item not in NORMALIZERS:
-        hint = did_you_mean(item, NORMALIZERS) if isinstance(item, str) else ""
-        raise ValueError(f"unknown normalizer {item!r}{hint}; there are {', '.join(NORMALIZERS)} and SynonymMap")
-    return item
+    found: list[str | SynonymMap] = []
+    for item in value:
+        if isinstance(item, Mapping):
+            extra = set(item) - {"type", "mapping"}
+            if extra or "mapping" not in item or item.get("type", "SynonymMap") not in ("SynonymMap", "synonym_map"):
+                form = '{"type": "SynonymMap", "mapping": {...}}'
+                raise ValueError(f"a synonym map is written {form}, not {dict(item)!r}")
+            found.append(SynonymMap(item["mapping"]))
+        elif isinstance(item, SynonymMap) or (isinstance(item, str) and item in NORMALIZERS):
+            found.append(item)
+        else:
+            hint = did_you_mean(item, NORMALIZERS) if isinstance(item, str) else ""
+            raise ValueError(f"unknown normalizer {item!r}{hint}; there are {', '.join(NORMALIZERS)} and SynonymMap")
+    return tuple(found)
 
 
 def normalized(text: str, normalizers: Iterable[str | SynonymMap]) -> str:

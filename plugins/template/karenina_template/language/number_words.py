@@ -51,10 +51,13 @@ def _read(words: list[str]) -> Iterator[float]:
         elif word in PARTS:
             if part is None:
                 yield PARTS[word]  # the fifth
-            part = _divided(part, PARTS[word], joint)
+            # Three quarters; one and a half; a third.
+            part = (part or 0.0) + 1 / PARTS[word] if part is None or joint else part / PARTS[word]
             yield before + part  # two and three quarters
-        elif _goes_on(part, SPELT[word], joint):
-            part = (part or 0.0) + SPELT[word]
+        elif part is None or (part >= 100 and part % 100 == 0):
+            part = (part or 0.0) + SPELT[word]  # after a hundred
+        elif not joint and SPELT[word] < 10 and part % 100 >= 20 and part % 10 == 0:  # after a ten, without `and`
+            part += SPELT[word]
         else:
             yield from _ended(total + (part or 0.0), before)
             before, total, part = total + (part or 0.0), 0.0, SPELT[word]
@@ -67,17 +70,3 @@ def _ended(number: float, before: float) -> Iterator[float]:
     yield number
     if 10 <= before < 100 and 10 <= number < 100:
         yield before * 100 + number
-
-
-def _divided(part: float | None, parts: float, joint: str) -> float:
-    """Three quarters; one and a half; a third."""
-    if part is None or joint:
-        return (part or 0.0) + 1 / parts
-    return part / parts
-
-
-def _goes_on(part: float | None, value: float, joint: str) -> bool:
-    """Whether a word belongs to the same number below a thousand: after a hundred; after a ten without `and`."""
-    if part is None or (part >= 100 and part % 100 == 0):
-        return True
-    return not joint and value < 10 and part % 100 >= 20 and part % 10 == 0

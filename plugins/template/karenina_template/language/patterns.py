@@ -86,15 +86,23 @@ def pattern_problems(checks: Any) -> list[str]:
 def _problems(check: Any) -> list[str]:
     if not isinstance(check, Mapping):
         return [f"must be a dict with pattern, expected and match_type, not {type(check).__name__}"]
-    missing = [f"{key!r} is missing" for key in ("pattern", "expected") if key not in check]
-    return missing or [*_pattern_problems(check), *_expected_problems(check)]
+    if missing := [f"{key!r} is missing" for key in ("pattern", "expected") if key not in check]:
+        return missing
+    kind, expected = check.get("match_type", "exact"), check["expected"]
+    problems = _pattern_problems(check["pattern"], expected)
+    if not isinstance(kind, str) or kind not in MATCH_TYPES:
+        hint = did_you_mean(kind, MATCH_TYPES) if isinstance(kind, str) else ""
+        problems.append(f"unknown match_type {kind!r}{hint}; there are {', '.join(MATCH_TYPES)}")
+    elif not isinstance(expected, MATCH_TYPES[kind]):
+        wanted = " or ".join(type_.__name__ for type_ in MATCH_TYPES[kind])
+        problems.append(f"expected must be of type {wanted} for match_type {kind!r}, not {expected!r}")
+    return problems
 
 
-def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
-    expected = check["expected"]
+def _pattern_problems(written: Any, expected: Any) -> list[str]:
     texts = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
     try:
-        pattern = expression(check["pattern"])
+        pattern = expression(written)
         if pattern.groups > 1 and isinstance(expected, str):
             return [
                 f"with {pattern.groups} capture groups no match is a text, so it can never pass; write (?:...) instead"
@@ -112,14 +120,3 @@ def _pattern_problems(check: Mapping[str, Any]) -> list[str]:
         for text, found in replaced.items()
         if text not in found
     ]
-
-
-def _expected_problems(check: Mapping[str, Any]) -> list[str]:
-    kind, expected = check.get("match_type", "exact"), check["expected"]
-    if not isinstance(kind, str) or kind not in MATCH_TYPES:
-        hint = did_you_mean(kind, MATCH_TYPES) if isinstance(kind, str) else ""
-        return [f"unknown match_type {kind!r}{hint}; there are {', '.join(MATCH_TYPES)}"]
-    if not isinstance(expected, MATCH_TYPES[kind]):
-        wanted = " or ".join(type_.__name__ for type_ in MATCH_TYPES[kind])
-        return [f"expected must be of type {wanted} for match_type {kind!r}, not {expected!r}"]
-    return []

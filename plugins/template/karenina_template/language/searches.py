@@ -67,21 +67,22 @@ class Expression:
 
     def matches(self, text: str, most: int | None = None) -> list[Any]:
         """All matches that do not overlap, from left to right, at most `most`."""
-        return self._timed(lambda limit: self._matches(text, limit, most), SECONDS + PER_CHARACTER * len(text))
 
-    def _matches(self, text: str, limit: float, most: int | None) -> list[Any]:
-        found: list[Any] = []
-        ends, look = time.thread_time() + limit, time.monotonic() + limit
-        for match in self._engine.finditer(text, concurrent=True, timeout=limit):
-            found.append(match)
-            if most is not None and len(found) >= most:
-                break
-            if time.monotonic() > look:  # each of them may have been quick; this clock is the quicker one to read
-                left = ends - time.thread_time()
-                if left < 0:
-                    raise TimeoutError
-                look = time.monotonic() + left
-        return found
+        def find(limit: float) -> list[Any]:
+            found: list[Any] = []
+            ends, look = time.thread_time() + limit, time.monotonic() + limit
+            for match in self._engine.finditer(text, concurrent=True, timeout=limit):
+                found.append(match)
+                if most is not None and len(found) >= most:
+                    break
+                if time.monotonic() > look:  # each of them may have been quick; this clock is the quicker one to read
+                    left = ends - time.thread_time()
+                    if left < 0:
+                        raise TimeoutError
+                    look = time.monotonic() + left
+            return found
+
+        return self._timed(find, SECONDS + PER_CHARACTER * len(text))
 
     def _timed(self, search: Callable[[float], T], seconds: float, stopped: threading.Event | None = None) -> T:
         """The limit of the engine counts the processor time of all threads: where others have used it up, there is

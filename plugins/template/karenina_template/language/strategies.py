@@ -14,7 +14,7 @@ As data, a node is an object with a `type`: `{"type": "at_least_n", "n": 2, "con
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from attrs import frozen
@@ -150,12 +150,14 @@ def condition_problems(condition: Any, fields: Iterable[str]) -> list[str]:
         return ["verify_strategy has nothing to decide on: no field is a VerifiedField"]
     if any(level > MAX_DEPTH for _, level in _nodes(condition)):
         return [f"verify_strategy is nested deeper than {MAX_DEPTH} levels; flatten it"]
-    return _unknown_fields(condition, known) or _constant(condition)
-
-
-def _constant(condition: Condition) -> list[str]:
-    """Why the tree decides nothing. Right fields never do harm, so all wrong and all right are the extremes."""
     names = fields_of(condition)
+    unknown = [
+        f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; there are {', '.join(known)}"
+        for name in sorted(names - set(known))
+    ]
+    if unknown:
+        return unknown
+    # Right fields never do harm, so all wrong and all right are the extremes.
     weights = dict.fromkeys(names, 1.0)
     if evaluate(condition, dict.fromkeys(names, False), dict.fromkeys(names, 0.0), weights).passed:
         return [
@@ -167,13 +169,6 @@ def _constant(condition: Condition) -> list[str]:
 
 
 _TOO = "verify_strategy is one that no answer can"
-
-
-def _unknown_fields(condition: Condition, known: list[str]) -> list[str]:
-    return [
-        f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; there are {', '.join(known)}"
-        for name in sorted(fields_of(condition) - set(known))
-    ]
 
 
 @frozen
@@ -260,25 +255,21 @@ def _read(spec: Any, level: int) -> Condition:
     if level > MAX_DEPTH:
         raise TemplateError(f"conditions are nested deeper than {MAX_DEPTH} levels; flatten them")
     given = {("field" if key == "field_name" else key): value for key, value in spec.items() if key != "type"}
-    try:
-        return _made(kind, given, lambda part: _read(part, level + 1))
-    except (TypeError, ValueError) as error:
-        raise TemplateError(f"{kind}: {error}") from None
-
-
-def _made(kind: str, given: dict[str, Any], read: Callable[[Any], Condition]) -> Condition:
     wanted = {"field_check": ("field",), "at_least_n": ("n", "conditions")}.get(kind, ("conditions",))
     # What a builder writes for the parameters of other nodes is empty and means nothing.
     given = {key: value for key, value in given.items() if key in wanted or value not in (None, [])}
-    for key in given:
-        if key not in wanted:
-            raise TypeError(f"unknown parameter {key!r}{did_you_mean(str(key), wanted)}; it takes {', '.join(wanted)}")
+    for key in [key for key in given if key not in wanted]:
+        hint = did_you_mean(str(key), wanted)
+        raise TemplateError(f"{kind}: unknown parameter {key!r}{hint}; it takes {', '.join(wanted)}")
     for key in wanted:
         if key not in given:
-            raise TypeError(f"parameter {key!r} is missing")
+            raise TemplateError(f"{kind}: parameter {key!r} is missing")
     if "conditions" in given:
         if not isinstance(given["conditions"], list | tuple):
-            raise TypeError(f"conditions must be a list, not {given['conditions']!r:.200}")
-        given["conditions"] = [read(part) for part in given["conditions"]]
-    made: Condition = NODES[kind](**given)
+            raise TemplateError(f"{kind}: conditions must be a list, not {given['conditions']!r:.200}")
+        given["conditions"] = [_read(part, level + 1) for part in given["conditions"]]
+    try:
+        made: Condition = NODES[kind](**given)
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"{kind}: {error}") from None
     return made

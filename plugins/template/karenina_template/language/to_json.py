@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-__all__ = ["plain"]
+__all__ = ["plain", "shown"]
+
+
+def shown(value: object, most: int = 80, write: Callable[[Any], str] = repr) -> str:
+    """The value as a message quotes it, at most so many characters."""
+    text = write(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def plain(value: Any) -> Any:

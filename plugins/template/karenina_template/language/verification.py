@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -16,7 +17,7 @@ from attrs import field, frozen
 from karenina_core.errors import TemplateError, one_line
 
 from .primitives.base import VerificationPrimitive
-from .primitives.semantic import SemanticMatch
+from .primitives.text import SemanticMatch
 from .primitives.trace import TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
@@ -143,19 +144,14 @@ def remarks_on(
     """What the primitives have to say about the values that they found wrong."""
     found = []
     for name, (result, _) in findings.items():
-        if result is False and verified[name].kind == "value" and (remark := _remark(verified[name], values[name])):
-            found.append(f"field {name!r}: {remark}")
+        primitive = verified[name].primitive
+        is_silent = type(primitive).remark is VerificationPrimitive.remark
+        if result is not False or verified[name].kind != "value" or is_silent:
+            continue
+        with suppress(Exception):  # the verdict does not depend on it
+            if remark := primitive.remark(values[name], verified[name].expected()):
+                found.append(f"field {name!r}: {remark}")
     return tuple(found)
-
-
-def _remark(verification: Verification, value: Any) -> str | None:
-    primitive = verification.primitive
-    if type(primitive).remark is VerificationPrimitive.remark:
-        return None
-    try:
-        return primitive.remark(value, verification.expected())
-    except Exception:  # the verdict does not depend on it
-        return None
 
 
 def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Mapping[str, Finding]) -> Comparison:
@@ -169,31 +165,25 @@ def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Ma
 
 def _compared(name: str, verification: Verification, value: Any) -> Finding:
     primitive = verification.primitive
+    result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
+    score = float(result)  # counts where the primitive has no score of its own within 0 and 1
+    if type(primitive).score is not VerificationPrimitive.score:
+        with suppress(Exception):  # the verdict does not depend on it
+            own = float(primitive.score(value, verification.expected()))
+            score = score if math.isnan(own) else min(max(own, 0.0), 1.0)
+    return result, score
+
+
+def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Callable[[], object]) -> bool:
+    """What a method of the primitive of a field returns. Raises TemplateError where it raises or gives no bool."""
     try:
-        result = primitive.check(value, verification.expected())
+        result = call()
     except Exception as error:  # primitives may come from anywhere
         raise TemplateError(f"field {name!r}: {type(primitive).__name__} raised {one_line(error)}") from error
-    _need_bool(name, primitive, "check", result)
-    return result, _score(verification, value, result)
-
-
-def _need_bool(name: str, primitive: VerificationPrimitive, method: str, result: object) -> None:
-    if result is not True and result is not False:
-        raise TemplateError(
-            f"field {name!r}: {type(primitive).__name__}.{method} returned {result!r}; it must return True or False"
-        )
-
-
-def _score(verification: Verification, value: Any, result: bool) -> float:
-    """The primitive's own score within 0 and 1; where it has none to give, the plain result counts."""
-    primitive = verification.primitive
-    if type(primitive).score is VerificationPrimitive.score:
-        return float(result)
-    try:
-        score = float(primitive.score(value, verification.expected()))
-    except Exception:  # the verdict does not depend on it
-        return float(result)
-    return float(result) if math.isnan(score) else min(max(score, 0.0), 1.0)
+    if result is True or result is False:
+        return bool(result)
+    what = f"{type(primitive).__name__}.{method} returned {result!r}"
+    raise TemplateError(f"field {name!r}: {what}; it must return True or False")
 
 
 def _seen_in_trace(name: str, verification: Verification, evidence: Evidence) -> Finding:
@@ -204,17 +194,13 @@ def _seen_in_trace(name: str, verification: Verification, evidence: Evidence) ->
             f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
             "fill the template through its handle and call verify(trace) first"
         )
-    try:
-        seen = primitive.check_trace(text)
-    except Exception as error:  # primitives may come from anywhere
-        raise TemplateError(f"field {name!r}: {type(primitive).__name__} raised {one_line(error)}") from error
-    _need_bool(name, primitive, "check_trace", seen)
-    result = seen is verification.ground_truth
+    result = _asked(name, primitive, "check_trace", lambda: primitive.check_trace(text)) is verification.ground_truth
     return result, float(result)
 
 
 def _similar(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:
-    primitive, expected = verification.primitive, verification.ground_truth
+    primitive: Any = verification.primitive
+    expected = verification.ground_truth
     if not isinstance(value, str) or not isinstance(expected, str):
         raise TemplateError(
             f"field {name!r}: SemanticMatch compares two texts, not {value!r:.80} with {expected!r:.80}"
@@ -227,6 +213,5 @@ def _similar(name: str, verification: Verification, value: Any, evidence: Eviden
         )
     if not 0 <= similarity <= 1:
         raise TemplateError(f"field {name!r}: a similarity is a number from 0 to 1, not {similarity!r}")
-    result = primitive.accepts(similarity)  # type: ignore[attr-defined]  # the kind says that it is a SemanticMatch
-    _need_bool(name, primitive, "accepts", result)
+    result = _asked(name, primitive, "accepts", lambda: primitive.accepts(similarity))
     return result, float(result)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
-from .references import Scalar, is_common, number_of
-from .targets import Sought
+from .references import Scalar, Sought, is_common, number_of
 
 __all__ = ["Severity", "Weighed", "read_bounds", "read_options"]
 
@@ -39,7 +38,14 @@ def read_bounds(node: Mapping[str, Any], value: Scalar) -> Weighed | None:
     multiple = number_of(node.get("multipleOf"))
     if multiple is not None and multiple == abs(number) and not is_common(value):
         return "hint", f"multipleOf is {multiple}, the expected value"
-    return _at_the_end(number, low, high)
+    # Limits such as 0, 1 and 100 are those of a quantity, not of an answer.
+    if (number == low and number in (-1, 0, 1)) or (number == high and number in (0, 1, 100)):
+        return None
+    for limit, name in ((low, "lowest"), (high, "highest")):
+        if number == limit:
+            common = is_common(number) or number in _NATURAL
+            return ("note" if common else "hint"), f"{number} is the {name} value allowed"
+    return None
 
 
 def _interval(node: Mapping[str, Any]) -> tuple[Decimal | None, Decimal | None, Decimal | None]:
@@ -72,18 +78,6 @@ def _narrow(number: Decimal, low: Decimal, high: Decimal, step: Decimal | None) 
     width = (high - low) / abs(number) if number else None
     if width is not None and width <= NARROW:
         return ("leak" if width <= TIGHT else "hint"), allowed
-    return None
-
-
-def _at_the_end(number: Decimal, low: Decimal | None, high: Decimal | None) -> Weighed | None:
-    """Limits such as 0, 1 and 100 are those of a quantity, not of an answer."""
-    if (number == low and number in (-1, 0, 1)) or (number == high and number in (0, 1, 100)):
-        return None
-    for limit, name in ((low, "lowest"), (high, "highest")):
-        if number == limit:
-            return (
-                "note" if is_common(number) or number in _NATURAL else "hint"
-            ), f"{number} is the {name} value allowed"
     return None
 
 

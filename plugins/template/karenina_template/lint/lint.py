@@ -13,7 +13,7 @@ judge could infer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -21,15 +21,70 @@ from karenina_vocabulary.handle import TemplateHandle
 
 from ..language.to_json import plain
 from .limits import Severity, Weighed, read_bounds, read_options
-from .order import one_sided_positions
 from .patterns import read_pattern
 from .positions import Path, Place, Reading, Where, dotted, read_schema
 from .reach import Reach
-from .references import Scalar
+from .references import Scalar, Sought, number_of, same
 from .severity import Subject
-from .targets import Sought
 
-__all__ = ["Finding", "Severity", "Where", "lint_benchmark", "lint_schema", "lint_template"]
+__all__ = [
+    "LEAST_LISTS",
+    "RARE",
+    "Finding",
+    "Severity",
+    "Where",
+    "lint_benchmark",
+    "lint_schema",
+    "lint_template",
+    "one_sided_positions",
+]
+
+LEAST_LISTS = 5
+"""Fewer lists say nothing about an author's habit."""
+RARE = 0.001
+"""One fair benchmark in a thousand would be reported for each of the two ends."""
+
+
+def one_sided_positions(lists: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[str]:
+    """What is odd about the position of the expected value in `(options, expected value)`, in words.
+
+    In a list of k options in any order the expected one is first with probability 1/k, and last likewise. Reported is
+    an end where it is so often that this, or more, would happen with a probability below `RARE` (the upper tail
+    of the sum of independent draws, computed exactly). Lists that are sorted by the alphabet or by number are left
+    out: their order was not chosen, and leaving out by order alone does not change the probabilities of the others. So
+    are lists that do not hold the expected value.
+    """
+    chosen = [
+        (options, expected)
+        for options, expected in lists
+        if len(options) > 1 and not _is_sorted(options) and any(same(option, expected) for option in options)
+    ]
+    if len(chosen) < LEAST_LISTS:
+        return
+    chances = [1 / len(options) for options, _ in chosen]
+    for position, end in ((0, "first"), (-1, "last")):
+        count = sum(same(options[position], expected) for options, expected in chosen)
+        if _tail(chances, count) < RARE:
+            yield f"the expected value is the {end} option in {count} of {len(chosen)} lists that are in no other order"
+
+
+def _is_sorted(options: Sequence[Any]) -> bool:
+    numbers = [number for option in options if (number := number_of(option)) is not None]
+    if len(numbers) == len(options):
+        return numbers in (sorted(numbers), sorted(numbers, reverse=True))
+    texts = [str(option).casefold() for option in options]
+    return texts == sorted(texts)
+
+
+def _tail(chances: Sequence[float], least: int) -> float:
+    """The probability of at least `least` successes in independent draws with these chances."""
+    exactly = [1.0]
+    for chance in chances:
+        stay = [p * (1 - chance) for p in exactly] + [0.0]
+        rise = [0.0] + [p * chance for p in exactly]
+        exactly = [a + b for a, b in zip(stay, rise, strict=True)]
+    return sum(exactly[least:])
+
 
 _REMEDY: Mapping[Where, str] = {
     "description": "say what to look for in a response, not what is right",
@@ -110,17 +165,33 @@ def lint_schema(
     reading = read_schema(schema)
     top = {path[0] for path in reading.nodes if path}
     subjects = [
-        subject
+        Subject(
+            name=dotted((name, *path)),
+            path=(keys.get(name, name), *path),
+            sought=Sought(values),
+            many=many,
+            options=reading.options((keys.get(name, name), *path)),
+            in_schema=keys.get(name, name) in top,
+            question=question,
+        )
         for name, value in expected.items()
         for right in accepted.get(name, (value,))
-        for subject in _subjects(name, keys.get(name, name), plain(right), reading, question, top)
+        for path, values, many in _leaves((), plain(right))
     ]
     hinted = [
         Place((keys.get(name, name),), "hint", f"the extraction hint of {name!r}", text)
         for name, text in (hints or {}).items()
     ]
     reach = Reach([*reading.places, *hinted], subjects)
-    return tuple(dict.fromkeys(found for subject in subjects for found in _findings(subject, reach, reading)))
+    findings: dict[Finding, None] = {}
+    for subject in subjects:
+        for place, (severity, text) in reach.weighed(subject):
+            message = f"{place.label} {text}: {_REMEDY[place.where]}"
+            findings[Finding(subject.name, place.where, severity, message)] = None
+        for where, (severity, text) in _limits(subject, reading):
+            message = f"in the schema of {dotted(subject.path)!r} {text}: {_REMEDY[where]}"
+            findings[Finding(subject.name, where, severity, message)] = None
+    return tuple(findings)
 
 
 def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
@@ -136,22 +207,6 @@ def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
     return tuple(
         Finding(None, "enum_order", "hint", f"{text}: {_REMEDY['enum_order']}") for text in one_sided_positions(lists)
     )
-
-
-def _subjects(
-    name: str, key: str, value: Any, reading: Reading, question: str, top: Collection[str]
-) -> Iterator[Subject]:
-    for path, values, many in _leaves((), value):
-        full = (key, *path)
-        yield Subject(
-            name=dotted((name, *path)),
-            path=full,
-            sought=Sought(values),
-            many=many,
-            options=reading.options(full),
-            in_schema=key in top,
-            question=question,
-        )
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, tuple[Scalar, ...], bool]]:
@@ -176,14 +231,6 @@ def _flat(value: list[Any]) -> Iterator[Any]:
             yield from _flat(item)
         else:
             yield item
-
-
-def _findings(subject: Subject, reach: Reach, reading: Reading) -> Iterator[Finding]:
-    for place, (severity, text) in reach.weighed(subject):
-        yield Finding(subject.name, place.where, severity, f"{place.label} {text}: {_REMEDY[place.where]}")
-    for where, (severity, text) in _limits(subject, reading):
-        label = f"in the schema of {dotted(subject.path)!r}"
-        yield Finding(subject.name, where, severity, f"{label} {text}: {_REMEDY[where]}")
 
 
 def _limits(subject: Subject, reading: Reading) -> Iterator[tuple[Where, Weighed]]:

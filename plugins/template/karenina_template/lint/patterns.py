@@ -5,14 +5,17 @@ from anywhere, and running it could take forever.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
+from typing import Any
 
+from ..language.primitives.base import VerificationPrimitive
+from ..language.primitives.text import ContainsAll, ContainsAny, RegexMatch
 from .limits import Weighed
-from .references import trivial_text
+from .references import Sought, trivial_text
 from .spelling import squeezed
-from .targets import Sought
 
-__all__ = ["ANYTHING", "read_pattern", "spelled_out"]
+__all__ = ["ANYTHING", "accepted_by", "accepted_texts", "read_pattern", "spelled_out"]
 
 ANYTHING = "\0"
 """Stands for an unknown text in what `spelled_out` gives."""
@@ -27,7 +30,8 @@ def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
     """What a regular expression reveals about expected texts."""
     texts = spelled_out(pattern)
     if texts is None:
-        named = sought.named_in(_without_syntax(pattern))
+        words = "".join(" " if mark in "^$()[]{}|?*+." else mark for mark in pattern.replace("\\", ""))
+        named = sought.named_in(words)
         contained = [value for value in named if isinstance(value, str) and not trivial_text(value)]
         return ("hint", f"the pattern {pattern!r} contains {contained[0]!r}") if contained else None
     stems = {text.strip(ANYTHING) for text in texts}
@@ -39,10 +43,6 @@ def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
             "leak" if len(sought.values) == 1 else "hint"
         ), f"the pattern {pattern!r} allows nothing but {sorted(stems)[0]!r}"
     return None
-
-
-def _without_syntax(pattern: str) -> str:
-    return "".join(" " if mark in "^$()[]{}|?*+." else mark for mark in pattern.replace("\\", ""))
 
 
 class _Unreadable(Exception):
@@ -65,20 +65,14 @@ def spelled_out(pattern: str) -> frozenset[str] | None:
 def _alternatives(rest: str) -> tuple[frozenset[str], str]:
     texts: frozenset[str] = frozenset()
     while True:
-        found, rest = _sequence(rest)
+        found = frozenset({""})
+        while rest and rest[0] not in "|)":
+            part, rest = _repeated(*_atom(rest))
+            found = _joined(found, part)
         texts = _few(texts | found)
         if not rest.startswith("|"):
             return texts, rest
         rest = rest[1:]
-
-
-def _sequence(rest: str) -> tuple[frozenset[str], str]:
-    texts = frozenset({""})
-    while rest and rest[0] not in "|)":
-        part, rest = _atom(rest)
-        part, rest = _repeated(part, rest)
-        texts = _joined(texts, part)
-    return texts, rest
 
 
 def _few(texts: frozenset[str]) -> frozenset[str]:
@@ -103,11 +97,18 @@ def _atom(rest: str) -> tuple[frozenset[str], str]:
         return _group(rest)
     if mark == "[":
         return _class(rest)
-    if mark == "\\":
-        return _escape(rest)
     if mark in "*+?":
         raise _Unreadable
-    return frozenset({mark}), rest[1:]
+    if mark != "\\":
+        return frozenset({mark}), rest[1:]
+    mark = rest[1:2]
+    if mark in ("b", "B", "A", "Z"):
+        return frozenset({""}), rest[2:]
+    if mark in ("d", "D", "w", "W", "S"):
+        return frozenset({ANYTHING}), rest[2:]
+    if mark != "s" and (not mark or mark.isalnum()):
+        raise _Unreadable
+    return frozenset({" " if mark == "s" else mark}), rest[2:]
 
 
 def _group(rest: str) -> tuple[frozenset[str], str]:
@@ -128,19 +129,6 @@ def _group(rest: str) -> tuple[frozenset[str], str]:
     return texts, after[1:]
 
 
-def _escape(rest: str) -> tuple[frozenset[str], str]:
-    mark = rest[1:2]
-    if mark in ("b", "B", "A", "Z"):
-        return frozenset({""}), rest[2:]
-    if mark in ("d", "D", "w", "W", "S"):
-        return frozenset({ANYTHING}), rest[2:]
-    if mark == "s":
-        return frozenset({" "}), rest[2:]
-    if not mark or mark.isalnum():
-        raise _Unreadable
-    return frozenset({mark}), rest[2:]
-
-
 def _class(rest: str) -> tuple[frozenset[str], str]:
     end = rest.find("]", 2)
     if end < 0:
@@ -148,19 +136,15 @@ def _class(rest: str) -> tuple[frozenset[str], str]:
     body, after = rest[1:end], rest[end + 1 :]
     if body.startswith("^") or "\\" in body or "[" in body:
         return frozenset({ANYTHING}), after
-    marks = frozenset(_class_marks(body))
-    return (marks if len(marks) <= 10 else frozenset({ANYTHING})), after
-
-
-def _class_marks(body: str) -> Iterator[str]:
-    index = 0
-    while index < len(body):
-        if body[index + 1 : index + 2] == "-" and index + 2 < len(body):
-            yield from map(chr, range(ord(body[index]), min(ord(body[index + 2]), ord(body[index]) + 20) + 1))
-            index += 3
+    marks: set[str] = set()
+    while body:
+        if body[1:2] == "-" and len(body) > 2:
+            marks.update(map(chr, range(ord(body[0]), min(ord(body[2]), ord(body[0]) + 20) + 1)))
+            body = body[3:]
         else:
-            yield body[index]
-            index += 1
+            marks.add(body[0])
+            body = body[1:]
+    return (frozenset(marks) if len(marks) <= 10 else frozenset({ANYTHING})), after
 
 
 def _repeated(part: frozenset[str], rest: str) -> tuple[frozenset[str], str]:
@@ -177,14 +161,34 @@ def _repeated(part: frozenset[str], rest: str) -> tuple[frozenset[str], str]:
         times = range(int(low), (int(high) if high else int(low)) + 1)
         if (comma and not high) or times.stop > 9:
             return frozenset({ANYTHING}), rest.removeprefix("?")
-        part = _few(frozenset().union(*(_power(part, count) for count in times)))
+        powers = [frozenset({""})]
+        while len(powers) < times.stop:
+            powers.append(_joined(powers[-1], part))
+        part = _few(frozenset().union(*powers[times.start :]))
     else:
         return part, rest
     return part, rest[1:] if rest[:1] in ("?", "+") else rest
 
 
-def _power(part: frozenset[str], count: int) -> frozenset[str]:
-    texts = frozenset({""})
-    for _ in range(count):
-        texts = _joined(texts, part)
-    return texts
+_OPEN_ENDS = re.compile(r"^\^?\.[*+]\??|(?<!\\)\.[*+]\??\$?$")
+
+
+def accepted_by(primitives: Mapping[str, VerificationPrimitive]) -> dict[str, tuple[Any, ...]]:
+    """Per field whose primitive uses no ground truth: the values of which each alone is right, a list where several
+    are needed together. None are known of primitives other than those that look for texts or for a pattern.
+    """
+    return {
+        name: accepted_texts(primitive) for name, primitive in primitives.items() if not primitive.uses_ground_truth
+    }
+
+
+def accepted_texts(primitive: VerificationPrimitive) -> tuple[Any, ...]:
+    """The same for one primitive. Of a pattern only texts that it spells out in full, `.*` at its ends apart."""
+    if isinstance(primitive, ContainsAny):
+        return primitive.substrings
+    if isinstance(primitive, ContainsAll):
+        return (list(primitive.substrings),)
+    if isinstance(primitive, RegexMatch):
+        texts = spelled_out(_OPEN_ENDS.sub("", primitive.pattern)) or ()
+        return tuple(sorted(text for text in texts if text and ANYTHING not in text))
+    return ()

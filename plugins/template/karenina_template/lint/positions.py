@@ -129,7 +129,11 @@ def _nodes(
     yield path, node
     reference = node.get("$ref")
     if isinstance(reference, str) and reference not in followed:
-        yield from _nodes(_target(schema, reference), path, schema, followed | {reference})
+        target: Any = schema
+        for step in filter(None, reference.removeprefix("#").split("/")):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else target
+        if target is not schema or reference in ("#", "#/"):
+            yield from _nodes(target, path, schema, followed | {reference})
     inside: Iterable[Any] = itertools.chain(
         *(node[key] for key in _LISTED if isinstance(node.get(key), list)),
         (node[key] for key in _SINGLE if key in node),
@@ -143,13 +147,6 @@ def _nodes(
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, Mapping) else ()
-
-
-def _target(schema: Mapping[str, Any], reference: str) -> Any:
-    node: Any = schema
-    for step in reference.removeprefix("#").strip("/").split("/"):
-        node = node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) and step else node
-    return None if node is schema and reference not in ("#", "#/") else node
 
 
 def _places(path: Path, node: Mapping[str, Any]) -> Iterator[Place]:

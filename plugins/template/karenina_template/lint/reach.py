@@ -6,21 +6,19 @@ value leads to the places that hold the beginning of its words, its number, or a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
 from .limits import Weighed
 from .positions import Path, Place, scalars
+from .references import ANY, indexed, keys_of_data
 from .severity import Subject, weigh
 from .spelling import prepared
-from .targets import ANY, keys_of_data
 
 __all__ = ["Reach"]
 
 _DATA = ("default", "examples")
-K = TypeVar("K", bound=Hashable)
 Value = tuple[str, bool, str]
 
 
@@ -47,12 +45,12 @@ class Reach:
 
     @_by_path.default
     def _index_paths(self) -> Mapping[Path, Sequence[int]]:
-        return _indexed((place.path, number) for number, place in enumerate(self.places))
+        return indexed((place.path, number) for number, place in enumerate(self.places))
 
     @_by_key.default
     def _index_keys(self) -> Mapping[Hashable, Sequence[int]]:
         wanted = frozenset[Hashable]().union(*(subject.sought.keys for subject in self._subjects)) - {ANY}
-        return _indexed((key, number) for number, place in enumerate(self.places) for key in _held(place, wanted))
+        return indexed((key, number) for number, place in enumerate(self.places) for key in _held(place, wanted))
 
     @_homes.default
     def _find_homes(self) -> Mapping[Value, frozenset[Path]]:
@@ -108,13 +106,6 @@ def _value(subject: Subject) -> Value:
 
 def _text(place: Place) -> tuple[str, str]:
     return place.where, repr(place.value)
-
-
-def _indexed(pairs: Iterable[tuple[K, int]]) -> Mapping[K, Sequence[int]]:
-    index: dict[K, list[int]] = {}
-    for key, number in pairs:
-        index.setdefault(key, []).append(number)
-    return index
 
 
 def _held(place: Place, wanted: frozenset[Hashable]) -> set[Hashable]:

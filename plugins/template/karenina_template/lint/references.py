@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
-from .spelling import Span, find_text, number_of, prepared, squeezed
+from .spelling import Span, beginnings, find_text, number_of, prepared, squeezed
 
 __all__ = [
+    "ANY",
     "Mention",
     "Scalar",
+    "Sought",
+    "indexed",
     "is_common",
     "is_trivial",
+    "keys_of_data",
     "mentions",
     "number_of",
     "part_of_name",
     "same",
-    "shown",
     "squeezed",
     "trivial_text",
     "words_of",
@@ -132,12 +136,6 @@ def same(given: object, value: Scalar) -> bool:
     return isinstance(given, str) and squeezed(given) == squeezed(str(value)) != ""
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """The value as a message quotes it."""
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def words_of(identifier: str) -> str:
     """A name in code as words: `isBcl2_inhibitor` -> `is Bcl2 inhibitor`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", identifier.replace("_", " ").replace("-", " "))
@@ -191,22 +189,17 @@ def _judged(text: str, start: int, end: int, *, number: bool) -> Mention:
     goes_on = _GOES_ON.match(after)
     introduced = _STATED.search(opening) or (_INTRODUCED.search(opening) and _ENDS.match(after))
     stated = (introduced and not goes_on) or _STATED_AFTER.match(after)
+    sentence, rest = re.split(r"[.;]\s", before)[-1], re.split(r"[.;]\s", after)[0]
+    choice = _CHOICE.search(sentence)
     return Mention(
         found=text[start:end],
         stated=bool(stated) and not conditional and not in_range,
         example=_EXAMPLE.search(before) is not None,
-        offered=_is_offered(before, after),
+        offered=choice is not None and _ALTERNATIVE.search(sentence[choice.end() :] + rest) is not None,
         among=_members_of_list(before, after),
         opens=re.search(r"(?:^|[.!?])\W*$", before) is not None,
         in_range=in_range,
     )
-
-
-def _is_offered(before: str, after: str) -> bool:
-    sentence = re.split(r"[.;]\s", before)[-1]
-    choice = _CHOICE.search(sentence)
-    rest = re.split(r"[.;]\s", after)[0]
-    return choice is not None and _ALTERNATIVE.search(sentence[choice.end() :] + rest) is not None
 
 
 def _members_of_list(before: str, after: str) -> int:
@@ -228,3 +221,70 @@ def _truth_spans(text: str, value: bool) -> Iterator[tuple[int, int]]:
             r"\W*(?:because|since)\b", text[found.end() : found.end() + 40]
         ):
             yield found.span()
+
+
+K = TypeVar("K", bound=Hashable)
+_Index = Mapping[Hashable, Sequence[int]]
+
+
+@frozen(eq=False)
+class Sought:
+    """Values in their order, indexed by how they begin and by what they are equal to."""
+
+    values: Sequence[Scalar]
+    _by_head: _Index = field(init=False, repr=False)
+    _by_key: _Index = field(init=False, repr=False)
+
+    @_by_head.default
+    def _index_heads(self) -> _Index:
+        pairs: list[tuple[Hashable, int]] = []
+        for index, value in enumerate(self.values):
+            number = number_of(value)
+            begins = () if isinstance(value, bool) else beginnings(str(value))
+            pairs += [(head, index) for head in ([number] if number is not None else begins or (ANY,))]
+        return indexed(pairs)
+
+    @_by_key.default
+    def _index_keys(self) -> _Index:
+        return indexed((key, number) for number, value in enumerate(self.values) for key in keys_of_data(value)[:1])
+
+    @property
+    def keys(self) -> frozenset[Hashable]:
+        """How a text begins that may name one of the values, and what is equal to one; `ANY` where any text may."""
+        return frozenset((*self._by_head, *self._by_key))
+
+    def candidates(self, text: str) -> list[Scalar]:
+        """The values that the text may name, by how they begin; it is searched for no others."""
+        where = prepared(text)
+        numbers = {number for head in (ANY, *where.heads, *where.numbers) for number in self._by_head.get(head, ())}
+        return [self.values[number] for number in sorted(numbers)]
+
+    def named_in(self, text: str) -> dict[Scalar, list[Mention]]:
+        """The values that the text names, in their order, and where."""
+        return {value: spots for value in self.candidates(text) if (spots := mentions(text, value))}
+
+    def equal_to(self, given: object) -> list[Scalar]:
+        """The values that are the same as a piece of data, spelling and type apart, in their order."""
+        numbers = {number for key in keys_of_data(given) for number in self._by_key.get(key, ())}
+        return [self.values[number] for number in sorted(numbers)]
+
+
+ANY = None
+"""Stands for the beginning of values that any text may name."""
+
+
+def indexed(pairs: Iterable[tuple[K, int]]) -> Mapping[K, Sequence[int]]:
+    """Key -> the numbers that stand with it, in their order."""
+    index: dict[K, list[int]] = {}
+    for key, number in pairs:
+        index.setdefault(key, []).append(number)
+    return index
+
+
+def keys_of_data(given: object) -> list[tuple[str, object]]:
+    """What two pieces of data have in common that are the same. An expected value has the first one only."""
+    if isinstance(given, bool):
+        return [("truth value", given)]
+    number = number_of(given)
+    keys: list[tuple[str, object]] = [("number", number)] if number is not None else []
+    return [*keys, ("text", squeezed(given))] if isinstance(given, str) and squeezed(given) else keys

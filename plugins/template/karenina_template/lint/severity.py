@@ -7,10 +7,21 @@ from typing import Any
 
 from attrs import frozen
 
+from ..language.to_json import shown
 from .limits import Severity, Weighed
 from .positions import Path, Place, scalars
-from .references import Mention, Scalar, is_common, is_trivial, mentions, number_of, part_of_name, same, shown, words_of
-from .targets import Sought
+from .references import (
+    Mention,
+    Scalar,
+    Sought,
+    is_common,
+    is_trivial,
+    mentions,
+    number_of,
+    part_of_name,
+    same,
+    words_of,
+)
 
 __all__ = ["Subject", "weigh"]
 
@@ -65,7 +76,12 @@ def weigh(place: Place, subject: Subject, *, named: bool = True) -> Weighed | No
         return _in_extra(place, subject)
     own, is_name = subject.owns(place.path), place.where == "name"
     found = _in_text(str(place.value), subject, own=own, is_name=is_name) if named else None
-    return found or (_part_in_text(str(place.value), subject) if own and not is_name else None)
+    if found or not own or is_name or len(subject.values) > 1 or subject.options:
+        return found
+    part = part_of_name(str(place.value), subject.values[0])
+    if part is None or mentions(subject.question, part):
+        return None
+    return "hint", f"names part of the expected value, {shown(part)}"
 
 
 def _worst(weighed: Iterable[Weighed | None]) -> Weighed | None:
@@ -89,26 +105,14 @@ def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -
         weights = [(_number_severity(value, mention, subject, own), mention) for mention in found]
     else:
         weights = [(_text_severity(value, mention, text, subject, own), mention) for mention in found]
-    return _worst((severity, _said(severity, mention)) for severity, mention in weights if severity is not None)
+    return _worst((severity, _in_words(severity, mention)) for severity, mention in weights if severity is not None)
 
 
-def _part_in_text(text: str, subject: Subject) -> Weighed | None:
-    if len(subject.values) > 1 or subject.options:
-        return None
-    part = part_of_name(text, subject.values[0])
-    if part is None or mentions(subject.question, part):
-        return None
-    return "hint", f"names part of the expected value, {shown(part)}"
-
-
-def _said(severity: Severity, mention: Mention) -> str:
+def _in_words(severity: Severity, mention: Mention) -> str:
     if mention.stated and severity == "leak":
         return f"says that {shown(mention.found)} is right"
-    return (
-        f"names the expected value as one of several, {shown(mention.found)}"
-        if severity != "leak" and (mention.offered or mention.among > 1)
-        else (f"names the expected value, {shown(mention.found)}")
-    )
+    several = " as one of several" if severity != "leak" and (mention.offered or mention.among > 1) else ""
+    return f"names the expected value{several}, {shown(mention.found)}"
 
 
 def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: bool) -> Severity | None:
@@ -142,16 +146,13 @@ def _text_severity(value: Scalar, mention: Mention, text: str, subject: Subject,
     if subject.options:
         others = [o for o in subject.options if isinstance(o, str) and not same(o, value) and mentions(text, o)]
         severity: Severity | None = None if others else "hint"
-    elif _is_alternative(mention, value) or (not own and _is_plain_word(value)):
+    elif mention.offered or mention.among > 2:
         severity = "hint"
+    elif _is_plain_word(value) and (mention.among == 2 or not own):
+        severity = "hint"  # two names with `or` may mean the same thing, two words hardly
     else:
         severity = "leak"
     return _LESS[severity] if severity is not None and subject.is_known(value) else severity
-
-
-def _is_alternative(mention: Mention, value: Scalar) -> bool:
-    """Whether the text names other values too. Two names with `or` may mean the same thing, two words hardly."""
-    return mention.offered or mention.among > 2 or (mention.among == 2 and _is_plain_word(value))
 
 
 def _is_plain_word(value: Scalar) -> bool:
@@ -205,9 +206,10 @@ def _dug(data: Any, keys: Path) -> Iterator[Any]:
 
 def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | None:
     """Data given for the field itself. `alone`: there is one piece of it only."""
-    given = [scalar for _, scalar in scalars(list(data))]
-    given_values = {value for item in given for value in _given(item, subject.sought)}
-    matched = [value for value in subject.values if value in given_values]
+    sought, given = subject.sought, [scalar for _, scalar in scalars(list(data))]
+    equal = {value for item in given for value in sought.equal_to(item)}
+    named = {value for item in given if isinstance(item, str) for value in sought.named_in(item)}
+    matched = [value for value in subject.values if value in equal or (value in named and not is_trivial(value))]
     if not matched:
         return None
     what = ", ".join(shown(value, 30) for value in matched)
@@ -220,12 +222,6 @@ def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | N
     return ("hint" if weak else "leak"), f"holds the expected value, {what}"
 
 
-def _given(item: Any, sought: Sought) -> Iterator[Scalar]:
-    yield from sought.equal_to(item)
-    if isinstance(item, str):
-        yield from (value for value in sought.named_in(item) if not is_trivial(value))
-
-
 # What is no keyword of JSON Schema
 
 
@@ -233,7 +229,9 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
     own = subject.owns(place.path)
     found: list[Weighed | None] = []
     for keys, scalar in scalars(place.value):
-        telling = any(map(_is_telling, (place.key, *keys)))
+        all_words = [words_of(key).casefold().split() for key in (place.key, *keys)]
+        stems = [{word.removesuffix("s") for word in words} for words in all_words]
+        telling = any(words & _TELLING and words <= _TELLING | _BESIDE for words in stems)
         equal = subject.sought.equal_to(scalar)
         strong = any(not is_trivial(value) for value in equal)
         if equal and (telling or (own and strong)):
@@ -246,8 +244,3 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
             found.append(("hint", "looks like ground truth"))
         found += [_in_text(key, subject, own=own) for key in keys]
     return _worst(found)
-
-
-def _is_telling(key: str) -> bool:
-    words = {word.removesuffix("s") for word in words_of(key).casefold().split()}
-    return bool(words & _TELLING) and words <= _TELLING | _BESIDE

@@ -96,13 +96,24 @@ class PreparedText:
     @functools.cached_property
     def folded(self) -> Searchable:
         """`text` without case and accents, just as long."""
-        folded = _folded(self.text.text)
-        return Searchable(folded) if folded != self.text.text else self.text
+        text = self.text.text
+        folded = text.casefold()
+        if len(folded) != len(text):  # mark by mark, so that spans fit what is quoted
+            cases = ((mark.casefold(), mark.lower(), mark) for mark in text)
+            folded = "".join(next(case for case in three if len(case) == 1) for three in cases)
+        folded = folded if folded.isascii() else "".join(map(_without_accent, folded))
+        return Searchable(folded) if folded != text else self.text
 
     @functools.cached_property
     def numbers(self) -> Mapping[Decimal, Sequence[Span]]:
         """Where in `raw` a number occurs; 5 % also as 0.05."""
-        return _numbers(self.raw)
+        spans: dict[Decimal, list[Span]] = {}
+        for found in _NUMBER.finditer(self.raw):
+            value = Decimal(found[0].replace(",", "").replace("−", "-"))
+            per_cent = self.raw[found.end() : found.end() + 3].lstrip()[:1] == "%"
+            for number in {value, value / 100} if per_cent else {value}:
+                spans.setdefault(number, []).append(found.span())
+        return spans
 
     @functools.cached_property
     def heads(self) -> frozenset[str]:
@@ -117,31 +128,10 @@ def prepared(raw: str) -> PreparedText:
     return PreparedText(raw)
 
 
-def _folded(text: str) -> str:
-    """The text without case and accents, mark by mark: it stays as long as it is, so that spans fit what is quoted."""
-    folded = text.casefold()
-    folded = folded if len(folded) == len(text) else "".join(map(_without_case, text))
-    return folded if folded.isascii() else "".join(map(_without_accent, folded))
-
-
-def _without_case(mark: str) -> str:
-    return next(other for other in (mark.casefold(), mark.lower(), mark) if len(other) == 1)
-
-
 def _without_accent(mark: str) -> str:
     """A Latin letter without its accents; other scripts have marks that make another letter."""
     bare = unicodedata.normalize("NFD", mark)[0]
     return bare if "a" <= bare <= "z" else mark
-
-
-def _numbers(text: str) -> dict[Decimal, list[Span]]:
-    spans: dict[Decimal, list[Span]] = {}
-    for found in _NUMBER.finditer(text):
-        value = Decimal(found[0].replace(",", "").replace("−", "-"))
-        per_cent = text[found.end() : found.end() + 3].lstrip()[:1] == "%"
-        for number in {value, value / 100} if per_cent else {value}:
-            spans.setdefault(number, []).append(found.span())
-    return spans
 
 
 # Values that are searched
@@ -166,8 +156,15 @@ def find_text(where: PreparedText, value: str) -> Iterator[Span]:
     """
     value = unicodedata.normalize("NFKC", value).strip()
     yield from _spelled(where.folded if len(squeezed(value)) > 2 else where.text, _as_searched(value))
-    if (date := _DATE.fullmatch(value)) and _may_hold(where.folded.starts, *map(int, date.groups())):
-        for found in re.finditer(_date_spelling(*map(int, date.groups())), where.text.text, re.IGNORECASE):
+    if (date := _DATE.fullmatch(value)) is None:
+        return
+    year, month, day = map(int, date.groups())
+    starts, abbreviated = where.folded.starts, [name[:3] for name in _MONTHS[month - 1 : month]]
+    parts = ([f"{year}"], [f"{day}", f"{day:02d}"], [f"{month}", f"{month:02d}", *abbreviated])
+    whole = _head([f"{year:04d}{month:02d}{day:02d}"]) in starts
+    # Only a text that has what every spelling of the date has is worth a regular expression.
+    if whole or all(any(spelling in starts for spelling in spellings) for spellings in parts):
+        for found in re.finditer(_date_spelling(year, month, day), where.text.text, re.IGNORECASE):
             yield found.span()
 
 
@@ -195,14 +192,14 @@ def _starts(where: Searchable, value: str, runs: Sequence[re.Match[str]]) -> lis
     """Where the value may begin: with its letters and digits, or with the marks before them."""
     lead = value[: runs[0].start()] if runs else value
     starts = where.starts.get(_head([run[0] for run in runs]), ()) if runs else ()
-    return sorted({*starts, *_occurrences(where.text, value.split()[0])}) if lead else list(starts)
-
-
-def _occurrences(text: str, part: str) -> Iterator[int]:
-    start = text.find(part)
+    if not lead:
+        return list(starts)
+    found, first = set(starts), value.split()[0]
+    start = where.text.find(first)
     while start >= 0:
-        yield start
-        start = text.find(part, start + 1)
+        found.add(start)
+        start = where.text.find(first, start + 1)
+    return sorted(found)
 
 
 def _in_word(text: str, index: int) -> bool:
@@ -230,31 +227,18 @@ def _loose_end(text: str, start: int, runs: list[re.Match[str]]) -> int | None:
         return None
     end = start + len(runs[0][0])
     for previous, run in itertools.pairwise(runs):
-        if (found := _GAP.match(text, end)) is None or not _fits(found[0], previous, run):
+        found = _GAP.match(text, end)
+        gap = found[0] if found else ""
+        if previous.end() == run.start():
+            fits = gap == "" or (len(gap) == 1 and (gap in _DASHES or gap.isspace()))
+        else:
+            both_digits = previous[0].isdecimal() and run[0].isdecimal()
+            fits = (1 <= len(gap) <= 3) if both_digits else len(gap) <= 4  # 1.5 is not 15
+        end += len(gap)
+        if not fits or not text.startswith(run[0], end):
             return None
-        if not text.startswith(run[0], found.end()):
-            return None
-        end = found.end() + len(run[0])
+        end += len(run[0])
     return end
-
-
-def _fits(gap: str, previous: re.Match[str], run: re.Match[str]) -> bool:
-    if previous.end() == run.start():
-        return gap == "" or (len(gap) == 1 and (gap in _DASHES or gap.isspace()))
-    both_digits = previous[0].isdecimal() and run[0].isdecimal()
-    return (1 <= len(gap) <= 3) if both_digits else len(gap) <= 4  # 1.5 is not 15
-
-
-def _may_hold(starts: Mapping[str, Sequence[int]], year: int, month: int, day: int) -> bool:
-    """Whether a text has what every spelling of the date has; it spares making the regular expression."""
-    days, months = (
-        (f"{day}", f"{day:02d}"),
-        (f"{month}", f"{month:02d}", *(name[:3] for name in _MONTHS[month - 1 : month])),
-    )
-    whole = _head([f"{year:04d}{month:02d}{day:02d}"]) in starts
-    return whole or (
-        str(year) in starts and any(map(starts.__contains__, days)) and any(map(starts.__contains__, months))
-    )
 
 
 def _date_spelling(year: int, month: int, day: int) -> str:

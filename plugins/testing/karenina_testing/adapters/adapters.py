@@ -15,16 +15,19 @@ from karenina_core.plugin.registry import import_string
 from karenina_core.ports.values import Channel, PortCapabilities
 from karenina_core.values.config import ModelConfig
 
-from ..checks import Check, Fault, FindFaults, Promises, Raised, attempt, expecting, promise_checks, run_checks
+from ..checks import Check, Fault, Promise, Promises, Raised, attempt, expecting, promise_checks, run_checks
 from ..watch.audit import HEAVY
 from ..watch.imports import construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
 from .behaviour import BEHAVIOUR
-from .calls import LLM_CALLS, PARSER_CALLS, replies_or_refuses
-from .faults import FAULTS, misnamed
+from .calls import FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .ports import PROTOCOLS, Ports, Server
 
 __all__ = ["adapter_checks", "check_adapter"]
+
+ALWAYS: Promises[Ports] = Promises()
+DIRECT: Promises[Ports] = Promises()
+"""Of adapters that make ports themselves."""
 
 
 def adapter_checks(
@@ -44,14 +47,18 @@ def adapter_checks(
     ports = Ports(spec, config, server)
     if spec.routes_to is None:
         ports.configured()
-    promises: dict[str, tuple[str, FindFaults[Ports]]] = {"spec": ("Its AdapterSpec is complete.", _spec_fault)}
+    promises: dict[str, Promise[Ports]] = {**ALWAYS}
     if spec.routes_to is None:
-        promises |= {
-            "light_import": ("Listing it imports nothing heavy.", _heavy_entry),
-            "light_construction": ("To make a port opens nothing and imports no provider.", _busy_construction),
-            "ports": ("Its ports have the methods and the capabilities of the protocols.", _port_fault),
-        }
-        promises |= _call_promises(ports)
+        promises |= DIRECT
+        if not ports.served:
+            promises["reply"] = ("A call returns a reply or raises PortError.", replies_or_refuses)
+        elif callable_kinds := {"llm", "parser"} & set(ports.kinds):
+            promises |= LLM_CALLS if "llm" in callable_kinds else {}
+            promises |= PARSER_CALLS if "parser" in callable_kinds else {}
+            promises |= {
+                f"fault_{name}": (fault.promise, partial(misnamed, fault=fault)) for name, fault in FAULTS.items()
+            }
+            promises |= BEHAVIOUR
     raised = partial(Fault.raised, remedy="raise PortError")
     return expecting(promise_checks(f"adapter {spec.interface}", ports, promises, raised), expected_failures)
 
@@ -61,19 +68,7 @@ def check_adapter(spec: AdapterSpec, **options: Any) -> None:
     run_checks(adapter_checks(spec, **options))
 
 
-def _call_promises(ports: Ports) -> Promises[Ports]:
-    if not ports.served:
-        return {"reply": ("A call returns a reply or raises PortError.", replies_or_refuses)}
-    faults = {f"fault_{name}": (fault.promise, partial(misnamed, fault=fault)) for name, fault in FAULTS.items()}
-    callable_kinds = {"llm", "parser"} & set(ports.kinds)
-    return {
-        **(LLM_CALLS if "llm" in callable_kinds else {}),
-        **(PARSER_CALLS if "parser" in callable_kinds else {}),
-        **(faults if callable_kinds else {}),
-        **(BEHAVIOUR if callable_kinds else {}),
-    }
-
-
+@ALWAYS.add("spec", "Its AdapterSpec is complete.")
 def _spec_fault(ports: Ports) -> Iterator[Fault]:
     remedy = f"AdapterSpec(interface={ports.spec.interface!r}, ...): "
     return (Fault(problem, "", remedy + change) for problem, change in _spec_problems(ports))
@@ -93,16 +88,12 @@ def _spec_problems(ports: Ports) -> Iterator[tuple[str, str]]:
         yield "it does not say how to install what it requires", "say in `install_hint` what to type"
     for kind in PROTOCOLS:
         if isinstance(factory := ports.factory(kind), str):
-            yield from _import_problems(kind, factory)
+            try:
+                import_string(factory)
+            except PluginError as error:
+                yield str(error), f"correct {kind}_factory: 'module:Name'"
     if spec.routes_to is None:
         yield from _checker_problems(ports)
-
-
-def _import_problems(kind: str, factory: str) -> Iterator[tuple[str, str]]:
-    try:
-        import_string(factory)
-    except PluginError as error:
-        yield str(error), f"correct {kind}_factory: 'module:Name'"
 
 
 def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
@@ -127,6 +118,7 @@ def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
             yield f"config_checker refuses a usable model: {complaints[0]}", "accept it, or give the kit another config"
 
 
+@DIRECT.add("light_import", "Listing it imports nothing heavy.")
 def _heavy_entry(ports: Ports) -> Iterator[Fault]:
     """A factory that is given as it is, and not by an import string, is imported whenever karenina starts."""
     for kind in ports.kinds:
@@ -139,6 +131,7 @@ def _heavy_entry(ports: Ports) -> Iterator[Fault]:
             yield Fault(f"importing its module {what}", line, remedy)
 
 
+@DIRECT.add("light_construction", "To make a port opens nothing and imports no provider.")
 def _busy_construction(ports: Ports) -> Iterator[Fault]:
     watched = (*HEAVY, *ports.spec.requires_modules)
     for kind in ports.kinds:
@@ -148,6 +141,7 @@ def _busy_construction(ports: Ports) -> Iterator[Fault]:
             yield Fault(f"making the {kind} port {what}", line, "do it in aopen, or at the first call")
 
 
+@DIRECT.add("ports", "Its ports have the methods and the capabilities of the protocols.")
 def _port_fault(ports: Ports) -> Iterator[Fault]:
     for kind in ports.kinds:
         try:

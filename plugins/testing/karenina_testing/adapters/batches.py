@@ -99,16 +99,20 @@ class ScriptedBatches(ScriptedServer):
             return await super()._serve(arrived, reader, writer)
         self.asked.append((arrived.method, path))
         number = self.asked.count((arrived.method, path))
-        reply = self.fault(arrived.method, path, number) or await self._of_batches(arrived, path)
+        reply = self.fault(arrived.method, path, number) or await self._reply(arrived, path)
         if reply.delivery == "reset":
             writer.transport.abort()
             return False
         await write_response(writer, reply)
         return arrived.keep_alive
 
-    async def _of_batches(self, arrived: Arrived, path: str) -> Reply:
+    async def _reply(self, arrived: Arrived, path: str) -> Reply:
         if (arrived.method, path) == ("POST", "/files"):
-            return self._uploaded(arrived)
+            if b'name="purpose"\r\n\r\nbatch\r\n' not in arrived.body or (file := FILE.search(arrived.body)) is None:
+                return Reply.error(400, "this is no form with a file of the purpose batch")
+            name = f"file-{len(self._files)}"
+            self._files[name] = file[1].splitlines(keepends=True)
+            return _object({"id": name, "object": "file", "purpose": "batch"})
         if arrived.method == "GET" and (content := CONTENT.search(path)):
             lines = self._files.get(content["id"])
             return _refused(f"no file {content['id']}") if lines is None else Reply(body=b"".join(lines))
@@ -123,15 +127,11 @@ class ScriptedBatches(ScriptedServer):
         if found["cancel"]:
             batch.status = "cancelled"
         elif batch.status in NOT_OVER and not self.held:
-            await self._polled(batch)
+            batch.polls += 1
+            batch.status = "in_progress"
+            if batch.polls > self.polls:
+                await self._end(batch)
         return _object(batch.to_dict())
-
-    def _uploaded(self, arrived: Arrived) -> Reply:
-        if b'name="purpose"\r\n\r\nbatch\r\n' not in arrived.body or (file := FILE.search(arrived.body)) is None:
-            return Reply.error(400, "this is no form with a file of the purpose batch")
-        name = f"file-{len(self._files)}"
-        self._files[name] = file[1].splitlines(keepends=True)
-        return _object({"id": name, "object": "file", "purpose": "batch"})
 
     async def _made(self, arrived: Arrived) -> Reply:
         facts = json.loads(arrived.body)
@@ -145,33 +145,26 @@ class ScriptedBatches(ScriptedServer):
         await asyncio.sleep(self.late)
         return self.instead.pop(0) if self.instead else _object(batch.to_dict())
 
-    async def _polled(self, batch: ServedBatch) -> None:
-        batch.polls += 1
-        batch.status = "in_progress"
-        if batch.polls <= self.polls:
-            return
+    async def _end(self, batch: ServedBatch) -> None:
+        done: list[bytes] = []
+        failed: list[bytes] = []
+        for call in batch.calls if self.ends == "completed" else ():
+            request = self._arrived(Arrived(call["method"], call["url"], {}, b"", True), call["body"])
+            with self._arrival:
+                self._in_flight -= 1
+            reply = await self._answer(request)
+            try:
+                body: Any = json.loads(payload(request, reply)[1])
+            except ValueError:
+                body = None
+            response = {"status_code": reply.status, "request_id": f"req-{request.number}", "body": body}
+            line = {"id": f"line-{request.number}", "custom_id": call["custom_id"], "response": response, "error": None}
+            (done if reply.status < 300 else failed).append(json.dumps(line).encode() + b"\n")
         if self.ends == "completed":
-            done: list[bytes] = []
-            failed: list[bytes] = []
-            for call in batch.calls:
-                await self._called(call, done, failed)
             batch.answers = (self.output(done), failed)
             self._files |= {f"{batch.id}-output": batch.answers[0], f"{batch.id}-error": failed}
         batch.status = self.ends
         batch.facts["errors"] = {"object": "list", "data": self.errors} if self.errors else None
-
-    async def _called(self, call: dict[str, Any], done: list[bytes], failed: list[bytes]) -> None:
-        request = self._arrived(Arrived(call["method"], call["url"], {}, b"", True), call["body"])
-        with self._arrival:
-            self._in_flight -= 1
-        reply = await self._answer(request)
-        try:
-            body: Any = json.loads(payload(request, reply)[1])
-        except ValueError:
-            body = None
-        response = {"status_code": reply.status, "request_id": f"req-{request.number}", "body": body}
-        line = {"id": f"line-{request.number}", "custom_id": call["custom_id"], "response": response, "error": None}
-        (done if reply.status < 300 else failed).append(json.dumps(line).encode() + b"\n")
 
 
 def _object(data: dict[str, Any]) -> Reply:

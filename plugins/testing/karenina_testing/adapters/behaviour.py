@@ -28,6 +28,10 @@ SETTLING = 2.0
 HIDE = "replace the key in messages and in raw, and raise `from None` where the cause holds the request"
 
 
+BEHAVIOUR: Promises[Ports] = Promises()
+
+
+@BEHAVIOUR.add("one_attempt", "It makes one attempt and no retries of its own.")
 def one_attempt(ports: Ports) -> Iterator[Fault]:
     """A call that fails is sent once: to repeat it is the core's work."""
     for reply in (Reply.error(500), Reply.error(429, retry_after=0), Reply.error(408), Reply.reset()):
@@ -40,9 +44,8 @@ def one_attempt(ports: Ports) -> Iterator[Fault]:
             )
 
 
+@BEHAVIOUR.add("key_hidden", "The key is in no error and in no repr.")
 def key_hidden(ports: Ports) -> Iterator[Fault]:
-    """The key is in no error and in no repr, also where a server sends it back."""
-
     def echoed(request: ServedRequest) -> Reply:
         echo = request.headers.get("authorization", "") or KEY
         if request.number == 2:
@@ -52,30 +55,30 @@ def key_hidden(ports: Ports) -> Iterator[Fault]:
     with ports.serve(echoed) as server:
         for _ in range(3):
             outcome = attempt(ports.use, ports.configured(server.url), ports.ask)
-            if isinstance(outcome, Raised) and (where := _shown_in(outcome.error)):
-                yield Fault(f"{where} shows the key", line_of_error(outcome.error, None), HIDE)
+            if not isinstance(outcome, Raised):
+                continue
+            error = outcome.error
+            places = {
+                "the text of the error": f"{error} {error!r}",
+                "the raw reply in the error": str(getattr(error, "raw", None)),
+                "an attribute of the error": repr(vars(error)),
+                "the traceback with its causes": "".join(traceback.format_exception(error)),
+            }
+            for place, text in places.items():
+                if KEY in text:
+                    yield Fault(f"{place} shows the key", line_of_error(error, None), HIDE)
     port = ports.make(ports.kinds[0], ports.configured())
     if KEY in repr(port):
         yield ports.fault("the repr of the port shows the key", "leave the key out of the repr")
 
 
-def _shown_in(error: BaseException) -> str | None:
-    places = {
-        "the text of the error": f"{error} {error!r}",
-        "the raw reply in the error": str(getattr(error, "raw", None)),
-        "an attribute of the error": repr(vars(error)),
-        "the traceback with its causes": "".join(traceback.format_exception(error)),
-    }
-    return next((place for place, text in places.items() if KEY in text), None)
-
-
+@BEHAVIOUR.add("timeout", "A silent server is given up after request_timeout.")
 def timeout(ports: Ports) -> Iterator[Fault]:
-    """A silent server is given up after request_timeout."""
     yield from _too_long(ports, Reply.hang(HANGING), "does not answer")
 
 
+@BEHAVIOUR.add("total_timeout", "request_timeout is for the whole reply.")
 def total_timeout(ports: Ports) -> Iterator[Fault]:
-    """The time limit is for the whole reply, not for the next byte of it."""
     yield from _too_long(ports, Reply.drip(SHORT / 6, "slow " * 200), "sends a byte now and then")
 
 
@@ -87,8 +90,8 @@ def _too_long(ports: Ports, reply: Reply, what: str) -> Iterator[Fault]:
         yield ports.fault(f"a server {what}, and with request_timeout={SHORT:g}: {outcome}", remedy)
 
 
+@BEHAVIOUR.add("cancellation", "A cancelled call ends at once and closes its connection.")
 def cancellation(ports: Ports) -> Iterator[Fault]:
-    """A cancelled call ends at once and closes its connection."""
 
     async def cancelled(port: Any) -> str:
         task = asyncio.ensure_future(ports.ask(port))
@@ -104,8 +107,8 @@ def cancellation(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"a call was cancelled, and {problem}", remedy)
 
 
+@BEHAVIOUR.add("closing", "aclose can be called at any time, any number of times, and leaves nothing open.")
 def closing(ports: Ports) -> Iterator[Fault]:
-    """aclose may be called at any time and any number of times, and leaves nothing open."""
     line = ports.line_of("aclose")
     with ports.serve(Reply(DATA)) as server:
         config = ports.configured(server.url)
@@ -150,13 +153,3 @@ def _settled(done: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-BEHAVIOUR: Promises[Ports] = {
-    "one_attempt": ("It makes one attempt and no retries of its own.", one_attempt),
-    "key_hidden": ("The key is in no error and in no repr.", key_hidden),
-    "timeout": ("A silent server is given up after request_timeout.", timeout),
-    "total_timeout": ("request_timeout is for the whole reply.", total_timeout),
-    "cancellation": ("A cancelled call ends at once and closes its connection.", cancellation),
-    "closing": ("aclose can be called at any time, any number of times, and leaves nothing open.", closing),
-}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 
+from attrs import frozen
 from karenina_calls.ports.structured import json_object
 
-from karenina_core.errors import ParseError, PortError, one_line
-from karenina_core.ports.values import LLMResponse, ParsePortResult, Tool
+from karenina_core.errors import ErrorKind, ParseError, PortError, one_line
+from karenina_core.ports.values import LLMResponse, OutputFormat, ParsePortResult, Tool
 from karenina_core.values.message import Message, ToolUseBlock
 
 from ..checks import Fault, Promises, Raised, attempt
 from ..watch.source_lines import line_of_error
-from .ports import ASK, DATA, Ports
-from .replies import Reply, ServedRequest
+from .ports import ASK, DATA, SCHEMA, Ports
+from .replies import Reply
 
-__all__ = ["LLM_CALLS", "PARSER_CALLS", "replies_or_refuses"]
+__all__ = ["FAULTS", "LLM_CALLS", "PARSER_CALLS", "misnamed", "replies_or_refuses"]
 
 ODD = "a\ud800b\0c\u202ed"
 ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
@@ -38,8 +38,11 @@ CALLS = (
 ANSWERS = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
 
 
+LLM_CALLS: Promises[Ports] = Promises()
+
+
+@LLM_CALLS.add("success", "A reply has the text and the usage that the server sent.")
 def success(ports: Ports) -> Iterator[Fault]:
-    """Text and usage arrive."""
     with ports.serve(Reply("Paris", usage=(7, 2))) as server:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
         asked = server.requests[0].text
@@ -58,17 +61,16 @@ def success(ports: Ports) -> Iterator[Fault]:
         yield ports.fault("its cost is 0", "a price that is not known is None")
 
 
+@LLM_CALLS.add("unknown_usage", "Tokens that the server does not report are unknown, not zero.")
 def unknown_usage(ports: Ports) -> Iterator[Fault]:
-    """Without numbers from the server, the usage is unknown."""
     with ports.serve(Reply("Paris", usage=None)) as server:
         reply = ports.use(ports.configured(server.url), ports.ask, "llm")
-    if reply.usage_unavailable:
-        return
-    yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
+    if not reply.usage_unavailable:
+        yield ports.fault("the server reported no tokens, and usage_unavailable is False", "set it to True")
 
 
+@LLM_CALLS.add("temperature", "The temperature of a call wins; None sends none.")
 def temperature(ports: Ports) -> Iterator[Fault]:
-    """The temperature of a call wins over that of the configuration."""
     with ports.serve("Paris") as server:
         ports.use(ports.configured(server.url, temperature=0.7), ports.asking(temperature=0.0), "llm")
         ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
@@ -79,8 +81,8 @@ def temperature(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"configured with temperature None, it sent {none!r}", "send none at all")
 
 
+@LLM_CALLS.add("odd_text", "Odd text can be sent, and what comes back is safe to write and flagged.")
 def odd_text(ports: Ports) -> Iterator[Fault]:
-    """Odd text can be sent, and arrives safe to write and flagged."""
     with ports.serve(Reply(ODD)) as server:
         config = ports.configured(server.url)
         try:
@@ -94,32 +96,29 @@ def odd_text(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"its flags are {reply.flags}, without {', '.join(missing)}", SANITIZE)
 
 
+@LLM_CALLS.add("channels", "Every output channel that it offers carries the schema.")
 def channels(ports: Ports) -> Iterator[Fault]:
-    """Every channel that is offered carries the schema, and the data comes back."""
     offered = ports.make("llm", ports.configured()).capabilities.output_channels
     for channel in offered:
         with ports.serve(Reply(DATA)) as server:
-            reply = ports.use(ports.configured(server.url), partial(ports.ask_on, channel), "llm")
+            reply = ports.use(ports.configured(server.url), ports.asking(output=OutputFormat(channel, SCHEMA)), "llm")
             request = server.requests[-1]
-        if problem := _channel_problem(channel, request, reply):
-            remedy = f"send it, or take {channel!r} out of output_channels"
-            yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
+        raw = reply.structured if reply.structured is not None else reply.content
+        has_schema = "capital" in (request.schema or {}).get("properties", {})
+        if request.channel != channel:
+            problem = f"the request asks for {request.channel!r}"
+        elif channel in ("json_schema", "tool_call") and not has_schema:
+            problem = "the request holds no schema"
+        elif attempt(json_object, raw) != DATA:
+            problem = f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
+        else:
+            continue
+        remedy = f"send it, or take {channel!r} out of output_channels"
+        yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
 
 
-def _channel_problem(channel: str, request: ServedRequest, reply: LLMResponse) -> str | None:
-    if request.channel != channel:
-        return f"the request asks for {request.channel!r}"
-    if channel in ("json_schema", "tool_call") and "capital" not in (request.schema or {}).get("properties", {}):
-        return "the request holds no schema"
-    raw = reply.structured if reply.structured is not None else reply.content
-    try:
-        return None if json_object(raw) == DATA else f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
-    except ParseError:
-        return f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
-
-
+@LLM_CALLS.add("tools", "A model that takes tools is sent them, and its calls come back.")
 def tools(ports: Ports) -> Iterator[Fault]:
-    """A model that is given tools is sent them, its calls arrive, and it is sent what they answered."""
     if not ports.make("llm", ports.configured()).capabilities.supports_tools:
         return
     with ports.serve([Reply(tool_calls=CALLS, usage=(7, 2)), Reply("Paris", usage=(9, 1))]) as server:
@@ -141,8 +140,11 @@ def tools(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"after the tools the server sent 'Paris', the reply is {reply!r}")
 
 
+PARSER_CALLS: Promises[Ports] = Promises()
+
+
+@PARSER_CALLS.add("parsed", "A parser returns the data of a reply, and raises ParseError where there is none.")
 def parsed(ports: Ports) -> Iterator[Fault]:
-    """A parser returns the data, and says so where there is none."""
     with ports.serve(lambda request: Reply(DATA) if request.number == 1 else Reply("no data", in_tool=False)) as server:
         config = ports.configured(server.url)
         result = ports.use(config, ports.asking(kind="parser"), "parser")
@@ -171,14 +173,75 @@ def replies_or_refuses(ports: Ports) -> Iterator[Fault]:
 SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
 SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
 RAISE_PARSE = "raise ParseError(..., raw_response=text)"
-LLM_CALLS: Promises[Ports] = {
-    "success": ("A reply has the text and the usage that the server sent.", success),
-    "unknown_usage": ("Tokens that the server does not report are unknown, not zero.", unknown_usage),
-    "temperature": ("The temperature of a call wins; None sends none.", temperature),
-    "odd_text": ("Odd text can be sent, and what comes back is safe to write and flagged.", odd_text),
-    "channels": ("Every output channel that it offers carries the schema.", channels),
-    "tools": ("A model that takes tools is sent them, and its calls come back.", tools),
+
+
+@frozen
+class ServerFault:
+    """One way in which a call fails."""
+
+    promise: str
+    reply: Reply
+    kinds: tuple[ErrorKind, ...]
+    retry_after: float | None = None
+
+
+def _status(status: int, kind: ErrorKind, **more: object) -> ServerFault:
+    reply = Reply.error(status, **more)  # type: ignore[arg-type]  # the arguments of Reply.error
+    return ServerFault(f"HTTP {status} is {kind}.", reply, (kind,))
+
+
+FAULTS: Mapping[str, ServerFault] = {
+    "rejected_key": _status(401, "auth"),
+    "forbidden": _status(403, "auth"),
+    "refused_request": _status(400, "invalid_request"),
+    "unknown_model": _status(404, "invalid_request"),
+    "server_timeout": _status(408, "timeout"),
+    "server_error": _status(500, "server"),
+    "overloaded": _status(503, "server", html=True),
+    "rate_limited": ServerFault(
+        "HTTP 429 is rate_limited, and the wait that the server asks for is passed on.",
+        Reply.error(429, retry_after=7.5),
+        ("rate_limited",),
+        retry_after=7.5,
+    ),
+    "content_filter": ServerFault(
+        "A request that the provider's filter refuses is content_filter.",
+        Reply.error(400, code="content_filter"),
+        ("content_filter",),
+    ),
+    "reset": ServerFault("A connection that is reset is connection.", Reply.reset(), ("connection",)),
+    "truncated": ServerFault(
+        "A reply that ends too early is connection or bad_response.", Reply.truncated(), ("connection", "bad_response")
+    ),
+    "empty": ServerFault("A reply without a body is bad_response.", Reply.empty(), ("bad_response",)),
+    "garbage": ServerFault("A reply that is not JSON is bad_response.", Reply.garbage(), ("bad_response",)),
+    "invalid_utf8": ServerFault("A reply that is not UTF-8 is bad_response.", Reply.invalid_utf8(), ("bad_response",)),
+    "no_choices": ServerFault("A reply without an answer is bad_response.", Reply.no_choices(), ("bad_response",)),
+    "web_page": ServerFault(
+        "A web page instead of a reply is bad_response.", Reply.wrong_content_type(), ("bad_response",)
+    ),
+    "huge": ServerFault("A reply of 16 MB is too_large.", Reply.huge(16), ("too_large",)),
+    "gzip_bomb": ServerFault("A reply that unpacks to 64 MB is too_large.", Reply.gzip_bomb(64), ("too_large",)),
 }
-PARSER_CALLS: Promises[Ports] = {
-    "parsed": ("A parser returns the data of a reply, and raises ParseError where there is none.", parsed),
-}
+"""Name -> fault. The statuses that a server sends must be on the error, too."""
+
+
+def misnamed(ports: Ports, fault: ServerFault) -> Iterator[Fault]:
+    """What an adapter makes of a fault, where it is not a PortError of the right kind."""
+    error, _ = ports.fails(fault.reply)
+    wanted = " or ".join(fault.kinds)
+    if error is None:
+        yield Fault("the call returned a reply", remedy=f"raise PortError(..., kind={wanted!r})")
+        return
+    line = line_of_error(error, None)
+    if not isinstance(error, PortError):
+        yield Fault.raised(error, f"turn it into PortError(..., kind={wanted!r})", by="the call")
+        return
+    if error.kind not in fault.kinds:
+        yield Fault(f"the call raised the kind {error.kind!r}: {one_line(error)}", line, f"give it the kind {wanted}")
+    if fault.retry_after is not None and error.retry_after != fault.retry_after:
+        problem = f"its retry_after is {error.retry_after!r}, and the server asked for {fault.retry_after:g} s"
+        yield Fault(problem, line, "pass retry_after=... on, in seconds, fractions included")
+    if fault.reply.status >= 400 and error.status != fault.reply.status:
+        problem = f"its status is {error.status!r}, and the server sent {fault.reply.status}"
+        yield Fault(problem, line, "pass status=... on: refused channels of structured output are known by it")

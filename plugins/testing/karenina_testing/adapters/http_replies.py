@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -72,7 +72,14 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        body = await _chunked_body(reader)
+        body = b""
+        while length := int((await reader.readline()).split(b";")[0], 16):
+            if not 0 < length <= MOST_BODY_BYTES - len(body):
+                raise ValueError("a chunk of a wrong size")
+            body += await reader.readexactly(length)
+            await reader.readline()
+        while (await reader.readline()).strip():
+            pass
     else:
         length = int(headers.get("content-length", "0"))
         if not 0 <= length <= MOST_BODY_BYTES:
@@ -80,18 +87,6 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         body = await reader.readexactly(length)
     asked = headers.get("connection", "").lower()
     return Arrived(method, path, headers, body, asked != "close" and (version != "HTTP/1.0" or asked == "keep-alive"))
-
-
-async def _chunked_body(reader: asyncio.StreamReader) -> bytes:
-    body = bytearray()
-    while length := int((await reader.readline()).split(b";")[0], 16):
-        if not 0 < length <= MOST_BODY_BYTES - len(body):
-            raise ValueError("a chunk of a wrong size")
-        body += await reader.readexactly(length)
-        await reader.readline()
-    while (await reader.readline()).strip():
-        pass
-    return bytes(body)
 
 
 async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter) -> bool:
@@ -123,7 +118,12 @@ async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, w
             writer.write(_head(reply, content_type, len(body)) + body[: len(body) // 2])
             await writer.drain()
         case "drip":
-            await _drip(request, reply, reader, writer)
+            content_type, body = payload(request, reply)
+            writer.write(_head(reply, content_type, len(body)))
+            for byte in body:
+                await reader.pause(reply.amount)
+                writer.write(bytes((byte,)))
+                await writer.drain()
             return True
         case "huge" | "gzip_bomb":
             await _fill(request, reply, writer)
@@ -147,43 +147,28 @@ async def _write_events(writer: asyncio.StreamWriter, reply: Reply, events: list
         await writer.drain()
 
 
-async def _drip(request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter) -> None:
-    content_type, body = payload(request, reply)
-    writer.write(_head(reply, content_type, len(body)))
-    for byte in body:
-        await reader.pause(reply.amount)
-        writer.write(bytes((byte,)))
-        await writer.drain()
-
-
 async def _fill(request: ServedRequest, reply: Reply, writer: asyncio.StreamWriter) -> None:
     """Send a body whose text has `reply.amount` megabytes, a megabyte at a time."""
     content_type, framed = payload(request, evolve(reply, content=FILLING))
     before, _, after = framed.partition(FILLING.encode())
     total = int(reply.amount * 1_000_000)
+    pieces = (before, *(MEGABYTE[: total - start] for start in range(0, total, len(MEGABYTE))), after)
     if reply.delivery == "huge":
         writer.write(_head(reply, content_type, len(before) + total + len(after)))
-        for piece in _pieces(before, total, after):
+        for piece in pieces:
             writer.write(piece)
             await writer.drain()
         return
     zipped = evolve(reply, headers={"Content-Encoding": "gzip", **reply.headers})
     writer.write(_head(zipped, content_type, None))
     packer = zlib.compressobj(level=1, wbits=31)
-    for piece in _pieces(before, total, after):
+    for piece in pieces:
         if packed := packer.compress(piece):
             writer.write(b"%x\r\n%b\r\n" % (len(packed), packed))
             await writer.drain()
     rest = packer.flush()
     writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(rest), rest))
     await writer.drain()
-
-
-def _pieces(before: bytes, total: int, after: bytes) -> Iterator[bytes]:
-    yield before
-    for start in range(0, total, len(MEGABYTE)):
-        yield MEGABYTE[: total - start]
-    yield after
 
 
 def _head(reply: Reply, content_type: str, length: int | None) -> bytes:

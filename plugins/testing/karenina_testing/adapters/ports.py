@@ -12,7 +12,7 @@ from karenina_calls.models.model_ports import make_port
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.ports.protocols import AgentPort, LLMPort, ParserPort
-from karenina_core.ports.values import CallContext, OutputFormat
+from karenina_core.ports.values import CallContext
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
@@ -114,16 +114,14 @@ class Ports:
     async def ask(self, port: Any, messages: Any = ASK, kind: str = "", **options: Any) -> Any:
         """One plain call of a port: for text, or for data where it is a parser. `kind` is the first by default."""
         kind = kind or self.kinds[0]
-        about = CallContext("parsing" if kind == "parser" else "generation", self._question)
+        recorded = self.config.manual_traces if self.config else None  # found by the id of the question
+        question = next(iter(recorded)) if recorded else "conformance"
+        about = CallContext("parsing" if kind == "parser" else "generation", question)
         if kind == "llm":
             return await port.ainvoke(messages, call=about, **options)
         if kind == "parser":
             return await port.aparse(messages, SCHEMA, call=about)
         return await port.arun(messages, call=about)
-
-    async def ask_on(self, channel: Any, port: Any) -> Any:
-        """A call for structured output on one channel."""
-        return await self.ask(port, output=OutputFormat(channel, SCHEMA))
 
     def asking(self, **options: Any) -> Callable[[Any], Awaitable[Any]]:
         return partial(self.ask, **options)
@@ -133,16 +131,7 @@ class Ports:
         port = self.make(self.kinds[0], self.configured())
         return line_of_attribute(type(port), method)
 
-    def line_of_asking(self) -> str:
-        """Where the method begins that makes a call."""
-        return self.line_of("ainvoke" if "llm" in self.kinds else "aparse")
-
     def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
         """A fault of a method; by default of the one that makes a call."""
-        return Fault(problem, self.line_of(method) if method else self.line_of_asking(), remedy)
-
-    @property
-    def _question(self) -> str:
-        """The id of the question that is asked about; recorded answers are found by it."""
-        traces = self.config.manual_traces if self.config else None
-        return next(iter(traces)) if traces else "conformance"
+        asking = "ainvoke" if "llm" in self.kinds else "aparse"
+        return Fault(problem, self.line_of(method or asking), remedy)

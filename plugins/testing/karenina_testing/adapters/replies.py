@@ -41,7 +41,14 @@ class ServedRequest:
     @property
     def text(self) -> str:
         """The text of all messages, joined by newlines."""
-        return "\n".join(_text(message.get("content")) for message in self.messages)
+        texts = []
+        for message in self.messages:
+            content = message.get("content")
+            if isinstance(content, list):
+                texts += [str(part.get("text", "")) for part in content if isinstance(part, Mapping)]
+            else:
+                texts.append(content if isinstance(content, str) else "")
+        return "\n".join(texts)
 
     @property
     def channel(self) -> Channel:
@@ -74,12 +81,6 @@ class ServedRequest:
     @property
     def stream(self) -> bool:
         return self.body.get("stream") is True
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return content if isinstance(content, str) else ""
 
 
 @frozen

@@ -78,8 +78,7 @@ class ScriptedServer:
 
     @property
     def count(self) -> int:
-        with self._arrival:
-            return len(self._requests)
+        return len(self.requests)
 
     @property
     def in_flight(self) -> int:
@@ -187,12 +186,15 @@ class ScriptedServer:
     async def _serve(self, arrived: Arrived, reader: WatchedReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
         closing = {} if arrived.keep_alive else {"Connection": "close"}
-        body = _object_in(arrived.body)
+        try:
+            body = json.loads(arrived.body)
+        except ValueError:
+            body = None
         if not arrived.path.split("?")[0].endswith(SUFFIX):
             refusal = Reply.error(404, f"nothing is served at {arrived.path}, only at .../v1{SUFFIX}")
         elif arrived.method != "POST":
             refusal = Reply.error(405, f"{arrived.method} is not served, only POST")
-        elif body is None:
+        elif not isinstance(body, dict):
             refusal = Reply.error(400, "the body of the request is not a JSON object")
         else:
             request = self._arrived(arrived, body)
@@ -226,23 +228,11 @@ class ScriptedServer:
                     answer = await answer
             else:
                 answer = script
-            return _as_reply(answer)
+            if isinstance(answer, str | Mapping):
+                return Reply(answer)
+            if not isinstance(answer, Reply):
+                raise TypeError(f"a script answers with a Reply, a text or a mapping, not with {answer!r}")
+            return answer
         except Exception as error:  # a script may raise anything; raised again at the end of the `with` block
             self._failures.append(error)
             return Reply.error(500, f"the script failed: {type(error).__name__}: {error}")
-
-
-def _as_reply(answer: Any) -> Reply:
-    if isinstance(answer, Reply):
-        return answer
-    if isinstance(answer, str | Mapping):
-        return Reply(answer)
-    raise TypeError(f"a script answers with a Reply, a text or a mapping, not with {answer!r}")
-
-
-def _object_in(body: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

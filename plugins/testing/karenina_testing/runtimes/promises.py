@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -31,16 +30,6 @@ __all__ = ["PROMISES", "Loaded", "each_template", "filled_outcome"]
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 
 
-@functools.cache
-def _primitives() -> Mapping[str, type]:
-    named = {name: getattr(templates, name) for name in dir(templates)}
-    return {
-        name: thing
-        for name, thing in named.items()
-        if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
-    }
-
-
 class Loaded:
     """A runtime and the templates that it is tried on."""
 
@@ -58,9 +47,18 @@ class Loaded:
 
     def load_text(self, text: str) -> TemplateHandle:
         async def load() -> TemplateHandle:
-            return await self.runtime.load(text, _primitives())
+            return await self.runtime.load(text, self.primitives)
 
         return in_loop(load())
+
+    @cached_property
+    def primitives(self) -> Mapping[str, type]:
+        named = {name: getattr(templates, name) for name in dir(templates)}
+        return {
+            name: thing
+            for name, thing in named.items()
+            if inspect.isclass(thing) and issubclass(thing, VerificationPrimitive) and not inspect.isabstract(thing)
+        }
 
     def fault(self, problem: str, method: str, remedy: str = "", handle: object = None) -> Fault:
         """A fault of a method of the runtime, or of one of its handles."""
@@ -83,22 +81,22 @@ def each_template(
     return of_all
 
 
+PROMISES: Promises[Loaded] = Promises()
+
+
+@PROMISES.add("declared", "It says its name, its languages and what it does with code.")
 def _declared(loaded: Loaded) -> Iterator[Fault]:
     runtime: Any = loaded.runtime
     line = loaded.line("load")
     if not isinstance(runtime, TemplateRuntime):
         yield Fault("it lacks a part of TemplateRuntime", line, "see karenina_vocabulary.handle.TemplateRuntime")
-    wanted: Mapping[str, type | tuple[type, ...]] = {
-        "name": str,
-        "languages": (set, frozenset),
-        "executes_code": bool,
-        "isolation": str,
-    }
+    wanted = {"name": str, "languages": set | frozenset, "executes_code": bool, "isolation": str}
     for attribute, kind in wanted.items():
-        if not isinstance(value := getattr(runtime, attribute), kind) or (value == "" or value == frozenset()):
+        if not isinstance(value := getattr(runtime, attribute), kind) or value in ("", set()):
             yield Fault(f"its {attribute} is {value!r}", loaded.line(attribute), "say what it is")
 
 
+@PROMISES.add("gold_blind", "The judge's schema and fields do not depend on the ground truth.")
 def _gold_blind(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs:
         handle, twin = loaded.load(spec), loaded.load(regilded(spec))
@@ -111,6 +109,8 @@ def _gold_blind(loaded: Loaded) -> Iterator[Fault]:
                 )
 
 
+@PROMISES.add("closed_schema", "Every object of the schema is closed.")
+@each_template
 def _closed(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     for path, node in _objects(handle.schema(), "schema"):
         if node.get("additionalProperties") is not False:
@@ -130,6 +130,8 @@ def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _objects(value, f"{path}[{number}]")
 
 
+@PROMISES.add("fields", "fields(), the schema and ground_truth() speak of the template's fields.")
+@each_template
 def _fields(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     fields, line = handle.fields(), loaded.line("fields", handle)
     if not all(isinstance(field, TemplateField) for field in fields):
@@ -168,6 +170,8 @@ async def _outcome(filled: FilledTemplate) -> _Outcome:
     return _Outcome(dict(filled.values()), filled.nulls, verdict, await filled.granular())
 
 
+@PROMISES.add("verdict", "Right fields are right, wrong ones wrong, missing ones not found.")
+@each_template
 def _verdict(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     right, wrong = right_data(spec), wrong_data(spec)
     first = next(iter(right))
@@ -189,12 +193,19 @@ def _verdict(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fau
             yield loaded.fault(f"for the fields {data!r} nulls is {set(outcome.nulls)!r}", "build", handle=handle)
 
 
+@PROMISES.add("shared", "A handle keeps nothing of an item and can be used by many at once.")
 def _shared(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs:
         handle, alone = loaded.load(spec), loaded.load(spec)
         replies = [right_data(spec), wrong_data(spec)] * 3
         expected = [in_loop(filled_outcome(alone, reply)) for reply in replies]
-        together = in_loop(_together(handle, replies))
+
+        async def fill_all() -> list[_Outcome]:
+            """Fill all, and only then ask each of them."""
+            filled = await asyncio.gather(*(handle.build(reply) for reply in replies))  # noqa: B023  # runs at once
+            return list(await asyncio.gather(*map(_outcome, filled)))
+
+        together = in_loop(fill_all())
         if differs := difference(expected, together):
             remedy = "keep nothing of an item on the handle; what belongs to it goes into the filled template"
             yield loaded.fault(
@@ -206,12 +217,8 @@ def _shared(loaded: Loaded) -> Iterator[Fault]:
             yield loaded.fault("schema() gives out its own dictionary", "schema", "return a copy", handle=handle)
 
 
-async def _together(handle: TemplateHandle, replies: Sequence[Mapping[str, Any]]) -> list[_Outcome]:
-    """Fill all, and only then ask each of them."""
-    filled = await asyncio.gather(*(handle.build(reply) for reply in replies))
-    return list(await asyncio.gather(*(_outcome(one) for one in filled)))
-
-
+@PROMISES.add("junk", "Data that does not fit is a FillError, and nothing else is raised.")
+@each_template
 def _junk(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     names = [field["name"] for field in spec["fields"]]
     useless: list[Any] = [{}, {"something_else": 1}, *({**right_data(spec), name: {"odd": [1]}} for name in names)]
@@ -235,6 +242,8 @@ def _built(handle: TemplateHandle, data: Any) -> type[BaseException] | None:
     return FillError if isinstance(outcome.error, FillError) else type(outcome.error)
 
 
+@PROMISES.add("writable", "values() and ground_truth() are JSON data.")
+@each_template
 def _writable(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fault]:
     outcome = in_loop(filled_outcome(handle, right_data(spec)))
     for what, data in (("values()", dict(outcome.values)), ("ground_truth()", dict(handle.ground_truth()))):
@@ -250,6 +259,7 @@ def _writable(loaded: Loaded, spec: Spec, handle: TemplateHandle) -> Iterator[Fa
         )
 
 
+@PROMISES.add("refuses", "A text that is no template is a TemplateError with a reason.")
 def _refuses(loaded: Loaded) -> Iterator[Fault]:
     line = loaded.line("load")
     for text in BROKEN:
@@ -260,16 +270,3 @@ def _refuses(loaded: Loaded) -> Iterator[Fault]:
             yield Fault.raised(outcome.error, "raise TemplateError", by=f"load({text[:20]!r})")
         elif not str(outcome.error).strip():
             yield Fault(f"refusing {text[:20]!r} it gives no reason", line, "say what is wrong")
-
-
-PROMISES: Promises[Loaded] = {
-    "declared": ("It says its name, its languages and what it does with code.", _declared),
-    "gold_blind": ("The judge's schema and fields do not depend on the ground truth.", _gold_blind),
-    "closed_schema": ("Every object of the schema is closed.", each_template(_closed)),
-    "fields": ("fields(), the schema and ground_truth() speak of the template's fields.", each_template(_fields)),
-    "verdict": ("Right fields are right, wrong ones wrong, missing ones not found.", each_template(_verdict)),
-    "shared": ("A handle keeps nothing of an item and can be used by many at once.", _shared),
-    "junk": ("Data that does not fit is a FillError, and nothing else is raised.", each_template(_junk)),
-    "writable": ("values() and ground_truth() are JSON data.", each_template(_writable)),
-    "refuses": ("A text that is no template is a TemplateError with a reason.", _refuses),
-}

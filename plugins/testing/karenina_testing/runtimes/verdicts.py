@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateHandle
+from karenina_vocabulary.handle import FieldVerdict, TemplateHandle
 
 from karenina_core.errors import FillError, TemplateError
 
-from ..checks import Fault, Promises
+from ..checks import Fault, Promises, Raised, attempt
 from ..compare import difference
 from ..watch.loops import in_loop
 from .promises import Loaded
@@ -31,22 +31,22 @@ async def _judged(
     return await filled.verify(trace, **more), await filled.granular()
 
 
-def _marked(spec: Spec, truth: bool, scope: str) -> dict[str, Any]:
-    field = {
-        "name": "marked",
-        "type": "bool",
-        "description": "whether the response holds the mark",
-        "ground_truth": truth,
-        "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
-        "is_trace": True,
-    }
-    return {**spec, "fields": [*spec["fields"], field]}
+VERDICTS: Promises[Loaded] = Promises()
 
 
+@VERDICTS.add("trace_fields", "Checks on the trace are run on it, and never asked of a judge.")
 def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
-            handle = loaded.load(_marked(spec, truth, scope))
+            field = {
+                "name": "marked",
+                "type": "bool",
+                "description": "whether the response holds the mark",
+                "ground_truth": truth,
+                "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
+                "is_trace": True,
+            }
+            handle = loaded.load({**spec, "fields": [*spec["fields"], field]})
             yield from _trace_fault(loaded, handle, spec, truth, scope)
 
 
@@ -79,6 +79,7 @@ def _trees(names: list[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
     yield checks[0], "field_check", 1
 
 
+@VERDICTS.add("strategy", "Verdict and partial credit follow the strategy.")
 def _strategy(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         right, wrong = right_data(spec), wrong_data(spec)
@@ -103,17 +104,12 @@ async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[An
     copied = filled.accepting(list(data))
     after = await copied.verify("the trace"), await copied.granular()
     unchanged = [dict(copied.values()) == dict(filled.values()), copied.nulls == filled.nulls]
-    return before, after, unchanged, await filled.verify("the trace"), _refuses_unknown(filled)
+    unknown = attempt(filled.accepting, ["no_such_field"])
+    refuses = isinstance(unknown, Raised) and isinstance(unknown.error, TemplateError)
+    return before, after, unchanged, await filled.verify("the trace"), refuses
 
 
-def _refuses_unknown(filled: FilledTemplate) -> bool:
-    try:
-        filled.accepting(["no_such_field"])
-    except TemplateError:
-        return True
-    return False
-
-
+@VERDICTS.add("accepting", "Accepted fields count as right in a copy, and what was extracted stays the same.")
 def _accepting(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         handle, wrong = loaded.load(spec), wrong_data(spec)
@@ -157,6 +153,7 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
         return "TemplateError"
 
 
+@VERDICTS.add("semantic", "Semantic fields are decided by their similarity, and not at all without one.")
 def _semantic(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(SEMANTIC)
     if [field.semantic for field in handle.fields()] != [True]:
@@ -197,6 +194,7 @@ CAREFUL: Spec = {
 }
 
 
+@VERDICTS.add("careful", "Truth values are not read as numbers, nor numbers as dates.")
 def _careful(loaded: Loaded) -> Iterator[Fault]:
     handle = loaded.load(CAREFUL)
     for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
@@ -211,12 +209,3 @@ def _careful(loaded: Loaded) -> Iterator[Fault]:
             "raise FillError: a truth value is no number, and a number is no date",
             handle=handle,
         )
-
-
-VERDICTS: Promises[Loaded] = {
-    "trace_fields": ("Checks on the trace are run on it, and never asked of a judge.", _trace),
-    "strategy": ("Verdict and partial credit follow the strategy.", _strategy),
-    "accepting": ("Accepted fields count as right in a copy, and what was extracted stays the same.", _accepting),
-    "careful": ("Truth values are not read as numbers, nor numbers as dates.", _careful),
-    "semantic": ("Semantic fields are decided by their similarity, and not at all without one.", _semantic),
-}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.stage import Skip, Stage
+from karenina_core.pipeline.stage import Stage
 
 from ..checks import Fault, Raised, attempt, attempt_async
 from ..compare import difference, snapshot
@@ -132,10 +132,6 @@ class Trial:
         """A fault of a method of the stage."""
         return Fault(problem, line_of_attribute(type(self.stage), method), remedy)
 
-    def cancelled(self, steps: int) -> Cancelled | None:
-        """Cancel a run after that many turns of the event loop; None where it had ended by then."""
-        return in_loop(self._cancelled(steps))
-
     @cached_property
     def rerun(self) -> Run:
         """A run after others were cancelled."""
@@ -158,7 +154,16 @@ class Trial:
         if not answer:
             return Run(given, context, before, answer)
         with context.acting(self.stage):
-            raised = await _ended(asyncio.ensure_future(attempt_async(self._executed(context))), LONGEST_RUN)
+            task = asyncio.ensure_future(attempt_async(self._executed(context)))
+            await asyncio.wait({task}, timeout=LONGEST_RUN)
+        raised: BaseException | None = None
+        if not task.done():
+            task.cancel()
+            raised = TimeoutError(f"execute took more than {LONGEST_RUN:g} s, with models that answer at once")
+        elif task.cancelled():
+            raised = RuntimeError("execute raised CancelledError though it was not cancelled")
+        elif outcome := task.result():
+            raised = outcome.error
         return Run(given, context, before, answer, raised)
 
     async def _executed(self, context: WatchedContext) -> None:
@@ -167,7 +172,8 @@ class Trial:
         if inspect.isawaitable(work):
             await work
 
-    async def _cancelled(self, steps: int) -> Cancelled | None:
+    async def cancelled(self, steps: int) -> Cancelled | None:
+        """Cancel a run after that many turns of the event loop; None where it had ended by then."""
         context = self._context(snapshot(self.given))
         with context.acting(self.stage):
             if not self.stage.should_run(context):
@@ -181,29 +187,3 @@ class Trial:
             line = line_of_waiting(work, self._file)
             how = await cancel(task)
         return Cancelled(how, line)
-
-
-async def _ended(task: asyncio.Task[Raised | None], seconds: float) -> BaseException | None:
-    await asyncio.wait({task}, timeout=seconds)
-    if not task.done():
-        task.cancel()
-        return TimeoutError(f"execute took more than {seconds:g} s, with models that answer at once")
-    if task.cancelled():
-        return RuntimeError("execute raised CancelledError though it was not cancelled")
-    outcome = task.result()
-    return outcome.error if outcome else None
-
-
-def with_error(given: StageInput) -> StageInput:
-    """The same item after an error of an earlier stage."""
-    return evolve(given, error="the server is down")
-
-
-def without_artifacts(given: StageInput) -> StageInput:
-    """The same item where earlier stages were skipped and left nothing behind."""
-    return evolve(given, artifacts={}, result_fields={})
-
-
-def is_no(answer: object) -> bool:
-    """Whether an answer of should_run is a no of the right type."""
-    return answer is False or isinstance(answer, Skip)

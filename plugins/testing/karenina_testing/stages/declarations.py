@@ -21,16 +21,10 @@ from ..strategies.models import plan_requests
 from ..watch.source_lines import file_of, line_of_attribute
 from .examples import KNOWN_KEYS
 
-__all__ = ["careless_check", "declaration_faults", "impure_condition"]
+__all__ = ["careless_check", "declaration_problems", "impure_condition"]
 
 
-def declaration_faults(stage: Stage) -> Iterator[Fault]:
-    """What is wrong with a stage's declaration."""
-    for attribute, problem, remedy in _problems(stage):
-        yield Fault(problem, line_of_attribute(type(stage), attribute), remedy)
-
-
-def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
+def declaration_problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     """`(attribute, what is wrong, what to change)`."""
     name: Any = stage.name
     category: Any = stage.category

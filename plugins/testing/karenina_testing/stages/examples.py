@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, get_args
 
 from attrs import evolve, fields, frozen
@@ -19,7 +19,7 @@ from karenina_vocabulary.traits import (
     RegexRubricTrait,
 )
 
-from karenina_core.errors import ContractError, did_you_mean
+from karenina_core.errors import did_you_mean
 from karenina_core.pipeline.declaration import check_result_field, field_types, result_fields
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
@@ -53,6 +53,10 @@ TRAITS: Mapping[str, SearchStrategy[Any]] = {
     "metric": values.metric_traits(),
     "agentic": values.agentic_traits(),
 }
+RUBRICS: Mapping[str, SearchStrategy[Rubric]] = {
+    kind: st.lists(traits, min_size=1, max_size=2, unique_by=lambda trait: str(trait.name)).map(Rubric.from_traits)
+    for kind, traits in TRAITS.items()
+}
 EXAMPLES: Mapping[str, Rubric] = {
     "llm": Rubric(llm_traits=[LLMRubricTrait(name="clear", kind="boolean")]),
     "regex": Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="doi")]),
@@ -82,7 +86,16 @@ def stage_inputs(
         if str(key) not in readable and not stage.final:
             raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
     _pools()  # now, and not while the first example is drawn
-    return _inputs(stage, given, config, tuple(_requests(stage, config)))
+    modes: Iterable[EvaluationMode] = get_args(EvaluationMode)
+    if config is not None and config.evaluation_mode is not None:
+        modes = (config.evaluation_mode,)
+    features = {frozenset[str](), frozenset(stage.features), *(frozenset({name}) for name in stage.features)}
+    wanted = sorted(features, key=sorted) if config is None else [config.features]
+    requests = list(itertools.product(modes, wanted, (None, *TRAITS)))
+    # With a rubric only where the stage needs one.
+    plain = [request for request in requests if request[2] is None and _included(stage, request)]
+    chosen = plain or [request for request in requests if _included(stage, request)] or requests
+    return _inputs(stage, given, config, tuple(chosen))
 
 
 def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[StageInput]:
@@ -159,7 +172,7 @@ def _inputs(
         question=draw(pools.questions),
         config=evolve(base, features=features, evaluation_mode=mode),
         mode=mode,
-        rubric=draw(_rubrics(kind)) if kind else None,
+        rubric=draw(RUBRICS[kind]) if kind else None,
         artifacts=artifacts,
         result_fields=draw(_result_fields(stage, strategies, artifacts)),
         effects=tuple(draw(_effects(stage))),
@@ -171,18 +184,6 @@ def _inputs(
     )
 
 
-def _requests(stage: Stage, config: VerificationConfig | None) -> list[Request]:
-    """Requests for plans that the stage is in; with a rubric only where it needs one."""
-    modes: Iterable[EvaluationMode] = get_args(EvaluationMode)
-    if config is not None and config.evaluation_mode is not None:
-        modes = (config.evaluation_mode,)
-    features = {frozenset[str](), frozenset(stage.features), *(frozenset({name}) for name in stage.features)}
-    wanted = sorted(features, key=sorted) if config is None else [config.features]
-    every = list(itertools.product(modes, wanted, (None, *TRAITS)))
-    plain = [request for request in every if request[2] is None and _included(stage, request)]
-    return plain or [request for request in every if _included(stage, request)] or every
-
-
 def _included(stage: Stage, request: Request) -> bool:
     mode, features, kind = request
     if kind is not None and mode == "template_only":
@@ -192,18 +193,11 @@ def _included(stage: Stage, request: Request) -> bool:
     return not isinstance(included, Raised) and bool(included)
 
 
-def _rubrics(kind: str) -> SearchStrategy[Rubric]:
-    several = st.lists(TRAITS[kind], min_size=1, max_size=2, unique_by=lambda trait: str(trait.name))
-    return several.map(Rubric.from_traits)
-
-
 @st.composite
 def _artifacts(draw: DrawFn, stage: Stage, strategies: Strategies, handle: FakeHandle) -> dict[str, Any]:
     keys = {str(key): key for key in stage.requires}
     if stage.final:
-        keys |= {
-            str(key): KNOWN_KEYS.get(key, key) for key in draw(st.sets(st.sampled_from(sorted(KNOWN_KEYS)), max_size=4))
-        }
+        keys |= {key: KNOWN_KEYS[key] for key in draw(SOME_KEYS)}
     keys |= {str(key): key for key in stage.reads if draw(st.booleans())}
     found: dict[str, Any] = {}
     for name, key in keys.items():
@@ -248,32 +242,17 @@ def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts
     `strategies` gives."""
     found = {name: value for name, value in artifacts.items() if result_fields().get(name) in all_parts()}
     if stage.final:
-        found |= _fields_of(draw(_pools().results))
+        result = draw(_pools().results)
+        parts = (part for part in map(partial(getattr, result), all_parts()) if part is not None)
+        names = ((part, attribute.name) for part in parts for attribute in fields(type(part)))
+        found |= {name: getattr(part, name) for part, name in names if name in result_fields()}
     elif draw(st.booleans()):
         found["trace_messages"] = draw(_pools().traces)
     given = {name: drawn for name, drawn in strategies.items() if name in result_fields() and name not in artifacts}
     found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}
-    found = {name: value for name, value in found.items() if name not in own and _settable(name, value)}
+    # An artifact may be None where the result's field of the same name may not.
+    settable = {n for n, value in found.items() if not isinstance(attempt(check_result_field, n, value), Raised)}
+    found = {name: value for name, value in found.items() if name not in own and name in settable}
     types = {name: key.type for name, key in field_types().items()}
     return found | {str(name): draw(values.of_type(types.get(name, object))) for name in stage.revises}
-
-
-def _settable(name: str, value: Any) -> bool:
-    """An artifact may be None where the result's field of the same name may not."""
-    try:
-        check_result_field(name, value)
-    except ContractError:
-        return False
-    return True
-
-
-def _fields_of(result: VerificationResult) -> dict[str, Any]:
-    parts = (getattr(result, part) for part in all_parts())
-    return {
-        attribute.name: getattr(part, attribute.name)
-        for part in parts
-        if part is not None
-        for attribute in fields(type(part))
-        if attribute.name in result_fields()
-    }

@@ -137,6 +137,11 @@ class StageInput:
         async def client_of(model: ModelConfig) -> ModelClient:
             return ModelClient(evolve(parsing, config=model), *about)
 
+        async def load(source: TemplateSource) -> FakeHandle:
+            if self.handle is None:
+                raise TemplateError("line 3: invalid syntax")
+            return self.handle
+
         given: dict[str, Any] = {
             "question": self.question,
             "task": identity,
@@ -148,15 +153,11 @@ class StageInput:
             "cached_answer_data": self.cached_answer_data,
             "calls": calls,
         }
-        services = {OTHER_MODEL: client_of, LOAD_TEMPLATE: self._load, USAGE: partial(usage_metadata, calls)}
+        services = {OTHER_MODEL: client_of, LOAD_TEMPLATE: load, USAGE: partial(usage_metadata, calls)}
         services |= facts.pop("services", {})
         context = WatchedContext(**(given | facts), services=services)
         services.setdefault(SIMILARITIES, lambda pairs: similarities(context.app, context.config, context.calls, pairs))
         context.started = BEGAN  # else no two contexts are the same
-        self._fill(context)
-        return context
-
-    def _fill(self, context: VerificationContext) -> None:
         for key, value in self.artifacts.items():
             context.set_artifact(key, value)
         for name, value in self.result_fields.items():
@@ -165,11 +166,7 @@ class StageInput:
             context.record(field=effect.field, verdict=effect.verdict, reason=effect.reason, outcome=effect.outcome)
         if self.error is not None:
             context.mark_error(self.error, stage="an earlier stage")
-
-    async def _load(self, source: TemplateSource) -> FakeHandle:
-        if self.handle is None:
-            raise TemplateError("line 3: invalid syntax")
-        return self.handle
+        return context
 
     def __str__(self) -> str:
         """The item in one line, without what is as usual."""

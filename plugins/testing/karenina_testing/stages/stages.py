@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 
-from karenina_core.errors import ContractError, KareninaError, one_line
-from karenina_core.pipeline.stage import Stage
+from karenina_core.errors import ConfigError, ContractError, KareninaError, one_line
+from karenina_core.pipeline.context import VerificationContext
+from karenina_core.pipeline.declaration import result_fields
+from karenina_core.pipeline.keys import VERDICT_VIEWS
+from karenina_core.pipeline.stage import Skip, Stage
 from karenina_core.values.config import VerificationConfig
+from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.result import all_parts
 
 from ..apps import application
 from ..checks import (
@@ -29,17 +36,55 @@ from ..compare import difference
 from ..examples import every, smallest
 from ..strategies.models import verification_configs
 from ..watch.imports import heavy_imports
+from ..watch.loops import in_loop
 from ..watch.source_lines import file_of, line_of_attribute, line_of_error
-from .cases import MOST_STEPS, MakeContext, Run, Trial, is_no, with_error, without_artifacts
-from .declarations import careless_check, declaration_faults, impure_condition
+from .cases import MOST_STEPS, MakeContext, Trial
+from .declarations import careless_check, declaration_problems, impure_condition
 from .examples import corners, stage_inputs
 from .inputs import StageInput
-from .outputs import missing_output, wrong_result_field
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = ["check_stage", "stage_checks"]
+
+
+def missing_output(stage: Stage, context: VerificationContext) -> str | None:
+    """The first key of `produces` that was not written. A view of the ledger is written by recording an effect."""
+    for key in stage.produces:
+        if key in VERDICT_VIEWS:
+            verdict = context.verdict
+            value = verdict.verdict if key == ArtifactKeys.VERIFY_RESULT else verdict.field
+            if value is None:
+                return str(key)
+        elif key not in context._artifacts:
+            return str(key)
+    return None
+
+
+def wrong_result_field(stage: Stage, context: VerificationContext) -> str | None:
+    """The first of the stage's result fields whose value does not survive being written and read, and why."""
+    for name in (*stage.result_fields, *stage.revises, *stage.extends):
+        if name in context.result_fields and (problem := _unstorable(str(name), context.result_fields[name])):
+            return f"the result cannot hold {str(name)!r}: {problem}"
+    return None
+
+
+def _unstorable(name: str, value: Any) -> str | None:
+    part = all_parts().get(result_fields().get(name, ""))
+    try:
+        if part is None:
+            json.dumps(unstructure(value), allow_nan=False)
+            return None
+        held = part(**{name: value})
+        written = json.dumps(unstructure(held), allow_nan=False)
+        read: Any = structure(json.loads(written), part)
+    except ConfigError as error:
+        return "; ".join(problem.message for problem in error.problems)
+    except (TypeError, ValueError, RecursionError) as error:
+        return one_line(error)
+    same = json.dumps(unstructure(read), sort_keys=True) == json.dumps(json.loads(written), sort_keys=True)
+    return None if same else f"{value!r} is read back as {getattr(read, name)!r}"
 
 
 def stage_checks(
@@ -59,7 +104,11 @@ def stage_checks(
     into a context (`lambda given: given.context(app=my_app)`).
     `expected_failures` are `{name of a check: reason}`. Raises ValueError for names and keys that do not exist.
     """
-    made = _made(stage)
+    try:
+        made: Stage = stage() if isinstance(stage, type) else stage
+    except TypeError as error:
+        problem = f"{stage.__name__} cannot be made without arguments ({error}); give an instance of it"
+        raise TypeError(problem) from error
     inputs = stage_inputs(made, strategies, config)
     described = frozenset(map(str, strategies or ()))
     survey = _Survey(made, inputs, make_context or StageInput.context, max_examples, described, config)
@@ -69,18 +118,6 @@ def stage_checks(
 def check_stage(stage: Any, **options: Any) -> None:
     """Run all checks of a stage; `options` are those of `stage_checks`. Raises an ExceptionGroup of all that fail."""
     run_checks(stage_checks(stage, **options))
-
-
-def _made(stage: Any) -> Stage:
-    if not isinstance(stage, type):
-        made: Stage = stage
-        return made
-    try:
-        return stage()  # type: ignore[no-any-return]  # any class may be given
-    except TypeError as error:
-        raise TypeError(
-            f"{stage.__name__} cannot be made without arguments ({error}); give an instance of it"
-        ) from error
 
 
 @define(eq=False, slots=False)
@@ -114,12 +151,22 @@ def _on_items(find_faults: FindFaults[Trial], survey: _Survey) -> Iterator[Fault
             yield evolve(fault, problem=f"{fault.problem}\n  with {found}")
 
 
+PROMISES: Promises[_Survey] = Promises()
+
+
+@PROMISES.add("reached", "It runs to the end for some ordinary items.")
 def _unreached(survey: _Survey) -> Iterator[Fault]:
     """Whether the other checks had anything to look at. What has a fault of its own is theirs to report."""
     trials = survey.trials
     if any(trial.first.finished or trial.first.context.breaches or first_fault(_crashed, trial) for trial in trials):
         return
-    reasons = dict.fromkeys(_why_not(trial.first) for trial in trials)
+    runs = [trial.first for trial in trials]
+    reasons = dict.fromkeys(
+        one_line(run.error, 120)
+        if run.error is not None
+        else run.context.error or str(getattr(run.answer, "reason", "should_run answered no"))
+        for run in runs
+    )
     yield Fault(
         f"of {len(trials)} items none ran to the end ({'; '.join(list(reasons)[:3])}), so nothing else was checked",
         line_of_attribute(type(survey.stage), "should_run"),
@@ -128,60 +175,51 @@ def _unreached(survey: _Survey) -> Iterator[Fault]:
     )
 
 
-def _why_not(run: Run) -> str:
-    if run.error is not None:
-        return one_line(run.error, 120)
-    return run.context.error or str(getattr(run.answer, "reason", "should_run answered no"))
-
-
 def _breach(name: str, trial: Trial) -> Iterator[Fault]:
     for breach in trial.first.context.breaches:
         if breach.check == name:
             yield Fault(breach.message, breach.line)
 
 
+ON_ITEMS: Promises[Trial] = Promises()
+
+
+@ON_ITEMS.add("complete_output", "It writes everything that it produces, unless it reports an error.")
 def _incomplete(trial: Trial) -> Iterator[Fault]:
     run = trial.first
-    missing = missing_output(trial.stage, run.context) if run.finished else None
-    if missing is None:
-        return
-    yield Fault(
-        f"execute ended without an error and without {missing!r}, which is in produces",
-        trial.last_line or line_of_attribute(type(trial.stage), "execute"),
-        f"write {missing!r} on every path, None where its type allows it, or report the failure with mark_error",
-    )
+    if run.finished and (missing := missing_output(trial.stage, run.context)):
+        yield Fault(
+            f"execute ended without an error and without {missing!r}, which is in produces",
+            trial.last_line or line_of_attribute(type(trial.stage), "execute"),
+            f"write {missing!r} on every path, None where its type allows it, or report the failure with mark_error",
+        )
 
 
+@ON_ITEMS.add("typed_output", "What it writes has the types that are declared.")
 def _mistyped(trial: Trial) -> Iterator[Fault]:
     yield from _breach("typed_output", trial)
-    wrong = wrong_result_field(trial.stage, trial.first.context)
-    if wrong:
+    if wrong := wrong_result_field(trial.stage, trial.first.context):
         yield trial.fault(wrong, "execute")
 
 
+@ON_ITEMS.add("inputs_untouched", "It leaves what it is given as it was.")
 def _changed_input(trial: Trial) -> Iterator[Fault]:
-    if trial.changed is None:
-        return
-    yield Fault(
-        f"execute changed what it was given: {trial.changed}",
-        trial.changing_line or line_of_attribute(type(trial.stage), "execute"),
-        "copy a value before changing it: other stages and other items share it",
-    )
+    if trial.changed is not None:
+        line = trial.changing_line or line_of_attribute(type(trial.stage), "execute")
+        remedy = "copy a value before changing it: other stages and other items share it"
+        yield Fault(f"execute changed what it was given: {trial.changed}", line, remedy)
 
 
+@ON_ITEMS.add("repeatable", "Equal items get equal output.")
 def _unrepeatable(trial: Trial) -> Iterator[Fault]:
     if trial.changed is not None or trial.first.asking:
         return
-    differs = difference(trial.first.outcome, trial.second.outcome)
-    if differs is None:
-        return
-    yield trial.fault(
-        f"run twice on equal items, it did two things: {differs}",
-        "execute",
-        "depend on the context alone: no clock, no random numbers, no state kept on the stage between items",
-    )
+    if differs := difference(trial.first.outcome, trial.second.outcome):
+        remedy = "depend on the context alone: no clock, no random numbers, no state kept on the stage between items"
+        yield trial.fault(f"run twice on equal items, it did two things: {differs}", "execute", remedy)
 
 
+@ON_ITEMS.add("odd_input", "Odd but valid input is no reason to crash.")
 def _crashed(trial: Trial) -> Iterator[Fault]:
     error = trial.first.error
     if error is None or isinstance(error, KareninaError) or trial.first.context.breaches:
@@ -195,13 +233,14 @@ def _crashed(trial: Trial) -> Iterator[Fault]:
     )
 
 
+@ON_ITEMS.add("cancellation", "A cancelled run ends at once and leaves nothing behind.")
 def _uncancellable(trial: Trial) -> Iterator[Fault]:
     if trial.stage.blocking or not trial.first.finished or trial.changed is not None:
         return
     if difference(trial.first.outcome, trial.second.outcome) is not None:
         return  # not repeatable: a run after a cancelled one can be compared with nothing
     steps = 0
-    while steps < MOST_STEPS and (cancelled := trial.cancelled(steps + 1)) is not None:
+    while steps < MOST_STEPS and (cancelled := in_loop(trial.cancelled(steps + 1))) is not None:
         steps += 1
         if cancelled.how:
             yield Fault(
@@ -209,20 +248,17 @@ def _uncancellable(trial: Trial) -> Iterator[Fault]:
                 cancelled.line or line_of_attribute(type(trial.stage), "execute"),
                 "let asyncio.CancelledError through: clean up in finally, and re-raise what an except clause catches",
             )
-    differs = difference(trial.second.outcome, trial.rerun.outcome) if steps else None
-    if differs is None:
-        return
-    yield trial.fault(
-        f"after a cancelled run, a new run on an equal item did something else: {differs}",
-        "execute",
-        "keep nothing of an item on the stage, or put it back in finally",
-    )
+    if steps and (differs := difference(trial.second.outcome, trial.rerun.outcome)):
+        problem = f"after a cancelled run, a new run on an equal item did something else: {differs}"
+        yield trial.fault(problem, "execute", "keep nothing of an item on the stage, or put it back in finally")
 
 
+@ON_ITEMS.add("should_run", "After an error it does not want to run, and asking changes nothing.")
 def _eager(trial: Trial) -> Iterator[Fault]:
     """What is wrong with should_run: before an error, after one, and where artifacts are missing."""
     final = trial.stage.final
-    for given in (trial.given, with_error(trial.given), without_artifacts(trial.given)):
+    failed, bare = evolve(trial.given, error="the server is down"), evolve(trial.given, artifacts={}, result_fields={})
+    for given in (trial.given, failed, bare):
         outcome = attempt(trial.asked, given)
         if isinstance(outcome, Raised):
             if not isinstance(outcome.error, ContractError):  # which the check of declared reads reports
@@ -232,7 +268,7 @@ def _eager(trial: Trial) -> Iterator[Fault]:
         line = line_of_attribute(type(trial.stage), "should_run")
         if changed is not None:
             yield Fault(f"asking should_run changed something: {changed}", line, "let should_run only read")
-        if answer is not True and not is_no(answer):
+        if answer is not True and answer is not False and not isinstance(answer, Skip):
             yield Fault(f"should_run answered {answer!r}", line, "return True, False or Skip('why')")
         if final and not answer:
             problem = f"a final stage must always run, but should_run answered {answer!r}"
@@ -242,42 +278,35 @@ def _eager(trial: Trial) -> Iterator[Fault]:
             yield Fault("an error was set, and should_run answered True", line, remedy)
 
 
+@PROMISES.add("declaration", "Its declaration is complete: a name, typed keys, known result fields.")
+def _declaration(survey: _Survey) -> Iterator[Fault]:
+    for attribute, problem, remedy in declaration_problems(survey.stage):
+        yield Fault(problem, line_of_attribute(type(survey.stage), attribute), remedy)
+
+
+@PROMISES.add("included_when", "included_when is a pure function of the plan request.")
+def _included_when(survey: _Survey) -> Iterator[Fault]:
+    return impure_condition(survey.stage, survey.max_examples)
+
+
+@PROMISES.add("check_config", "check_config reports problems, and nothing else.")
 def _careless(survey: _Survey) -> Iterator[Fault]:
     some = min(survey.max_examples, 20)
     drawn = [survey.config] if survey.config else every(verification_configs(with_models=False), some)
     yield from careless_check(survey.stage, application(installed=True), drawn)
 
 
+@PROMISES.add("light_import", "Importing its module loads nothing heavy and does nothing.")
 def _heavy_import(survey: _Survey) -> Iterator[Fault]:
     for what, line in heavy_imports(type(survey.stage)).items():
         yield Fault(f"importing its module {what}", line, "do it inside the function that needs it")
 
 
 ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
-ON_ITEMS: Promises[Trial] = {
+ON_ITEMS |= {
     "declared_reads": ("It reads only artifacts that it declares.", partial(_breach, "declared_reads")),
     "declared_writes": ("It writes only what it declares.", partial(_breach, "declared_writes")),
     "verdict_recorded": ("It records effects and never writes a verdict.", partial(_breach, "verdict_recorded")),
     "written_once": ("It writes every artifact and result field once.", partial(_breach, "written_once")),
-    "complete_output": ("It writes everything that it produces, unless it reports an error.", _incomplete),
-    "typed_output": ("What it writes has the types that are declared.", _mistyped),
-    "inputs_untouched": ("It leaves what it is given as it was.", _changed_input),
-    "repeatable": ("Equal items get equal output.", _unrepeatable),
-    "odd_input": ("Odd but valid input is no reason to crash.", _crashed),
-    "cancellation": ("A cancelled run ends at once and leaves nothing behind.", _uncancellable),
-    "should_run": ("After an error it does not want to run, and asking changes nothing.", _eager),
 }
-PROMISES: Promises[_Survey] = {
-    "declaration": (
-        "Its declaration is complete: a name, typed keys, known result fields.",
-        lambda survey: declaration_faults(survey.stage),
-    ),
-    "included_when": (
-        "included_when is a pure function of the plan request.",
-        lambda survey: impure_condition(survey.stage, survey.max_examples),
-    ),
-    "check_config": ("check_config reports problems, and nothing else.", _careless),
-    "reached": ("It runs to the end for some ordinary items.", _unreached),
-    **{name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()},
-    "light_import": ("Importing its module loads nothing heavy and does nothing.", _heavy_import),
-}
+PROMISES |= {name: (promise, partial(_on_items, find_faults)) for name, (promise, find_faults) in ON_ITEMS.items()}

@@ -35,8 +35,7 @@ from .models import (
     usage,
     verification_configs,
 )
-from .results import cached_answers, identities, results, traces
-from .scores import rubric_parts
+from .results import cached_answers, identities, results, rubric_parts, traces
 from .templates import filled_templates, fillings_of, template_handles, template_specs
 from .values import json_objects, json_values, names, of_type, texts
 

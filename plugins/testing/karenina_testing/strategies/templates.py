@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -46,12 +46,10 @@ def _field(kind: str) -> SearchStrategy[dict[str, Any]]:
     )
 
 
-def _spec(fields: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"fields": [{"name": f"fact_{number}", **field} for number, field in enumerate(fields)]}
-
-
 WEIGHT = st.sampled_from([1.0, 0.5, 3.0])
-SPEC = st.lists(st.one_of(*map(_field, KINDS)), min_size=1, max_size=4).map(_spec)
+SPEC = st.lists(st.one_of(*map(_field, KINDS)), min_size=1, max_size=4).map(
+    lambda fields: {"fields": [{"name": f"fact_{number}", **field} for number, field in enumerate(fields)]}
+)
 FOUND = st.builds(
     lambda success: RegexVerdict(True, success, {"dose": success}, {"dose": {}}, {"dose": ["7 mg"][:success]}), SWITCH
 )

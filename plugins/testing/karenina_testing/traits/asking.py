@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from textwrap import shorten
-from typing import Any
 
 from attrs import asdict, evolve
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
@@ -15,7 +14,7 @@ from ..checks import Fault, Promises
 from ..fakes import Script, ScriptedCall
 from ..watch.loops import in_loop
 from .cases import GOLD, QUESTION, REPORT, Trial, wrong_with
-from .failing_judges import marks_of
+from .failures import marks_of
 from .items import marked, marks_in, marks_within
 from .judges import GONE, above, below, down, obedient, off_scale, prose, silent, strange
 
@@ -61,7 +60,9 @@ def _judge_fails(trial: Trial, scripts: Iterable[Script], what: str, *, free_tex
             if wrong := wrong_with(found, [trait]):
                 yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
             asked = [call for call in judge.calls if free_text or call.output is not None]
-            if asked and found[trait.name].state == "ok" and _useless(script, asked):
+            # Values of free texts are never off their scale: such a reply may be right.
+            useless = script not in BESIDE or any(script(call) != obedient(call) for call in asked)
+            if asked and found[trait.name].state == "ok" and useless:
                 reply = shorten(str(script(asked[0])), 100)
                 problem = f"the judge {what} ({reply}), and {trait.name!r} has the score {found[trait.name].value!r}"
                 yield trial.fault(problem, REPORT)
@@ -69,15 +70,16 @@ def _judge_fails(trial: Trial, scripts: Iterable[Script], what: str, *, free_tex
             yield trial.fault(f"with a judge that {what}, {wrong}", REPORT)
 
 
-def _useless(script: Script, asked: Sequence[Any]) -> bool:
-    """Whether some reply was really wrong: values of free texts are never off their scale."""
-    return script not in BESIDE or any(script(call) != obedient(call) for call in asked)
+JUDGED: Promises[Trial] = Promises()
 
 
+@JUDGED.add("prompts", "The answer, and every part of it, is marked as data in every prompt.")
 def _prompts(trial: Trial) -> Iterator[Fault]:
     text = marked(trial.text)
     usual = " ".join(_plain(unmarked(call.text)) for call in _asked(trial, OTHER))
-    parts = [part for part in (*marks_in(), *_runs(text)) if part not in usual and part not in _plain(QUESTION)]
+    words = _plain(text).split()
+    runs = [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
+    parts = [part for part in (*marks_in(), *runs) if part not in usual and part not in _plain(QUESTION)]
     for call in _asked(trial, text):
         bare = _plain(unmarked(call.text))
         if shown := [part for part in parts if part in bare]:
@@ -89,11 +91,7 @@ def _prompts(trial: Trial) -> Iterator[Fault]:
             yield trial.fault(problem, "put prompts.UNTRUSTED_NOTE into the system text")
 
 
-def _runs(text: str) -> list[str]:
-    words = _plain(text).split()
-    return [" ".join(words[start : start + PART_WORDS]) for start in range(len(words) - PART_WORDS + 1)]
-
-
+@JUDGED.add("shown", "The judge sees the answer from its beginning to its end.")
 def _shown(trial: Trial) -> Iterator[Fault]:
     """Each trait alone, and all of them together; some may be scored without a call."""
     text = marked(f"{trial.text}\n" * (SHOWN_LENGTH // (len(trial.text) + 1) + 1))
@@ -109,6 +107,7 @@ def _shown(trial: Trial) -> Iterator[Fault]:
             yield one.fault(problem, "show it whole; where it is too long, let the call fail")
 
 
+@JUDGED.add("reference", "No prompt holds the reference answer, but for traits that include it.")
 def _reference(trial: Trial) -> Iterator[Fault]:
     closed = [trait for trait in trial.traits if not getattr(trait, "include_ground_truth", False)]
     known = _plain(" ".join([trial.text, *(str(asdict(trait)) for trait in trial.traits)]))
@@ -123,6 +122,7 @@ def _reference(trial: Trial) -> Iterator[Fault]:
                 yield trial.fault(problem, "show it only for traits with include_ground_truth, in calls of their own")
 
 
+@JUDGED.add("places", "It asks the judge only in the places of the item.")
 def _places(trial: Trial) -> Iterator[Fault]:
     narrow = evolve(trial, config=evolve(trial.config, rubric_concurrency=1))
     judge = narrow.judge(seconds=0.01)
@@ -132,6 +132,7 @@ def _places(trial: Trial) -> Iterator[Fault]:
         yield trial.fault(problem, "make every call inside of case.in_turn(...)")
 
 
+@JUDGED.add("calls", "It asks the judge about one trait a few times at most, also where the judge is of no use.")
 def _calls(trial: Trial) -> Iterator[Fault]:
     for script in (None, GONE["timeout"], prose, off_scale):
         for trait in trial.traits:
@@ -143,7 +144,7 @@ def _calls(trial: Trial) -> Iterator[Fault]:
                 yield trial.fault(f"{problem}, and most_calls is {trial.most_calls}", remedy)
 
 
-JUDGED: Promises[Trial] = {
+JUDGED |= {
     "judge_down": (
         "A judge that cannot be reached costs traits their scores, and nothing else.",
         partial(_judge_fails, scripts=(down, *GONE.values()), what="cannot be reached", free_text=True),
@@ -156,9 +157,4 @@ JUDGED: Promises[Trial] = {
         "An empty reply gives no score.",
         partial(_judge_fails, scripts=(silent,), what="replies nothing", free_text=True),
     ),
-    "prompts": ("The answer, and every part of it, is marked as data in every prompt.", _prompts),
-    "shown": ("The judge sees the answer from its beginning to its end.", _shown),
-    "reference": ("No prompt holds the reference answer, but for traits that include it.", _reference),
-    "places": ("It asks the judge only in the places of the item.", _places),
-    "calls": ("It asks the judge about one trait a few times at most, also where the judge is of no use.", _calls),
 }

@@ -130,8 +130,14 @@ class Trial:
             trait = self.traits[number % len(self.traits)]
             copy = _copied(trait, f"Something else {number + 1}", f"What number {number + 1} is about.")
             copies += [] if copy is trait else [copy]
-        reply = _tolerant(self.reply) if self.reply and copies else self.reply
-        return evolve(self, traits=(*self.traits, *copies), reply=reply)
+        return evolve(
+            self, traits=(*self.traits, *copies), reply=self._tolerant if self.reply and copies else self.reply
+        )
+
+    def _tolerant(self, call: ScriptedCall) -> Any:
+        """The caller does not know of copies: where its function fails, an obedient judge replies."""
+        outcome = attempt(self.reply or obedient, call)
+        return obedient(call) if isinstance(outcome, Raised) else outcome
 
     def renamed(self, suffix: str) -> tuple[Any, ...]:
         """The traits under other names, in their order; the same ones where one of them cannot be renamed."""
@@ -149,16 +155,6 @@ def _copied(trait: Any, name: str, description: str | None) -> Any:
     """The trait itself where it cannot be copied: its class may allow some names only."""
     copy = attempt(partial(evolve, trait, name=name, description=None if trait.description is None else description))
     return trait if isinstance(copy, Raised) else copy
-
-
-def _tolerant(reply: Script) -> Script:
-    """The caller does not know of copies: where its function fails, an obedient judge replies."""
-
-    def replied(call: ScriptedCall) -> Any:
-        outcome = attempt(reply, call)
-        return obedient(call) if isinstance(outcome, Raised) else outcome
-
-    return replied
 
 
 def comparable(found: Mapping[str, TraitScore]) -> dict[str, tuple[Any, ...]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
-from karenina_vocabulary.evaluators import TraitScore
 
 from ..checks import Fault
 from ..fakes import ScriptedCall, ScriptedLLM, ScriptedReply
@@ -57,8 +56,16 @@ def at_once(trial: Trial) -> Iterator[Fault]:
     items = _items(trial.text)
     names = _Names(trial)
     alone = [[in_loop(_seen(trial, None, text, names.traits())) for _ in range(2)] for _, text in items]
-    together = in_loop(_together(trial, items, names.traits()))
-    turn = in_loop(_in_turn(trial, items, names.traits()))
+
+    async def at_one_time() -> list[_Seen]:
+        shared, traits = trial.made.fresh(), names.traits()
+        return await asyncio.gather(*(_seen(trial, shared, text, traits) for _, text in items))
+
+    async def in_turn() -> list[_Seen]:
+        shared, traits = trial.made.fresh(), names.traits()
+        return [await _seen(trial, shared, text, traits) for _, text in items]
+
+    together, turn = in_loop(at_one_time()), in_loop(in_turn())
     for when, found in (("with several items at once", together), ("with one item after another", turn)):
         for (word, _), (first, again), seen in zip(items, alone, found, strict=True):
             if wrong := _mixed(word, first, again, seen):
@@ -88,12 +95,10 @@ class _Names:
         self._trial = trial
         self._runs = 0
         self._stay = False
-        plain, first, again = (self._first(traits) for traits in (trial.traits, self.traits(), self.traits()))
+        _, text = _items(trial.text)[0]
+        runs = (trial.traits, self.traits(), self.traits())
+        plain, first, again = (in_loop(_seen(trial, None, text, traits)) for traits in runs)
         self._stay = first.scores != again.scores or _states(plain) != _states(first)
-
-    def _first(self, traits: Sequence[Any]) -> _Seen:
-        _, text = _items(self._trial.text)[0]
-        return in_loop(_seen(self._trial, None, text, traits))
 
     def traits(self) -> Sequence[Any]:
         self._runs += 1
@@ -104,25 +109,14 @@ def _states(seen: _Seen) -> dict[str, Any]:
     return {name: score[1] for name, score in seen.scores.items()}
 
 
-async def _together(trial: Trial, items: Items, traits: Sequence[Any]) -> list[_Seen]:
-    shared = trial.made.fresh()
-    return await asyncio.gather(*(_seen(trial, shared, text, traits) for _, text in items))
-
-
-async def _in_turn(trial: Trial, items: Items, traits: Sequence[Any]) -> list[_Seen]:
-    shared = trial.made.fresh()
-    return [await _seen(trial, shared, text, traits) for _, text in items]
-
-
 async def _seen(trial: Trial, evaluator: Any, text: str, traits: Sequence[Any]) -> _Seen:
     judge = ScriptedLLM(trial.reply or _by_text, channels=("json_schema", "text"), seconds=0.005)
     found = await trial.scores(judge, evaluator=evaluator, text=text, traits=traits)
     own = {new.name: old.name for new, old in zip(traits, trial.traits, strict=True)}
     found = {own.get(name, name): score for name, score in found.items()}
-    texts = [call.text for call in judge.calls]
-    return _Seen(
-        comparable(found), {name: dict(score.details) for name, score in found.items()}, _in(texts), _kept(found)
-    )
+    details = {name: dict(score.details) for name, score in found.items()}
+    shown, kept = _words_in(call.text for call in judge.calls), _words_in(map(repr, found.values()))
+    return _Seen(comparable(found), details, shown, kept)
 
 
 def _by_text(call: ScriptedCall) -> ScriptedReply:
@@ -130,12 +124,8 @@ def _by_text(call: ScriptedCall) -> ScriptedReply:
     return obedient(call, most=any(word in call.text for word in WORDS[1::2]))
 
 
-def _in(texts: Sequence[str]) -> frozenset[str]:
-    return frozenset(word for word in WORDS for text in texts if word in text)
-
-
-def _kept(found: Mapping[str, TraitScore]) -> frozenset[str]:
-    return _in([repr(score) for score in found.values()])
+def _words_in(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for text in texts for word in WORDS if word in text)
 
 
 def _mixed(word: str, first: _Seen, again: _Seen, seen: _Seen) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_args
 
 from attrs import frozen
@@ -82,34 +83,23 @@ class _Fitting:
             length = max(int(schema.get("minItems", 0)), int(most and schema.get("maxItems", 1) > 0))
             return [self.value(schema.get("items", {"type": "string"}), depth + 1) for _ in range(length)]
         if kind in ("integer", "number"):
-            return _bound(schema, most)
+            low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+            high = schema.get("maximum", schema.get("exclusiveMaximum", low + 2) - 1)
+            return max(low, high) if most else low
         return {"boolean": most, "null": None}.get(kind, WORDS.ljust(int(schema.get("minLength", 0)), "."))
 
 
-def _bound(schema: Schema, most: bool) -> Any:
-    low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-    high = schema.get("maximum", schema.get("exclusiveMaximum", low + 2) - 1)
-    return max(low, high) if most else low
-
-
-def obedient(call: ScriptedCall, *, most: bool = False) -> ScriptedReply:
+def obedient(call: ScriptedCall, *, most: bool = False, swap: Swap | None = None) -> ScriptedReply:
     """A reply that fits what is asked for; a sentence where no data is asked for."""
     if call.output is None:
         return WORDS
-    found: Mapping[str, Any] = fitting(call.output.schema, most=most)
+    found: Mapping[str, Any] = fitting(call.output.schema, most=most, swap=swap)
     return found
 
 
 def swapping(swap: Swap) -> Callable[[ScriptedCall], ScriptedReply]:
     """A judge that is obedient, but for the values that `swap` gives."""
-
-    def judge(call: ScriptedCall) -> ScriptedReply:
-        if call.output is None:
-            return WORDS
-        found: Mapping[str, Any] = fitting(call.output.schema, swap=swap)
-        return found
-
-    return judge
+    return partial(obedient, swap=swap)
 
 
 def down(call: ScriptedCall) -> ScriptedReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from attrs import define
 from karenina_vocabulary.evaluators import TraitScore
 from karenina_vocabulary.trait_scale import misfit, scale_classes, scale_kind
 
@@ -27,8 +28,15 @@ def off_scale(trial: Trial, texts: Sequence[str]) -> Iterator[Fault]:
             score = found.get(trait.name)
             if isinstance(score, TraitScore) and score.state == "ok" and (wrong := _misfit(score, trait)):
                 yield trial.fault(f"{trait.name!r}: {wrong}", NO_SCALE)
-    if trial.asks_judge:
-        yield from _moved(trial)
+    if not trial.asks_judge:
+        return
+    for trait in trial.traits:  # replies that a judge may well give, and that are no score
+        for beside in _beside(trait.scale()):
+            swap = _Swap(trait.scale(), beside)
+            score = trial.alone(trait).scored(trial.judge(swapping(swap))).get(trait.name)
+            if swap.hits and isinstance(score, TraitScore) and score.state == "ok":
+                problem = f"the judge replied {beside!r}, and {trait.name!r} has the score {score.value!r}"
+                yield trial.fault(problem, REPORT)
 
 
 def _misfit(score: TraitScore, trait: RubricTrait) -> str:
@@ -43,18 +51,6 @@ def _misfit(score: TraitScore, trait: RubricTrait) -> str:
     return ""
 
 
-def _moved(trial: Trial) -> Iterator[Fault]:
-    """Replies that a judge may well give, and that are no score."""
-    for trait in trial.traits:
-        for beside in _beside(trait.scale()):
-            swap = _Swap(trait.scale(), beside)
-            found = trial.alone(trait).scored(trial.judge(swapping(swap)))
-            score = found.get(trait.name)
-            if swap.hits and isinstance(score, TraitScore) and score.state == "ok":
-                problem = f"the judge replied {beside!r}, and {trait.name!r} has the score {score.value!r}"
-                yield trial.fault(problem, REPORT)
-
-
 def _beside(scale: Mapping[str, Any]) -> Iterator[Any]:
     kind, low, high = scale_kind(scale), scale.get("min"), scale.get("max")
     if kind == "score" and isinstance(low, int) and isinstance(high, int):
@@ -67,30 +63,31 @@ def _beside(scale: Mapping[str, Any]) -> Iterator[Any]:
         yield from (f"not {classes[0]}", f"{classes[0]} or {classes[-1]}", None)
 
 
+@define(eq=False)
 class _Swap:
     """Puts one value where a schema asks for a score of a scale."""
 
-    def __init__(self, scale: Mapping[str, Any], value: Any) -> None:
-        self._scale = scale
-        self._value = value
-        self.hits = 0
+    scale: Mapping[str, Any]
+    value: Any
+    hits: int = 0
 
     def __call__(self, schema: Mapping[str, Any]) -> tuple[Any, ...]:
-        if not self._asks_for_it(schema):
+        if not self.fits(schema):
             return ()
         self.hits += 1
-        return (self._value,)
+        return (self.value,)
 
-    def _asks_for_it(self, schema: Mapping[str, Any]) -> bool:
+    def fits(self, schema: Mapping[str, Any]) -> bool:
+        """Whether the schema asks for a score of the scale."""
         kinds = schema.get("type", ())
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
-        if self._value is None and ("null" in kinds or schema.get("nullable")):
+        if self.value is None and ("null" in kinds or schema.get("nullable")):
             return False
-        scale, bounds = self._scale, (schema.get("minimum"), schema.get("maximum"))
+        scale, bounds = self.scale, (schema.get("minimum"), schema.get("maximum"))
         if scale_kind(scale) == "boolean":
             return "boolean" in kinds
         if scale_kind(scale) == "literal":
             return list(schema.get("enum", ())) == scale_classes(scale)
         if bounds != (scale.get("min"), scale.get("max")):
             return False
-        return "integer" in kinds or ("number" in kinds and not isinstance(self._value, float))
+        return "integer" in kinds or ("number" in kinds and not isinstance(self.value, float))

@@ -34,6 +34,10 @@ ODD = (
 SLOW = 0.08
 
 
+ALWAYS: Promises[Trial] = Promises()
+
+
+@ALWAYS.add("well_formed", "Every trait gets one score under its own name, as plain data, or a state and a reason.")
 def _well_formed(trial: Trial) -> Iterator[Fault]:
     for one in (trial, trial.crowded()):
         for most in (False, True):
@@ -42,6 +46,7 @@ def _well_formed(trial: Trial) -> Iterator[Fault]:
                 yield one.fault(f"with {len(one.traits)} traits: {wrong}", remedy)
 
 
+@ALWAYS.add("reached", "Some trait is scored; otherwise the other checks saw nothing.")
 def _reached(trial: Trial) -> Iterator[Fault]:
     found = in_loop(trial.scores())
     if any(score.state == "ok" for score in found.values()):
@@ -51,6 +56,7 @@ def _reached(trial: Trial) -> Iterator[Fault]:
     yield trial.fault(f"no trait was scored ({why}), so that other checks saw nothing", remedy)
 
 
+@ALWAYS.add("repeatable", "The same text has the same scores again.")
 def _repeatable(trial: Trial) -> Iterator[Fault]:
     async def run() -> list[dict[str, Any]]:
         one, other = trial.made.fresh(), trial.made.fresh()
@@ -62,6 +68,10 @@ def _repeatable(trial: Trial) -> Iterator[Fault]:
             yield trial.fault(f"asked about one text again, {wrong}", "score the text alone, and keep nothing of it")
 
 
+SEVERAL: Promises[Trial] = Promises()
+
+
+@SEVERAL.add("order", "The order of the traits does not matter.")
 def _order(trial: Trial) -> Iterator[Fault]:
     first = comparable(in_loop(trial.scores()))
     backwards = comparable(in_loop(trial.scores(traits=trial.traits[::-1])))
@@ -69,6 +79,10 @@ def _order(trial: Trial) -> Iterator[Fault]:
         yield trial.fault(f"with the traits in another order {wrong}", "keep each score with the name of its trait")
 
 
+NO_JUDGE: Promises[Trial] = Promises()
+
+
+@NO_JUDGE.add("no_calls", "It makes no call, as asks_judge says.")
 def _no_calls(trial: Trial) -> Iterator[Fault]:
     judge = trial.judge()
     in_loop(trial.scores(judge))
@@ -77,6 +91,7 @@ def _no_calls(trial: Trial) -> Iterator[Fault]:
         yield Fault(problem, line_of_attribute(trial.cls, "asks_judge"), "set asks_judge = True")
 
 
+@ALWAYS.add("odd_text", "Any text has scores, or states and reasons: no text, a very long one, odd characters.")
 def _odd_text(trial: Trial) -> Iterator[Fault]:
     for text in ODD:
         if wrong := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
@@ -84,57 +99,37 @@ def _odd_text(trial: Trial) -> Iterator[Fault]:
             yield trial.fault(f"for the answer {shown} {wrong}", REPORT)
 
 
-async def _work(trial: Trial, evaluator: Any) -> Any:
-    return await trial.scores(trial.judge(seconds=SLOW), evaluator=evaluator)
-
-
-async def _long(trial: Trial, evaluator: Any) -> Any:
-    return await trial.scores(evaluator=evaluator, text=LONG)
-
-
-async def _cut_off(trial: Trial, evaluator: Any) -> Any:
-    """Nothing but its own coroutine, to be cancelled."""
-    return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
-
-
-async def _one_cut_off(trial: Trial, evaluator: Any) -> Any:
-    """The same of one trait, which may have no score: what it raises is the error of this trait."""
-    return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
-
-
+@ALWAYS.add("cancellation", "A cancelled evaluation ends at once, and the next one works.")
 def _cancellation(trial: Trial) -> Iterator[Fault]:
-    yield from cancelled(trial.made, partial(_cut_off, trial))
+    async def evaluate(evaluator: Any) -> Any:
+        return await evaluator.evaluate(list(trial.traits), trial.case(trial.judge(seconds=SLOW)))
+
+    async def score(evaluator: Any) -> Any:  # of one trait, whose error it is where it raises
+        return await attempt_async(evaluator.score(trial.traits[0], trial.case(trial.judge(seconds=SLOW))))
+
+    yield from cancelled(trial.made, evaluate)
     if getattr(trial.cls, "score", TraitEvaluator.score) is not TraitEvaluator.score:
-        yield from cancelled(trial.made, partial(_one_cut_off, trial))
+        yield from cancelled(trial.made, score)
 
 
-ALWAYS: Promises[Trial] = {
-    "well_formed": (
-        "Every trait gets one score under its own name, as plain data, or a state and a reason.",
-        _well_formed,
-    ),
-    "reached": ("Some trait is scored; otherwise the other checks saw nothing.", _reached),
-    "repeatable": ("The same text has the same scores again.", _repeatable),
+@ALWAYS.add("loops", "It can be used from one event loop after another.")
+def _loops(trial: Trial) -> Iterator[Fault]:
+    slow = trial.judge(seconds=SLOW)
+    return in_two_loops(trial.made, lambda evaluator: trial.scores(slow, evaluator=evaluator))
+
+
+@ALWAYS.add("event_loop", "Others continue while it works, also on a very long text.")
+def _event_loop(trial: Trial) -> Iterator[Fault]:
+    return turns(trial.made, lambda evaluator: trial.scores(evaluator=evaluator, text=LONG))
+
+
+ALWAYS |= {
     "off_scale": (
         "Every score is on the scale that its trait states; a reply beside it is not moved onto it.",
         partial(off_scale, texts=ODD),
     ),
-    "odd_text": ("Any text has scores, or states and reasons: no text, a very long one, odd characters.", _odd_text),
     "at_once": ("Items get their own scores, at the same time and one after another.", at_once),
-    "loops": (
-        "It can be used from one event loop after another.",
-        lambda trial: in_two_loops(trial.made, partial(_work, trial)),
-    ),
-    "cancellation": ("A cancelled evaluation ends at once, and the next one works.", _cancellation),
-    "event_loop": (
-        "Others go on while it works, also on a very long text.",
-        lambda trial: turns(trial.made, partial(_long, trial)),
-    ),
 }
-SEVERAL: Promises[Trial] = {
-    "order": ("The order of the traits does not matter.", _order),
+SEVERAL |= {
     "one_fails": (PROMISE, one_fails),
-}
-NO_JUDGE: Promises[Trial] = {
-    "no_calls": ("It makes no call, as asks_judge says.", _no_calls),
 }

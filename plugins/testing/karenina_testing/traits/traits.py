@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.rubric import RubricTrait
 
-from ..checks import Check, Fault, FindFaults, Promises, expecting, promise_checks, run_checks
+from ..checks import Check, Fault, FindFaults, Promise, expecting, promise_checks, run_checks
 from ..fakes import Script
 from ..instances import CONSTRUCTION, Made, arguments_of
 from ..watch.loops import StillRunning
@@ -82,43 +81,33 @@ def evaluator_checks(evaluator: Any, *, traits: Sequence[RubricTrait] = (), **op
 
 
 def _made(evaluator: Any, settings: Any) -> Made:
-    return Made("trait evaluator", evaluator, arguments_of(evaluator, settings), _method(evaluator), (KareninaError,))
+    cls = evaluator if isinstance(evaluator, type) else type(evaluator)
+    methods = (name for base in cls.__mro__[:-1] for name in ("evaluate", "score") if name in vars(base))
+    arguments = arguments_of(evaluator, settings)
+    return Made("trait evaluator", evaluator, arguments, next(methods, "score"), (KareninaError,))
 
 
-def _checks(trial: Trial, promises: Promises[Trial]) -> list[Check]:
+def _checks(trial: Trial, promises: Mapping[str, Promise[Trial]]) -> list[Check]:
+    def fault_of(error: BaseException) -> Fault:
+        if isinstance(error, StillRunning):
+            return trial.made.fault(str(error), "end in time; do not call case.in_turn from within itself")
+        remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
+        return Fault.raised(error, remedy, line=trial.made.line())
+
     quiet = {name: (promise, partial(_quietly, find_faults)) for name, (promise, find_faults) in promises.items()}
-    return promise_checks(trial.made.name, trial, quiet, partial(_fault_of, trial.made))
+    return promise_checks(trial.made.name, trial, quiet, fault_of)
 
 
 def _construction(made: Made) -> list[Check]:
     return promise_checks(made.name, made, CONSTRUCTION if isinstance(made.thing, type) else {}, made.fault_of)
 
 
-def _method(evaluator: Any) -> str:
-    """The method that does the work, to be named in messages."""
-    cls = evaluator if isinstance(evaluator, type) else type(evaluator)
-    return next((name for base in cls.__mro__[:-1] for name in ("evaluate", "score") if name in vars(base)), "score")
-
-
-def _fault_of(made: Made, error: BaseException) -> Fault:
-    if isinstance(error, StillRunning):
-        return made.fault(str(error), "end in time; do not call case.in_turn from within itself")
-    remedy = "raise from score, where the error becomes that of one trait; let nothing out of evaluate"
-    return Fault.raised(error, remedy, line=made.line())
-
-
 def _quietly(find_faults: FindFaults[Trial], trial: Trial) -> Iterator[Fault]:
-    with _quiet():
-        yield from find_faults(trial)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
     """Keep the many failures that are provoked here out of karenina's own log; other loggers stay as they are."""
     logger = logging.getLogger("karenina")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        yield from find_faults(trial)
     finally:
         logger.setLevel(before)

@@ -135,7 +135,11 @@ def main() -> None:
 
 
 def _import(module: str, file: str | None) -> None:
-    if file is None or _origin(module) == file:
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if file is None or (found is not None and found.origin == file):
         importlib.import_module(module)
         return
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
@@ -144,14 +148,6 @@ def _import(module: str, file: str | None) -> None:
     made = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = made
     spec.loader.exec_module(made)
-
-
-def _origin(module: str) -> str | None:
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        return None
-    return spec.origin if spec else None
 
 
 if __name__ == "__main__":

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from ..checks import Raised
+from attrs import frozen
+from karenina_runs.execute.loop_watchdog import frame_of
 
-__all__ = ["LONGEST_CANCELLATION", "StillRunning", "cancel", "in_loop", "within"]
+from ..checks import Raised
+from .source_lines import line_of_frame
+
+__all__ = ["LONGEST_CANCELLATION", "LONGEST_TURN", "StillRunning", "cancel", "in_loop", "watched_loop", "within"]
 
 T = TypeVar("T")
 LONGEST_CANCELLATION = 1.0
@@ -51,17 +56,65 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(work)
     finally:
-        _finish(loop)
+        for _ in range(ROUNDS):  # a task that is cancelled may leave others behind
+            if not (left := asyncio.all_tasks(loop) - {*_stuck}):
+                break
+            for task in left:
+                task.cancel()
+            _, pending = loop.run_until_complete(asyncio.wait(left, timeout=LONGEST_CANCELLATION))
+            _stuck.extend(pending)  # kept, because to drop them would print complaints about them
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
 
-def _finish(loop: asyncio.AbstractEventLoop) -> None:
-    for _ in range(ROUNDS):  # a task that is cancelled may leave others behind
-        if not (left := asyncio.all_tasks(loop) - {*_stuck}):
-            break
-        for task in left:
-            task.cancel()
-        _, pending = loop.run_until_complete(asyncio.wait(left, timeout=LONGEST_CANCELLATION))
-        _stuck.extend(pending)  # kept, because to drop them would print complaints about them
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.run_until_complete(loop.shutdown_default_executor())
+LONGEST_TURN = 0.5
+"""Seconds for which nothing else may have its turn."""
+PERIOD = 0.02
+
+
+@frozen
+class Held:
+    """The event loop was held up for `LONGEST_TURN` or longer."""
+
+    line: str
+    """What its thread was doing then."""
+
+
+async def watched_loop(work: Awaitable[T]) -> tuple[T, Held | None]:
+    """Await something, and see whether the event loop continues meanwhile."""
+    watch = _Watch()
+    ticking = asyncio.ensure_future(watch.tick())
+    thread = threading.Thread(target=watch.run, name="karenina-watch", daemon=True)
+    thread.start()
+    try:
+        result = await work
+    finally:
+        ticking.cancel()
+        watch.done.set()
+        thread.join()
+    return result, watch.held
+
+
+class _Watch:
+    """Only times at which the watching thread itself ran are counted: a machine that is busy with something
+    else, or a library that lets no thread run, is no fault here."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.held: Held | None = None
+        self._loop_thread = threading.get_ident()
+        self._turns = 0
+
+    async def tick(self) -> None:
+        while True:
+            self._turns += 1
+            await asyncio.sleep(PERIOD / 2)
+
+    def run(self) -> None:
+        seen, times = self._turns, 0
+        while not self.done.wait(PERIOD):
+            times = times + 1 if self._turns == seen else 0
+            seen = self._turns
+            if self.held is None and times * PERIOD >= LONGEST_TURN:
+                self.held = Held(line_of_frame(frame_of(self._loop_thread)))

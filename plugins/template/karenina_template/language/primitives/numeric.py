@@ -31,29 +31,22 @@ __all__ = [
 ]
 
 
-def _number_in(text: str) -> int | float:
-    for read in (int, float):
-        try:
-            value = read(text)
-        except ValueError:
-            continue
-        if math.isinf(value) and any(map(str.isdigit, text)):
-            raise ValueError(f"{_shortened(text)} is too large for a number; write it in a larger unit")
-        if value == value:
-            return value
-    raise ValueError(f"{_shortened(text)} is not a number")
-
-
-def _shortened(text: str) -> str:
-    return repr(text) if len(text) <= 80 else f"{text[:40]!r}... ({len(text)} characters)"
-
-
 def read_number(value: Any) -> int | float:
     """A number, also from a text that is one. Truth values and NaN are no numbers: TypeError, ValueError."""
     if type(value) is int:
         return value
     if isinstance(value, str):
-        return _number_in(value)
+        quoted = repr(value) if len(value) <= 80 else f"{value[:40]!r}... ({len(value)} characters)"
+        for read in (int, float):
+            try:
+                number = read(value)
+            except ValueError:
+                continue
+            if math.isinf(number) and any(map(str.isdigit, value)):
+                raise ValueError(f"{quoted} is too large for a number; write it in a larger unit")
+            if number == number:
+                return number
+        raise ValueError(f"{quoted} is not a number")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(f"{value!r} is not a number")
     if value != value:

@@ -72,10 +72,10 @@ class OrderedMatch(VerificationPrimitive):
 
     def check(self, extracted: Any, expected: Any) -> bool:
         found, wanted = _read_list(extracted), _read_list(expected)
-        return len(found) == len(wanted) and all(map(self._equal, found, wanted))
+        pairs = zip(found, wanted, strict=False)
+        return len(found) == len(wanted) and all(
+            as_text(one, self.normalize) == as_text(other, self.normalize) for one, other in pairs
+        )
 
     def check_ground_truth(self, expected: Any) -> None:
         _read_list(expected)
-
-    def _equal(self, one: Any, other: Any) -> bool:
-        return as_text(one, self.normalize) == as_text(other, self.normalize)

@@ -1,4 +1,4 @@
-"""Texts, and values that are compared as they are."""
+"""Texts, truth values, and values that are compared as they are."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from attrs import field, frozen
 from ..normalize import SynonymMap, as_text, normalized, read_normalizers, texts_in
 from ..searches import Expression
 from .base import VerificationPrimitive
-from .parameters import compiled, flag_names
+from .numeric import read_number
+from .parameters import compiled, flag_names, is_number
 
-__all__ = ["ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch"]
+__all__ = ["BooleanMatch", "ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch", "SemanticMatch"]
 
 
 @frozen
@@ -103,3 +104,66 @@ class RegexMatch(VerificationPrimitive):
 
     def check(self, extracted: Any, expected: Any = None) -> bool:
         return any(self._compiled.search(text) is not None for text in texts_in(extracted))
+
+
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
+    raise ValueError(f"{value!r} is neither true nor false; write true, false, yes, no, 1 or 0")
+
+
+@frozen
+class BooleanMatch(VerificationPrimitive):
+    """Equal truth values. Reads true, yes, 1, false, no and 0 in any case; nothing equals only nothing."""
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        if extracted is None or expected is None:
+            return extracted is None and expected is None
+        return _read_bool(extracted) == _read_bool(expected)
+
+    def check_ground_truth(self, expected: Any) -> None:
+        if expected is not None:
+            _read_bool(expected)
+
+
+@frozen
+class SemanticMatch(VerificationPrimitive):
+    """A text whose similarity to the expected text is at least `threshold`.
+
+    It does not compute similarities: its caller does, with an embedding model, and asks `accepts`.
+    """
+
+    threshold: float = field(default=0.85)
+
+    @threshold.validator
+    def _is_share(self, attribute: Any, value: Any) -> None:
+        if not is_number(value) or not 0 <= value <= 1:
+            raise ValueError(f"{attribute.name} must be a number from 0 to 1, not {value!r}")
+        if value == 0:
+            raise ValueError(f"a {attribute.name} of 0 would accept every text; give a higher one, such as 0.85")
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        """Always raises NotImplementedError: two texts alone do not say how similar they are."""
+        raise NotImplementedError(
+            "SemanticMatch needs a similarity: compute that of the two texts with an embedding model and call "
+            "accepts(similarity), or switch on the embedding check of the run"
+        )
+
+    def accepts(self, similarity: Any) -> bool:
+        """Whether this similarity (1 for the same meaning) is enough. Raises TypeError or ValueError for no number."""
+        if isinstance(similarity, str):
+            raise TypeError(f"a similarity must be a number, not {similarity!r}")
+        return read_number(similarity) >= self.threshold
+
+    def check_ground_truth(self, expected: Any) -> None:
+        if not isinstance(expected, str):
+            raise TypeError(f"SemanticMatch compares texts, not {expected!r}")
+        if not expected.strip():
+            raise ValueError("SemanticMatch needs a text with a meaning, not an empty one")

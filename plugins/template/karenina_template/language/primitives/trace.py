@@ -68,18 +68,18 @@ class TraceRegex(TracePrimitive):
         return len(self._compiled.matches(text, most=self.count_min)) >= self.count_min
 
 
-def _some_text(_: object, attribute: Any, value: Any) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{attribute.name} must be a text, not {value!r}")
-    if not value:
-        raise ValueError(f"{attribute.name} is empty, so every text would contain it")
-
-
 @frozen
 class TraceContains(TracePrimitive):
     """The substring occurs in the text. Upper and lower case differ."""
 
-    substring: str = field(validator=_some_text)
+    substring: str = field()
+
+    @substring.validator
+    def _is_some_text(self, attribute: Any, value: Any) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{attribute.name} must be a text, not {value!r}")
+        if not value:
+            raise ValueError(f"{attribute.name} is empty, so every text would contain it")
 
     def check_trace(self, text: str) -> bool:
         """Whether the substring occurs in the text."""

@@ -6,22 +6,115 @@ import asyncio
 import inspect
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 from karenina_runs.results.sinks import RunInfo, Sinks
 
 from karenina_core.errors import one_line
 from karenina_core.values.convert import unstructure
 from karenina_core.values.result import VerificationResult
 
-from ..checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
-from ..compare import difference
-from ..watch.loops import in_loop
-from .targets import MANY, Factory, ReadBack, SinkSubject, Target, examples, id_of
+from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
+from .compare import difference
+from .examples import every
+from .strategies import results
+from .watch.loops import in_loop
+from .watch.source_lines import line_of_attribute
 
 __all__ = ["sink_checks"]
+
+Factory = Callable[[str], Any]
+ReadBack = Callable[[str], Iterable[VerificationResult | str]]
+MANY = 12
+
+
+@cache
+def examples() -> tuple[VerificationResult, ...]:
+    """Random results, no two of them with the same id."""
+    found = every(results(), MANY)
+    return tuple(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in enumerate(found, 1))
+
+
+def replied(result: VerificationResult, reply: str) -> VerificationResult:
+    """The result with another reply of the answering model."""
+    return evolve(result, generation=evolve(result.generation, raw_llm_response=reply))
+
+
+@frozen
+class Target:
+    """One place to write to."""
+
+    factory: Factory
+    reader: ReadBack | None
+    path: Path
+    secrets: frozenset[str] = frozenset()
+    resumed: bool = False
+
+    def sink(self) -> Any:
+        return self.factory(str(self.path))
+
+    def info(self) -> RunInfo:
+        return RunInfo(
+            run_name="conformance",
+            run_dir=self.path.parent,
+            benchmark="b",
+            items=MANY,
+            secrets=self.secrets,
+            resumed=self.resumed,
+        )
+
+    def write(self, written: Sequence[VerificationResult], sink: Any = None) -> None:
+        """Open a sink, write the results one after the other, close it."""
+
+        async def run() -> None:
+            used = sink or self.sink()
+            await used.open(self.info())
+            for result in written:
+                await used.write(result)
+            await used.close({"outcomes": {"passed": len(written)}})
+
+        in_loop(run())
+
+    def stored(self) -> list[VerificationResult | str]:
+        return list(self.reader(str(self.path))) if self.reader else []
+
+    def count(self, result: VerificationResult) -> int:
+        """How many records there are of a result."""
+        identifier = result.metadata.result_id
+        if self.reader is None:
+            return self.everything().count(identifier.encode())
+        return [id_of(record) for record in self.stored()].count(identifier)
+
+    def everything(self) -> bytes:
+        """The content of every file."""
+        return b"\n".join(file.read_bytes() for file in sorted(self.path.parent.rglob("*")) if file.is_file())
+
+
+def id_of(record: VerificationResult | str) -> str:
+    return record if isinstance(record, str) else record.metadata.result_id
+
+
+@frozen
+class SinkSubject:
+    factory: Factory
+    reader: ReadBack | None
+
+    @contextmanager
+    def target(self, *secrets: str) -> Iterator[Target]:
+        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
+            yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
+
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the sink."""
+        with self.target() as target:
+            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)
+
 
 SUMMARY: Mapping[str, Any] = {"outcomes": {"passed": MANY}}
 SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
@@ -41,6 +134,10 @@ def sink_checks(
     return expecting(promise_checks(f"sink {name}", subject, PROMISES, Fault.raised), expected_failures)
 
 
+PROMISES: Promises[SinkSubject] = Promises()
+
+
+@PROMISES.add("methods", "It has open, write and close as coroutine functions.")
 def _methods(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         sink = target.sink()
@@ -51,6 +148,7 @@ def _methods(subject: SinkSubject) -> Iterator[Fault]:
             )
 
 
+@PROMISES.add("keeps", "What is written is there after close.")
 def _keeps(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write(examples())
@@ -59,6 +157,7 @@ def _keeps(subject: SinkSubject) -> Iterator[Fault]:
                 yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
 
 
+@PROMISES.add("idempotent", "Writing a result again changes nothing, also after a new start.")
 def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
     first, *others = examples()
     with subject.target() as once, subject.target() as twice:
@@ -76,10 +175,11 @@ def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(problem, "open", "append to what is there")
 
 
+@PROMISES.add("replaces", "In a resumed run another result of an item takes the place of the first.")
 def _replaces(subject: SinkSubject) -> Iterator[Fault]:
     """What had failed in an interrupted run has another result when the run goes on."""
     first, *others = examples()
-    again = evolve(first, generation=evolve(first.generation, raw_llm_response="what came of the second attempt"))
+    again = replied(first, "what came of the second attempt")
     with subject.target() as once, subject.target() as target:
         once.write([again, *others])
         target.write([first, *others[:-1]])
@@ -97,8 +197,9 @@ def _replaces(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(problem, "write", REPLACE)
 
 
+@PROMISES.add("odd_text", "Odd text is stored, and read back as it was.")
 def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
-    broken = evolve(examples()[0], generation=evolve(examples()[0].generation, raw_llm_response="a\ud800b"))
+    broken = replied(examples()[0], "a\ud800b")
     with subject.target() as target:
         target.write([broken])
         if not target.count(broken):
@@ -112,6 +213,7 @@ def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(f"a result was read back changed: {differs}", "write", "store text as it is")
 
 
+@PROMISES.add("closes_twice", "Closing it twice is harmless.")
 def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
     async def run(sink: Any, info: RunInfo) -> None:
         await sink.open(info)
@@ -126,6 +228,7 @@ def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault("closing it twice changed what is stored", "close", "do nothing the second time")
 
 
+@PROMISES.add("nothing_written", "A run without results leaves no record.")
 def _nothing_written(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write([])
@@ -133,23 +236,17 @@ def _nothing_written(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(f"nothing was written, and {records[0]!r} is there", "close")
 
 
+@PROMISES.add("secrets", "No secret of the run is written.")
 def _secrets(subject: SinkSubject) -> Iterator[Fault]:
     first, second = examples()[:2]
-    leaking = [
-        evolve(first, generation=evolve(first.generation, raw_llm_response=f"the key is {secret}."))
-        for secret in SECRETS
-    ]
+    leaking = [replied(first, f"the key is {secret}.") for secret in SECRETS]
     leaking[1] = evolve(
         leaking[1], metadata=evolve(second.metadata, error=SECRETS[0]), extensions={"p": {SECRETS[1]: 1}}
     )
     with subject.target(*SECRETS) as target:
         target.write(leaking)
         content = target.everything()
-        texts = [
-            text
-            for record in target.stored()
-            for text in _texts(record if isinstance(record, str) else unstructure(record))
-        ]
+        texts = [text for record in target.stored() for text in _texts(unstructure(record))]
     for secret in SECRETS:
         written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
         if any(form.encode() in content for form in written) or any(secret in text for text in texts):
@@ -168,6 +265,7 @@ def _texts(data: Any) -> Iterator[str]:
             yield from _texts(value)
 
 
+@PROMISES.add("concurrent", "Results written at the same time stay whole.")
 def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
     async def run(sink: Any, info: RunInfo) -> None:
         await sink.open(info)
@@ -190,6 +288,7 @@ def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault("results written at the same time are not the same records", "write")
 
 
+@PROMISES.add("crash", "After a crash before `close` it can be used again, and what is written then is there.")
 def _crash(subject: SinkSubject) -> Iterator[Fault]:
     """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
     first, others = examples()[: MANY // 2], examples()[MANY // 2 :]
@@ -199,9 +298,6 @@ def _crash(subject: SinkSubject) -> Iterator[Fault]:
         for result in first:
             await sink.write(result)
 
-    async def end(sink: Any) -> None:
-        await sink.close({})
-
     def again() -> list[VerificationResult]:
         after.write([*first, *others])
         return [result for result in examples() if not after.count(result)]
@@ -210,7 +306,7 @@ def _crash(subject: SinkSubject) -> Iterator[Fault]:
         sink = crashed.sink()
         in_loop(begin(sink, crashed.info()))
         shutil.copytree(crashed.path.parent, after.path.parent, dirs_exist_ok=True)
-        in_loop(end(sink))
+        in_loop(sink.close({}))
         lost = attempt(again)
         if isinstance(lost, Raised):
             problem = f"after a crash in the middle of a run, a new start failed: {one_line(lost.error)}"
@@ -231,17 +327,11 @@ class _Failing:
     async def close(self, summary: Mapping[str, Any]) -> None: ...
 
 
+@PROMISES.add("beside_another", "The failure of another sink does not touch it.")
 def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
-    async def run(target: Target) -> Sinks:
-        sinks = Sinks({"failing": _Failing(), "subject": target.sink()})
-        await sinks.open(target.info())
-        for result in examples():
-            await sinks.write(result)
-        await sinks.close(SUMMARY)
-        return sinks
-
     with subject.target() as target:
-        sinks = in_loop(run(target))
+        sinks = Sinks({"failing": _Failing(), "subject": target.sink()})
+        target.write(examples(), sinks)
         if "subject" in sinks.failures:
             yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
         if lost := [result for result in examples() if not target.count(result)]:
@@ -256,16 +346,3 @@ MEND = "in `open`, keep what is whole of what is there, and take away what a cra
 REDACT = (
     "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
 )
-PROMISES: Promises[SinkSubject] = {
-    "methods": ("It has open, write and close as coroutine functions.", _methods),
-    "keeps": ("What is written is there after close.", _keeps),
-    "idempotent": ("Writing a result again changes nothing, also after a new start.", _idempotent),
-    "replaces": ("In a resumed run another result of an item takes the place of the first.", _replaces),
-    "odd_text": ("Odd text is stored, and read back as it was.", _odd_text),
-    "crash": ("After a crash before `close` it can be used again, and what is written then is there.", _crash),
-    "closes_twice": ("Closing it twice is harmless.", _closes_twice),
-    "nothing_written": ("A run without results leaves no record.", _nothing_written),
-    "secrets": ("No secret of the run is written.", _secrets),
-    "concurrent": ("Results written at the same time stay whole.", _concurrent),
-    "beside_another": ("The failure of another sink does not touch it.", _beside_another),
-}
