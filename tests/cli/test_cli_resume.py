@@ -630,8 +630,8 @@ def test_the_second_interrupt_ends_the_run_at_once(
     assert outcomes() == {"passed": 3}
 
 
-def test_where_nothing_has_begun_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
-    async def work(control: RunControl) -> Any:
+def test_where_nothing_has_begun_there_is_nothing_to_continue(tmp_path: Path) -> None:
+    async def work(on_result: Any, control: RunControl) -> Any:
         raise asyncio.CancelledError
 
     with pytest.raises(Interrupted, match=r"^interrupted: 0 of 3 items are done$"):

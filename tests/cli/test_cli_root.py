@@ -96,7 +96,7 @@ def test_help_says_what_strangers_commands_do_without_importing_them(
 
 def test_help_says_what_commands_of_packages_do(run: Run) -> None:
     text = " ".join(run("--help").output.split())
-    assert "compare Compare two runs, question by question. (from karenina-results)" in text
+    assert "compare Compare two runs, question by question. (from karenina-compare)" in text
     assert "demo Show what karenina does: no key, no network. (from karenina-demo)" in text
 
 

@@ -16,9 +16,11 @@ __all__ = [
     "Part",
     "Passage",
     "Table",
+    "filled",
     "inline",
     "note",
     "own_stdout",
+    "print_found",
     "print_json",
     "print_parts",
     "printable",
@@ -78,16 +80,29 @@ def own_stdout() -> Iterator[IO[str]]:
         yield out
 
 
+def filled(*parts: Part) -> list[Part]:
+    """All but tables without rows."""
+    return [part for part in parts if not isinstance(part, Table) or part.rows]
+
+
 def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
-    """Print texts and tables, with rich where `out` is a terminal."""
+    """Print texts and tables, with rich where `out` is a terminal. A table without rows is not printed."""
     terminal = out.isatty()
-    for part in parts:
+    for part in filled(*parts):
         if isinstance(part, str):
             click.echo(printable(part), file=out)
         elif isinstance(part, Passage):
             (_wrap_with_rich if terminal else _indent_plainly)(part, out)
         else:
             (_draw_with_rich if terminal else _draw_plainly)(part, out)
+
+
+def print_found(document: Any, parts: Iterable[Part], out: IO[str], *, as_json: bool) -> None:
+    """Print what a command found: as one JSON document, or as texts and tables."""
+    if as_json:
+        print_json(document, out)
+    else:
+        print_parts(parts, out)
 
 
 def print_json(document: Any, out: IO[str]) -> None:

@@ -34,7 +34,19 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():
-            self._begin_bar()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}", markup=False),
+                TimeElapsedColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+            self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
+            self._bar.start()
         configure()  # the log follows stderr, which a bar replaces while it is shown
         return self
 
@@ -68,18 +80,3 @@ class Progress:
 
     def _description(self) -> str:
         return f"items, {self.errors} with errors" if self.errors else "items"
-
-    def _begin_bar(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-        )
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
-        self._bar.start()

@@ -20,7 +20,7 @@ from .options.flags import later_config, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
-from .verification import ended, print_results, report_failures
+from .verification import ended, print_results
 
 __all__ = ["checked", "resume"]
 
@@ -46,10 +46,7 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             note(_announced(found))
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
         with _refused(folder):
-            results = carried_out(
-                lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
-            )
-        report_failures(results)
+            results = carried_out(found.carry_out, progress, found.directory)
         warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
         extends = None if extended is None else Path(extended["run_dir"])
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)

@@ -27,16 +27,14 @@ def source_help(point: EntryPoint, longest: int) -> str:
         return ""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == point.attr:
-            return click.Command(None, help=_help_text(node)).get_short_help_str(longest)
+            given = {
+                keyword.arg: keyword.value.value
+                for decorator in node.decorator_list
+                if isinstance(decorator, ast.Call)
+                for keyword in decorator.keywords
+                if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
+            }
+            return click.Command(
+                None, help=given.get("short_help") or given.get("help") or ast.get_docstring(node) or ""
+            ).get_short_help_str(longest)
     return ""
-
-
-def _help_text(function: ast.FunctionDef) -> str:
-    given = {
-        keyword.arg: keyword.value.value
-        for decorator in function.decorator_list
-        if isinstance(decorator, ast.Call)
-        for keyword in decorator.keywords
-        if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
-    }
-    return given.get("short_help") or given.get("help") or ast.get_docstring(function) or ""

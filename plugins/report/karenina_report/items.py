@@ -10,7 +10,6 @@ from attrs import frozen
 from karenina_runs.results.item_rows import check_rows, embedding_text, field_rows, pattern_rows
 from karenina_runs.summaries.details import facts, remarks
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
-from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.explanations import caveats_of, why
 from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations
 
@@ -21,7 +20,7 @@ from karenina_core.values.result import MetadataPart
 from .evidence import Evidence, evidence_of
 from .messages import ShownMessage, shown_messages
 from .outcomes import CAVEATS, KINDS, OutcomeKind
-from .texts import cut, dollars, number, seconds, tokens, value
+from .texts import cut, number, seconds, usage_cells, value
 from .traits import TraitView, trait_views
 
 __all__ = ["Item", "Sibling", "anchors", "item_view"]
@@ -119,6 +118,13 @@ def item_view(
     read = judged_text(result)
     found = quotations(result, read)
     views = trait_views(result.rubric) if result.rubric else []
+    fields, patterns = [], []
+    if template:
+        for row in field_rows(template):
+            comparison = MARKS[row.right] if row.compared else NOT_COMPARED
+            fields.append(Field(row.name, row.expected, row.extracted, *comparison, _score(row.score)))
+        marks = ("✗ not met", "✓ met")
+        patterns = [(name, marks[met], *cells) for name, met, *cells in pattern_rows(template)]
     return Item(
         anchor=anchor,
         outcome=KINDS[metadata.outcome],
@@ -130,11 +136,9 @@ def item_view(
         error=metadata.error or "",
         caveats=[(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
         notes=remarks(result),
-        fields=_fields(template) if template else (),
+        fields=fields,
         granular=_score(template.verify_granular_result if template else None),
-        patterns=[(name, "✓ met" if met else "✗ not met", *cells) for name, met, *cells in pattern_rows(template)]
-        if template
-        else (),
+        patterns=patterns,
         checks=check_rows(result.checks),
         embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
         evidence=evidence_of(result, found),
@@ -145,7 +149,11 @@ def item_view(
         trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
         sent=shown_messages(generation.conversation_context),
         trace=shown_messages(generation.trace_messages),
-        usage=_usage(generation.usage_metadata),
+        usage=[
+            (f"{task} (shared)" if row.get("cached") else task, str(row.get("model") or ""), *usage_cells(row))
+            for task, row in generation.usage_metadata.items()
+            if isinstance(row, Mapping) and row
+        ],
         facts=[*_facts(result), *_workspace(workspace or {})],
         extensions=value(result.added) if result.added else "",
         siblings=siblings,
@@ -157,34 +165,8 @@ def _text(text: str, found: Iterable[Any] = ()) -> Text:
     return Text(pieces=pieces(kept, found), left_out=left_out)
 
 
-def _fields(template: TemplatePart) -> list[Field]:
-    return [
-        Field(
-            *(row.name, row.expected, row.extracted),
-            *(MARKS[row.right] if row.compared else NOT_COMPARED),
-            _score(row.score),
-        )
-        for row in field_rows(template)
-    ]
-
-
 def _score(found: float | None) -> str:
     return "" if found is None else number(float(found))
-
-
-def _usage(usage: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{task} (shared)" if row.get("cached") else task,
-            str(row.get("model") or ""),
-            *(number(row.get(key)) for key in ("calls", "attempts")),
-            *(tokens(row.get(key), bool(row.get("usage_unavailable"))) for key in ("input_tokens", "output_tokens")),
-            seconds(row.get("seconds")),
-            dollars(row.get("cost_usd")),
-        )
-        for task, row in usage.items()
-        if isinstance(row, Mapping) and row
-    ]
 
 
 def _facts(result: VerificationResult) -> list[tuple[str, str]]:

@@ -82,7 +82,11 @@ def pairs_of(results: Sequence[VerificationResult], headline: Headline, ranks: R
     groups: dict[tuple[str, str], list[VerificationResult]] = {}
     for result in results:
         groups.setdefault((result.metadata.answering_model, result.metadata.parsing_model), []).append(result)
-    labels = _labels([(found[0].metadata.answering, found[0].metadata.parsing) for found in groups.values()])
+    pairs = [(found[0].metadata.answering, found[0].metadata.parsing) for found in groups.values()]
+    answering = _short([answering for answering, _ in pairs])
+    judges = _short([parsing for _, parsing in pairs])
+    several = len({parsing for _, parsing in pairs}) > 1
+    labels = [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
     return [
         _pair(index, label, found, numbers[names], (ranks or {}).get(names))
         for index, (label, (names, found)) in enumerate(zip(labels, groups.items(), strict=True))
@@ -118,14 +122,6 @@ def _pair(
 
 
 GOOD = ("passed", "scored")
-
-
-def _labels(pairs: Sequence[tuple[ModelIdentity, ModelIdentity]]) -> list[str]:
-    """Names of models alone where they distinguish the pairs; with the judges where there are several."""
-    answering = _short([answering for answering, _ in pairs])
-    judges = _short([parsing for _, parsing in pairs])
-    several = len({parsing for _, parsing in pairs}) > 1
-    return [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
 
 
 def _short(identities: Iterable[ModelIdentity]) -> dict[ModelIdentity, str]:

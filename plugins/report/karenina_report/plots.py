@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .outcomes import OutcomeKind
 from .pairs import Pair
-from .profile import Cell, TraitProfile
+from .profile import TraitProfile
 from .svg import COLOURS
 from .texts import shown
 
@@ -86,7 +86,9 @@ def trait_plot(profiles: Sequence[TraitProfile], pairs: Sequence[Pair]) -> Figur
     for row, profile in enumerate(profiles):
         for cell in profile.cells:
             y = row + (cell.pair.index - (len(pairs) - 1) / 2) * step
-            _mark(axes, y, cell)
+            if cell.position is not None:
+                role, marker = look(cell.pair)
+                _interval(axes, y, cell.position, (cell.low, cell.high), role, marker)
     handles = [_handle(pair) for pair in pairs]
     _legend(axes, handles, [short_name(pair.label) for pair in pairs])
     return figure
@@ -164,12 +166,6 @@ def _interval(
     if low is not None and high is not None:
         axes.plot([low, high], [y, y], color=COLOURS[role], linewidth=3, solid_capstyle="round", alpha=0.55)
     axes.plot([at], [y], marker, color=COLOURS[role], markersize=8, markeredgecolor=COLOURS["page"], clip_on=False)
-
-
-def _mark(axes: Axes, y: float, cell: Cell) -> None:
-    if cell.position is not None:
-        role, marker = look(cell.pair)
-        _interval(axes, y, cell.position, (cell.low, cell.high), role, marker)
 
 
 def look(pair: Pair) -> tuple[str, str]:
