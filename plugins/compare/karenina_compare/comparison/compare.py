@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from karenina_core.values.result import VerificationResult
 
@@ -54,15 +54,20 @@ def compare(
     chosen = measures.chosen(metrics)
     limited = measures.limited(chosen)
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
-    mapping = _mapping(sides_a, sides_b, models, judges)
+    mapping = [
+        matched(asked, *(sorted({pair[at] for pair in sides}) for sides in (sides_a, sides_b)))
+        for at, asked in enumerate((models, judges))
+    ]
     pairs = paired(sides_a, sides_b, *mapping)
-    changed, groups = _changed(first, second), groups_of([*first, *second], cluster)
+    changed_text = _changed(first, second, "question_text")
+    changed_template = [q for q in _changed(first, second, "template_id") if q not in changed_text]
+    groups = groups_of([*first, *second], cluster)
     faced = (_facing(pair, measure, sides_a, sides_b, groups, level) for pair in pairs for measure in chosen)
-    facing = [evolve(one, changed=changed.text) for one in faced]
+    facing = [evolve(one, changed=changed_text) for one in faced]
     taken_a, taken_b = {(p.answering, p.parsing) for p in pairs}, {(p.answering_b, p.parsing_b) for p in pairs}
     wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
     wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
-    ids_a, ids_b = ({result.metadata.question_id for result in results} for results in (first, second))
+    ids_a, ids_b = ({result.metadata.question_id for result in own} for own in (first, second))
     made = [row(one) for one in facing if _is_due(one)]
     return Comparison(
         name_a=names[0],
@@ -73,14 +78,14 @@ def compare(
         unpaired_b=_unpaired(wanted_b - taken_b),
         only_a=tuple(sorted(ids_a - ids_b)),
         only_b=tuple(sorted(ids_b - ids_a)),
-        changed_text=changed.text,
-        changed_template=changed.template,
+        changed_text=tuple(changed_text),
+        changed_template=tuple(changed_template),
         numbers_a=headline_of(_of(items_a, wanted_a), cluster=cluster, planned=planned[0], level=level),
         numbers_b=headline_of(_of(items_b, wanted_b), cluster=cluster, planned=planned[1], level=level),
         correction=correction,
         alpha=alpha,
         level=level,
-        notes=(*_notes(measures, a, b), *group_notes([*first, *second], cluster), *_doubles(first, second)),
+        notes=_notes(measures, cluster, ("A: ", a, first), ("B: ", b, second)),
         nothing="" if made else _nothing(chosen, pairs, APART),
     )
 
@@ -131,7 +136,7 @@ def compare_models(
         correction=correction,
         alpha=alpha,
         level=level,
-        notes=(*_notes(measures, results), *group_notes(listed, cluster), *doubles(listed)),
+        notes=_notes(measures, cluster, ("", results, listed)),
         nothing="" if rows else _nothing(chosen, facing, ALONE),
     )
 
@@ -148,19 +153,7 @@ def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) 
     return UNMEASURED if not chosen or pairs else unpaired
 
 
-def _doubles(a: Results, b: Results) -> list[str]:
-    return [f"{name}: {text}" for name, results in (("A", a), ("B", b)) for text in doubles(results)]
-
-
 Sides = Mapping[Models, Side]
-
-
-def _mapping(a: Sides, b: Sides, models: Iterable[str], judges: Iterable[str]) -> list[dict[str, str]]:
-    """Which answering, and which parsing, models belong together, as the user says."""
-    return [
-        matched(pairs_asked, sorted({pair[at] for pair in a}), sorted({pair[at] for pair in b}))
-        for at, pairs_asked in enumerate((models, judges))
-    ]
 
 
 def _facing(pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float) -> Facing:
@@ -196,31 +189,21 @@ def _unpaired(models: Iterable[Models]) -> tuple[str, ...]:
     return tuple(f"{answering}, judged by {parsing}" for answering, parsing in sorted(models))
 
 
-@frozen
-class _Changed:
-    text: tuple[str, ...]
-    template: tuple[str, ...]
+def _changed(a: Results, b: Results, name: str) -> list[str]:
+    """Questions of both sides that have no value of this field of the metadata in common."""
+    old: dict[str, set[str]] = {}
+    new: dict[str, set[str]] = {}
+    for found, results in ((old, a), (new, b)):
+        for result in results:
+            found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
+    return sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
 
 
-def _changed(a: Results, b: Results) -> _Changed:
-    """Questions of both sides that have no text, or no template, in common."""
-    texts, templates = ((_by_question(a, name), _by_question(b, name)) for name in ("question_text", "template_id"))
-    text, template = (
-        sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
-        for old, new in (texts, templates)
-    )
-    return _Changed(tuple(text), tuple(question for question in template if question not in text))
-
-
-def _by_question(results: Results, name: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for result in results:
-        found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
-    return found
-
-
-def _notes(measures: Measures, *sets: Results) -> tuple[str, ...]:
+def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Results, Results]) -> tuple[str, ...]:
+    """What a reader must know of sets of results: `(label, the set as it was given, its results)`."""
     notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
-    for results in sets:
-        notes += getattr(results, "notes", ())
-    return tuple(dict.fromkeys(notes))
+    for _, given, _ in sets:
+        notes += getattr(given, "notes", ())
+    every = [result for _, _, results in sets for result in results]
+    repeated = [f"{label}{text}" for label, _, results in sets for text in doubles(results)]
+    return tuple(dict.fromkeys((*notes, *group_notes(every, cluster), *repeated)))

@@ -124,7 +124,11 @@ def matched(pairs: Iterable[str], a: Sequence[str], b: Sequence[str]) -> dict[st
         fitting = [(_named(one, a), _named(other, b)) for one, other in splits]
         complete = [(one, other) for one, other in fitting if one is not None and other is not None]
         if len(set(complete)) != 1:
-            raise ConfigError(_unclear(text, a, b))
+            hint = did_you_mean(text.partition("=")[0], a)
+            raise ConfigError(
+                f"{text!r} does not name one model of each run{hint}; write A=B with a part of each name that fits it "
+                f"alone. A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"
+            )
         one, other = complete[0]
         if found.setdefault(one, other) != other:
             raise ConfigError(f"{one} is to be compared with {found[one]} and with {other}; name one of them")
@@ -139,11 +143,3 @@ def _named(text: str, names: Sequence[str]) -> str | None:
         return text
     found = [name for name in names if text and text in name]
     return found[0] if len(found) == 1 else None
-
-
-def _unclear(text: str, a: Sequence[str], b: Sequence[str]) -> str:
-    hint = did_you_mean(text.partition("=")[0], a)
-    return (
-        f"{text!r} does not name one model of each run{hint}; write A=B with a part of each name that fits it alone. "
-        f"A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"
-    )

@@ -79,7 +79,7 @@ class RubricResults(View):
 
     def _traits(self) -> Iterator[tuple[VerificationResult, TraitOutcome]]:
         for result in self.results:
-            for trait in read_traits(result.rubric) if result.rubric is not None else ():
+            for trait in read_traits(result.rubric):
                 yield result, trait
 
     # Getters
@@ -215,7 +215,7 @@ class RubricResults(View):
         origins: dict[str | None, dict[str, None]] = {}
         scored: set[int] = set()
         for index, result in enumerate(self.results):
-            for trait in read_traits(result.rubric) if result.rubric is not None else ():
+            for trait in read_traits(result.rubric):
                 types.setdefault(trait_type(trait), {})[trait.name] = None
                 origins.setdefault(trait.provenance, {})[trait.name] = None
                 if trait.state == "ok":
@@ -260,6 +260,6 @@ def _is_metric(trait: TraitOutcome) -> bool:
 
 def _one_metric(result: VerificationResult, name: str) -> Iterator[TraitRow]:
     """A row a trait, with one of its metrics or counts as the score."""
-    for trait in read_traits(result.rubric) if result.rubric is not None else ():
+    for trait in read_traits(result.rubric):
         values = trait.counts if name in COUNTS else trait.metrics
         yield TraitRow(trait, trait.name, values.get(name), name)
