@@ -17,7 +17,7 @@ from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
-from karenina_core.values.config import EvaluationMode, VerificationConfig
+from karenina_core.values.config import VerificationConfig
 from karenina_core.values.rubric import Rubric
 
 from .exits import COULD_NOT_RUN, OK
@@ -72,8 +72,21 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
     Raises PlanError where there is none at all: a feature that no stage serves, stages that contradict each other.
     """
     mode = config.evaluation_mode or (default_mode(benchmark) if benchmark is not None else "template_only")
-    rows, problems = _rows(benchmark, mode, config.rubric_trait_names) if benchmark is not None else ([], [])
+    rows: list[tuple[PlannedQuestion, Rubric | None]] = []
+    problems: list[str] = []
     if benchmark is not None:
+        names = config.rubric_trait_names
+        for question in benchmark:
+            rubric: Rubric | None = None
+            traits: tuple[str, ...] = ()
+            try:
+                if not (reason := why_left_out(benchmark, question, mode, names)):
+                    rubric = rubric_of(benchmark, question, mode, names)
+                    traits = tuple(sorted(PlanRequest(rubric=rubric).traits))
+            except ConfigError as error:
+                problems.append(str(error))
+                reason = "its traits clash with those of the benchmark"
+            rows.append((PlannedQuestion(question.id, traits, reason or None), rubric))
         try:
             check_names(config, all_rubrics(benchmark), [question.id for question in benchmark])
         except ConfigError as error:
@@ -94,25 +107,6 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
     problems += [problem for orchestrator in plans.values() for problem in orchestrator.validate_dependencies()]
     problems += map(str, settings_problems(list(plans.values()), config, app, mode))
     return Planned(plans=plans, questions=tuple(row for row, _ in rows), problems=tuple(dict.fromkeys(problems)))
-
-
-def _rows(
-    benchmark: BenchmarkData, mode: EvaluationMode, names: Sequence[str] | None
-) -> tuple[list[tuple[PlannedQuestion, Rubric | None]], list[str]]:
-    """Every question with its rubric, and what is wrong with the rubrics."""
-    rows: list[tuple[PlannedQuestion, Rubric | None]] = []
-    problems: list[str] = []
-    for question in benchmark:
-        try:
-            if reason := why_left_out(benchmark, question, mode, names):
-                rows.append((PlannedQuestion(question.id, (), reason), None))
-                continue
-            rubric = rubric_of(benchmark, question, mode, names)
-            rows.append((PlannedQuestion(question.id, tuple(sorted(PlanRequest(rubric=rubric).traits))), rubric))
-        except ConfigError as error:
-            problems.append(str(error))
-            rows.append((PlannedQuestion(question.id, (), "its traits clash with those of the benchmark"), None))
-    return rows, problems
 
 
 def _plan_parts(orchestrator: StageOrchestrator, traits: Sequence[str], questions: int | None) -> list[Part]:

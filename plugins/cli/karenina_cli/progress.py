@@ -15,6 +15,7 @@ from .output import note
 __all__ = ["Progress"]
 
 SECONDS = 5.0
+"""Seconds between two lines, where there is no bar; chosen."""
 STEPS = 10
 """Lines of a run that is too quick for lines by time."""
 
@@ -63,20 +64,16 @@ class Progress:
         self.errors += result.metadata.outcome == "error"
         if self._quiet:
             return
-        try:
-            self._show()
-        except (OSError, ValueError):  # stderr is closed
-            self._quiet = True
-
-    def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.done, description=self._description())
-            return
         now = time.monotonic()
         step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
-        if step or now - self._last >= SECONDS:
-            self._last = now
-            note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
+        try:
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self.done, description=self._description())
+            elif step or now - self._last >= SECONDS:
+                self._last = now
+                note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
+        except (OSError, ValueError):  # stderr is closed
+            self._quiet = True
 
     def _description(self) -> str:
         return f"items, {self.errors} with errors" if self.errors else "items"

@@ -45,15 +45,12 @@ def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
             }
             for batch in found
         ]
-        print_found(
-            {"run_dir": str(folder), "batches": documents}, _parts(found, folder), out, as_json=options["as_json"]
-        )
+        parts = _parts(found, folder) if found else [f"No batch of the run in {folder} is at a provider."]
+        print_found({"run_dir": str(folder), "batches": documents}, parts, out, as_json=options["as_json"])
     return SOME_FAILED if any(batch.problem for batch in found) else OK
 
 
 def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
-    if not found:
-        return [f"No batch of the run in {folder} is at a provider."]
     rows = []
     for batch in found:
         progress = f"{plural(batch.calls, 'call')}: {batch.problem}"

@@ -43,7 +43,12 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         for line in found.missing:
             note(f"Warning: {line}")
         if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
-            note(_announced(found))
+            line = f"{found.done} of {found.items} items are done; continuing in {found.directory}"
+            if found.completed:
+                line = f"the run in {found.directory} is finished: all {found.items} items have a result"
+            elif found.destination.forked_from is not None:
+                line = f"{found.items} items, into {found.directory}"
+            note(line)
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
         with _refused(folder):
             results = carried_out(found.carry_out, progress, found.directory)
@@ -82,11 +87,3 @@ def _refused(folder: Path) -> Iterator[None]:
             f"{folder} cannot be resumed, for its numbers depend on what has changed:\n{changed}\n"
             f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
-
-
-def _announced(found: Resumption) -> str:
-    if found.completed:
-        return f"the run in {found.directory} is finished: all {found.items} items have a result"
-    if found.destination.forked_from is not None:
-        return f"{found.items} items, into {found.directory}"
-    return f"{found.done} of {found.items} items are done; continuing in {found.directory}"

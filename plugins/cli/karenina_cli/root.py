@@ -21,7 +21,7 @@ from .source_help import source_help
 __all__ = ["ARGUMENTS", "Commands", "karenina"]
 
 LONGEST = 80
-"""Characters of a line of help."""
+"""Characters of a line of help: the width that click assumes for a terminal."""
 GROUP = "karenina.commands"
 OWN = "karenina-cli"
 ARGUMENTS = f"{GROUP}.arguments"

@@ -23,7 +23,7 @@ def source_help(point: EntryPoint, longest: int) -> str:
         path = origin.parent.joinpath(*rest) if rest else origin.with_suffix("")
         source = path / "__init__.py" if path.is_dir() and rest else path.with_suffix(".py")
         tree = ast.parse(source.read_bytes())
-    except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # a stranger's package
+    except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # of another package
         return ""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == point.attr:

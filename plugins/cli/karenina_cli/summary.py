@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 MOST = 10
+"""Items that did not pass that are listed after a run; chosen."""
 GOOD = ("passed", "scored")
 
 
@@ -139,7 +140,7 @@ def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     """The items that did not pass, at most `most` of them; with the model where there are several."""
     models, bad = results.tally.models["answering"], _bad(results)
     several = len(models) > 1
-    unique = len(set(models.values())) == len(models)  # else the names alone do not tell them apart
+    unique = len(set(models.values())) == len(models)  # else two models have the same name
     names = models if unique else {identity: identity for identity in models}
     rows = [
         (

@@ -84,20 +84,15 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
-        _note_missing_scores(directory)
+        found = standing(directory)
+        if found.state == "completed" and not found.progress:
+            # those that a resume does not make again
+            rows = planned_repair(directory, RepairSelection(unscored=True)).rows
+            if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
+                what = f"{plural(count, 'result')} without the score of a trait"
+                note(f"{what}; to have the judges asked again, type: {line_to_score_again(found, directory)}")
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
-
-
-def _note_missing_scores(directory: Path) -> None:
-    """Name the line for results without a score that a resume does not make again, where the run has ended."""
-    found = standing(directory)
-    if found.state != "completed" or found.progress:
-        return
-    rows = planned_repair(directory, RepairSelection(unscored=True)).rows
-    if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
-        line = line_to_score_again(found, directory)
-        note(f"{plural(count, 'result')} without the score of a trait; to have the judges asked again, type: {line}")
 
 
 def print_results(
@@ -131,7 +126,7 @@ def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> 
         try:
             stored = stored_results(directory)
             export_results(stored, file, found, stored.manifest)
-        except Exception as error:  # a stranger's format; the results are in the run directory
+        except Exception as error:  # a format of another package; the results are in the run directory
             note(f"Error: {file} was not written; the results are in {directory}: {one_line(error)}")
             unwritten.append(file)
         else:

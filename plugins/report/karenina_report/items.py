@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from attrs import frozen
 from karenina_runs.results.item_rows import check_rows, embedding_text, field_rows, pattern_rows
 from karenina_runs.summaries.details import facts, remarks
+from karenina_runs.summaries.messages import said as read_messages
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
 from karenina_vocabulary.explanations import caveats_of, why
 from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations
@@ -18,7 +19,6 @@ from karenina_core.errors import plural
 from karenina_core.values.result import MetadataPart
 
 from .evidence import Evidence, evidence_of
-from .messages import ShownMessage, shown_messages
 from .outcomes import CAVEATS, KINDS, OutcomeKind
 from .texts import cut, number, seconds, usage_cells, value
 from .traits import TraitView, trait_views
@@ -57,6 +57,21 @@ class Field:
     mark: str
     comparison: str
     score: str
+
+
+class Block(NamedTuple):
+    """What a message says, thinks, asks of a tool, or brings back from one."""
+
+    label: str
+    text: str
+    left_out: int = 0
+
+
+class ShownMessage(NamedTuple):
+    """One message."""
+
+    role: str
+    blocks: tuple[Block, ...]
 
 
 @frozen(kw_only=True)
@@ -147,14 +162,14 @@ def item_view(
         investigation=(template.investigation_trace or "") if template else "",
         ledger=[(entry.stage, value(entry.effect), entry.reason) for entry in result.ledger],
         trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
-        sent=shown_messages(generation.conversation_context),
-        trace=shown_messages(generation.trace_messages),
+        sent=_messages(generation.conversation_context),
+        trace=_messages(generation.trace_messages),
         usage=[
             (f"{task} (shared)" if row.get("cached") else task, str(row.get("model") or ""), *usage_cells(row))
             for task, row in generation.usage_metadata.items()
             if isinstance(row, Mapping) and row
         ],
-        facts=[*_facts(result), *_workspace(workspace or {})],
+        facts=_facts(result, workspace or {}),
         extensions=value(result.added) if result.added else "",
         siblings=siblings,
     )
@@ -169,8 +184,8 @@ def _score(found: float | None) -> str:
     return "" if found is None else number(float(found))
 
 
-def _facts(result: VerificationResult) -> list[tuple[str, str]]:
-    """Who answered and judged, and the facts that `karenina show` gives too."""
+def _facts(result: VerificationResult, workspace: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who answered and judged, the facts that `karenina show` gives too, and where the files of the agent are."""
     metadata, metrics = result.metadata, result.generation.agent_metrics
     details = {
         "answering model": metadata.answering_model,
@@ -178,14 +193,20 @@ def _facts(result: VerificationResult) -> list[tuple[str, str]]:
         "replicate": str(metadata.replicate),
         "took": seconds(metadata.execution_time),
     }
-    return [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
-
-
-def _workspace(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Where in the run directory the files are, or why they were not kept."""
-    if row.get("destination"):
-        count = row.get("copied_file_count")
+    found = [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
+    if workspace.get("destination"):
+        count = workspace.get("copied_file_count")
         files = f" ({plural(count, 'file')})" if isinstance(count, int) else ""
-        errors = [("not kept", str(error)) for error in row.get("copy_errors") or ()]
-        return [("workspace", f"{WORKSPACES}/{row['destination']}{files}"), *errors]
-    return [("workspace", f"not kept: {row.get('skip_reason') or 'no reason is known'}")] if row else []
+        found.append(("workspace", f"{WORKSPACES}/{workspace['destination']}{files}"))
+        found += [("not kept", str(error)) for error in workspace.get("copy_errors") or ()]
+    elif workspace:
+        found.append(("workspace", f"not kept: {workspace.get('skip_reason') or 'no reason is known'}"))
+    return found
+
+
+def _messages(rows: Iterable[Mapping[str, Any]]) -> list[ShownMessage]:
+    """Messages in either form that results store; what is of no form as JSON."""
+    return [
+        ShownMessage(message.role, tuple(Block(block.label, *cut(block.text)) for block in message.blocks))
+        for message in read_messages(rows)
+    ]

@@ -123,6 +123,9 @@ def overview_of(
     kinds, traits = present(results), profiles(pairs)
     questions = _questions(results.results, anchors, pairs)
     plain = without_secrets(manifest)
+    listed = plain.get("plugins")
+    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
+    active = [row for row in rows if row.get("state") == "active"]
     names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
     class_plots: list[Plot] = []
     for trait in traits:
@@ -160,7 +163,7 @@ def overview_of(
         class_plots=class_plots,
         run=_run(plain),
         configuration=_flat(plain.get("config") or {}),
-        plugins=_plugins(plain.get("plugins")),
+        plugins=[[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
     )
 
 
@@ -263,9 +266,3 @@ def _flat(settings: Any, path: str = "") -> list[tuple[str, str]]:
     if settings is None or settings in ("", {}, []):
         return []
     return [(path, settings if isinstance(settings, str) else value(settings))]
-
-
-def _plugins(listed: Any) -> list[list[str]]:
-    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
-    names = ("name", "distribution", "version")
-    return [[str(row.get(name) or "") for name in names] for row in rows if row.get("state") == "active"]

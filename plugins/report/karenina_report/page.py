@@ -65,6 +65,9 @@ def chunks(
         items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
     document = {"traits": [shown(name) for name in known], "items": items}
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+    benchmark = manifest.get("benchmark")
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
     stream = environment.get_template("page.html").stream(
         policy=POLICY.format(script=_digest(script), style=_digest(style)),
         style=Markup(style),
@@ -72,7 +75,7 @@ def chunks(
         index=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")),
         results=results,
         overview=overview,
-        title=_title(results, manifest),
+        title=str(name or next(iter(runs), None) or "Results"),
         run=overview.run,
         items=_items(results, names, overview.pairs),
         kinds=KINDS,
@@ -101,7 +104,8 @@ def _environment() -> Environment:
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalized,
+        # everything that a template prints passes through here, then through the escaping
+        finalize=lambda found: shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -116,11 +120,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _finalized(found: Any) -> Any:
-    """Everything that a template prints passes through here, then through the escaping."""
-    return shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found
-
-
 def _source(environment: Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0].strip()
@@ -128,13 +127,6 @@ def _source(environment: Environment, name: str) -> str:
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _title(results: VerificationResultSet, manifest: Mapping[str, Any]) -> str:
-    benchmark = manifest.get("benchmark")
-    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
-    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
-    return str(name or next(iter(runs), None) or "Results")
 
 
 def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[Item]:

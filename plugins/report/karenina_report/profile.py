@@ -67,20 +67,21 @@ def profiles(pairs: Sequence[Pair]) -> list[TraitProfile]:
         for line in pair.line["traits"]:
             same = {key: line.get(key) for key in SAME} | {"classes": list(line.get("classes") or ())}
             groups.setdefault(json.dumps(same, default=str), []).append((pair, line))
-    return [_profile(found) for found in groups.values()]
-
-
-def _profile(found: Sequence[tuple[Pair, Line]]) -> TraitProfile:
-    first = found[0][1]
-    better = {True: "higher is better", False: "lower is better"}.get(first["higher_is_better"], "")
-    scale = scale_text(first).removeprefix(" of ")
-    return TraitProfile(
-        name=first["trait"],
-        type=type_text(first["type"], first["kind"]),
-        kind=first["kind"],
-        hint=", ".join(part for part in (scale, better) if part),
-        cells=[_cell(pair, line) for pair, line in found],
-    )
+    listed = []
+    for found in groups.values():
+        first = found[0][1]
+        better = {True: "higher is better", False: "lower is better"}.get(first["higher_is_better"], "")
+        scale = scale_text(first).removeprefix(" of ")
+        listed.append(
+            TraitProfile(
+                name=first["trait"],
+                type=type_text(first["type"], first["kind"]),
+                kind=first["kind"],
+                hint=", ".join(part for part in (scale, better) if part),
+                cells=[_cell(pair, line) for pair, line in found],
+            )
+        )
+    return listed
 
 
 def _cell(pair: Pair, line: Line) -> Cell:

@@ -94,7 +94,7 @@ def usage_cells(row: Mapping[str, Any], counts: Sequence[str] = ("calls", "attem
 def without_secrets(found: Any, name: str = "") -> Any:
     """The same data without values whose names say that they are secret.
 
-    A run keeps none of its own; this is for manifests that somebody else wrote.
+    A run keeps none of its own; this is for manifests of other tools.
     """
     if isinstance(found, Mapping):
         return {str(key): without_secrets(item, str(key)) for key, item in found.items()}

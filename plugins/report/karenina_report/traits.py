@@ -37,30 +37,30 @@ class TraitView:
 
 def trait_views(rubric: RubricPart) -> list[TraitView]:
     """Every trait that the result speaks of."""
-    traces = rubric.agentic_trait_investigation_traces
-    return [_view(trait, str(traces.get(trait.name) or "")) for trait in read_traits(rubric)]
-
-
-def _view(trait: TraitOutcome, investigation: str) -> TraitView:
-    plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
-    is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
-    return TraitView(
-        name=trait.name,
-        type=type_text(trait.type, trait.kind),
-        score=score_text(trait),
-        state=trait.state,
-        failed=trait.state in FAILED,
-        good=(trait.value == trait.higher_is_better) if is_judged else None,
-        reason=trait_reason(trait),
-        provenance=(trait.provenance or "").replace("_", " "),
-        details=[
-            (name.replace("_", " "), found if isinstance(found, str) else value(found))
-            for name, found in plain
-            if not (name == LABEL and found == trait.label)
-        ],
-        records=list(_records(trait)),
-        investigation=investigation,
-    )
+    views = []
+    for trait in read_traits(rubric):
+        plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
+        is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
+        views.append(
+            TraitView(
+                name=trait.name,
+                type=type_text(trait.type, trait.kind),
+                score=score_text(trait),
+                state=trait.state,
+                failed=trait.state in FAILED,
+                good=(trait.value == trait.higher_is_better) if is_judged else None,
+                reason=trait_reason(trait),
+                provenance=(trait.provenance or "").replace("_", " "),
+                details=[
+                    (name.replace("_", " "), found if isinstance(found, str) else value(found))
+                    for name, found in plain
+                    if not (name == LABEL and found == trait.label)
+                ],
+                records=list(_records(trait)),
+                investigation=str(rubric.agentic_trait_investigation_traces.get(trait.name) or ""),
+            )
+        )
+    return views
 
 
 def _records(trait: TraitOutcome) -> Iterator[tuple[str, list[str], list[list[str]]]]:

@@ -27,11 +27,12 @@ from karenina_core.plugin.command_line import Section
 
 from ..entries import owner_of, usable
 from ..exits import COULD_NOT_RUN, OK
-from ..output import Part, Table, inline, note, own_stdout, print_json, print_parts
+from ..output import Part, Table, inline, note, own_stdout, print_found, print_json, print_parts
 
 __all__ = ["examine", "examine_run", "findings"]
 
 DEEP_SECONDS = 120.0
+"""Seconds for importing what an adapter needs; chosen."""
 CORE = "karenina-core"
 COLUMNS = ("interface", "plugin", "state", "reason")
 """What is shown of an adapter."""
@@ -76,10 +77,8 @@ def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -
     """Print what packages say about a run directory. Returns the exit code. Raises what their sections raise."""
     with own_stdout() as out:
         sections = _sections("karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,))
-        if as_json:
-            print_json(_merged({}, sections), out)
-        else:
-            print_parts([part for section in sections for part in _section(section)], out)
+        parts = [part for section in sections for part in _section(section)]
+        print_found(_merged({}, sections), parts, out, as_json=as_json)
         for section in sections:
             for line in (*(f"Problem: {problem}" for problem in section.problems), *section.notes):
                 note(line)
@@ -96,7 +95,7 @@ def _sections(group: str, call: Callable[[Any], Section], raised: tuple[type[Exc
             found.append(call(section))
         except raised:
             raise
-        except Exception as error:  # a stranger's code
+        except Exception as error:  # code of another package
             what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
             found.append(Section({}, problems=[what], usable=False))
     return found
@@ -111,8 +110,7 @@ def _merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, 
 
 
 def _section(section: Section) -> list[Part]:
-    table = [Table(section.columns, section.rows, section.title)] if section.rows else []
-    return [*section.before, *table, *section.after]
+    return [*section.before, Table(section.columns, section.rows, section.title), *section.after]
 
 
 def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = False) -> dict[str, Any]:
@@ -139,6 +137,10 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
     names = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in needed}
     every = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
     names |= {info.distribution for info in every if info.version}
+    versions = {}
+    for name in sorted(names | {CORE}):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     found = {
         "usable": not failed and reachable and all(section.usable for section in sections),
         "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *unsuitable],
@@ -150,7 +152,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
         "run_directory": folder,
         "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
-        "packages": {name: found for name in sorted(names | {CORE}) if (found := _version(name))},
+        "packages": versions,
     }
     return _merged(found, sections)
 
@@ -196,10 +198,3 @@ def _run_directory() -> dict[str, Any]:
     except OSError as error:
         reason = f"{there} cannot be written ({error.strerror}); run with --out DIR"
     return {"path": str(folder), "writable": not reason, "reason": reason}
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None

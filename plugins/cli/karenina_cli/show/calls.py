@@ -13,7 +13,7 @@ from karenina_runs.journal.rows import CALLS, FAILURES, Row, Table
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ConfigError, Problem
-from karenina_core.values.result import VerificationResult
+from karenina_core.values.result import MetadataPart, VerificationResult
 
 from ..output import Part, inline
 from .conversation import indented, rendered
@@ -42,7 +42,14 @@ def calls_of(run_dir: Path | None, results: Sequence[VerificationResult]) -> lis
                 rows = (reader.candidates(table, [id_], {"question_id": question}) for (id_,) in ids)
                 calls += [(row, _call(reader, table, row)) for row in rows if row is not None]
             calls.sort(key=lambda found: (found[0]["at"], found[0].id))
-    return [[call for row, call in found[r.metadata.question_id] if _is_of(row, call, r)] for r in results]
+
+    def is_of(row: Row, call: Mapping[str, Any], about: MetadataPart) -> bool:
+        if row["result_id"] == about.result_id:
+            return True
+        shared = row["task"] == PromptTask.GENERATION and row["model"] == about.answering_model
+        return bool(shared and call.get("replicate", about.replicate) == about.replicate)
+
+    return [[c for row, c in found[r.metadata.question_id] if is_of(row, c, r.metadata)] for r in results]
 
 
 def _call(reader: JournalReader, table: Table, row: Row) -> dict[str, Any]:
@@ -53,14 +60,6 @@ def _call(reader: JournalReader, table: Table, row: Row) -> dict[str, Any]:
     shown = {name: row[name] for name in ASIDE if row.facts.get(name)}
     at = datetime.fromtimestamp(row["at"], UTC).isoformat()
     return {"at": at, **shown, **line}
-
-
-def _is_of(row: Row, call: Mapping[str, Any], result: VerificationResult) -> bool:
-    about = result.metadata
-    if row["result_id"] == about.result_id:
-        return True
-    shared = row["task"] == PromptTask.GENERATION and row["model"] == about.answering_model
-    return bool(shared and call.get("replicate", about.replicate) == about.replicate)
 
 
 def call_parts(calls: Sequence[Mapping[str, Any]]) -> list[Part]:

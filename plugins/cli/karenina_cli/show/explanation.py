@@ -32,8 +32,9 @@ from .traits import trait_parts, trait_totals
 __all__ = ["ShowRequest", "explained", "select_results", "show"]
 
 MANY = 5
+"""Ids that an error lists; chosen."""
 LINE = 2000
-"""Characters of a reason, an error or a warning."""
+"""Characters of a reason, an error or a warning; chosen."""
 MARKS = {True: "right", False: "wrong", None: "not found"}
 
 

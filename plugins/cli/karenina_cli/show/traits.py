@@ -28,8 +28,6 @@ INSTRUCTIONS = "instructions"
 def trait_parts(rubric: RubricPart) -> list[Part]:
     """Everything about the traits of one item, but for the evidence of deep judgment."""
     traits = read_traits(rubric)
-    if not traits:
-        return []
     placed = any(trait.provenance not in (None, "global") for trait in traits)
     columns = ("trait", "type", "score", "state", *(["from"] if placed else []), "reason")
     rows = [

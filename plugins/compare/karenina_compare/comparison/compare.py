@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-
-from attrs import evolve
 
 from karenina_core.values.result import VerificationResult
 
@@ -48,23 +46,18 @@ def compare(
     Raises ConfigError for metrics and models that are not there.
     """
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
-    items_a, items_b = ([Item.of(result) for result in results] for results in (a, b))
+    items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
     first, second = ([item.result for item in items] for items in (items_a, items_b))
     measures = Measures.of([*items_a, *items_b])
     chosen = measures.chosen(metrics)
     limited = measures.limited(chosen)
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
-    mapping = [
-        matched(asked, *(sorted({pair[at] for pair in sides}) for sides in (sides_a, sides_b)))
-        for at, asked in enumerate((models, judges))
-    ]
+    mapping = _mapping(sides_a, sides_b, models, judges)
     pairs = paired(sides_a, sides_b, *mapping)
     changed_text = _changed(first, second, "question_text")
     changed_template = [q for q in _changed(first, second, "template_id") if q not in changed_text]
     groups = groups_of([*first, *second], cluster)
-    faced = (_facing(pair, measure, sides_a, sides_b, groups, level) for pair in pairs for measure in chosen)
-    facing = [evolve(one, changed=changed_text) for one in faced]
-    taken_a, taken_b = {(p.answering, p.parsing) for p in pairs}, {(p.answering_b, p.parsing_b) for p in pairs}
+    facing = [_facing(p, measure, sides_a, sides_b, groups, level, changed_text) for p in pairs for measure in chosen]
     wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
     wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
     ids_a, ids_b = ({result.metadata.question_id for result in own} for own in (first, second))
@@ -74,8 +67,8 @@ def compare(
         name_b=names[1],
         rows=judged(made, correction, alpha),
         flipped=_ordered(flip for one in facing for flip in flipped(one)),
-        unpaired_a=_unpaired(wanted_a - taken_a),
-        unpaired_b=_unpaired(wanted_b - taken_b),
+        unpaired_a=_unpaired(wanted_a - {(p.answering, p.parsing) for p in pairs}),
+        unpaired_b=_unpaired(wanted_b - {(p.answering_b, p.parsing_b) for p in pairs}),
         only_a=tuple(sorted(ids_a - ids_b)),
         only_b=tuple(sorted(ids_b - ids_a)),
         changed_text=tuple(changed_text),
@@ -156,9 +149,17 @@ def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) 
 Sides = Mapping[Models, Side]
 
 
-def _facing(pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float) -> Facing:
+def _mapping(a: Sides, b: Sides, models: Iterable[str], judges: Iterable[str]) -> list[dict[str, str]]:
+    """Which answering, and which parsing, models belong together, as the user says."""
+    names = ([sorted({pair[at] for pair in sides}) for sides in (a, b)] for at in (0, 1))
+    return [matched(asked, *both) for asked, both in zip((models, judges), names, strict=True)]
+
+
+def _facing(
+    pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float, changed: Collection[str] = ()
+) -> Facing:
     of_a, of_b = a[pair.answering, pair.parsing], b[pair.answering_b, pair.parsing_b]
-    return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level)
+    return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level, changed=changed)
 
 
 def _is_due(facing: Facing) -> bool:

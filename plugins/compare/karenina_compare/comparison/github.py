@@ -18,6 +18,7 @@ __all__ = ["github"]
 MOST = 10
 """GitHub shows so many annotations of a kind for a step."""
 LONGEST = 1_000
+"""Characters of a message; chosen."""
 
 
 def github(comparison: Comparison, gates: Sequence[Gate]) -> str:

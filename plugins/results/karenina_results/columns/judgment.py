@@ -129,13 +129,11 @@ def _inside(path: str, name: str) -> Callable[[Row], Any]:
     return read
 
 
-def _has_excerpts(path: str) -> Callable[[Row], bool | None]:
-    mapping = at(path)
-
-    def read(row: Row) -> bool | None:
-        return bool(quoted(excerpts_of(mapping(row) or {}, row.item.name))) if row.item.name is not None else None
-
-    return read
+def _has_excerpts(row: Row) -> bool | None:
+    part = row.result.deep_judgment
+    if part is None or row.item.name is None:
+        return None
+    return bool(quoted(excerpts_of(part.extracted_excerpts, row.item.name)))
 
 
 def _only_invented(row: Row) -> bool | None:
@@ -185,7 +183,7 @@ JUDGMENT = Table(
         Column(
             "attribute_overall_risk", "text", _by_name("deep_judgment.hallucination_risk_assessment"), per_result=False
         ),
-        Column("attribute_has_excerpts", "boolean", _has_excerpts("deep_judgment.extracted_excerpts"), "", False),
+        Column("attribute_has_excerpts", "boolean", _has_excerpts, "", False),
         Column("deep_judgment_model_calls", "whole", at("deep_judgment.deep_judgment_model_calls"), "Of the item."),
         Column(
             "deep_judgment_excerpt_retries",

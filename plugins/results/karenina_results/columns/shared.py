@@ -107,7 +107,7 @@ ENDING = (
         "guard decided. `abstained`: refused or insufficient. `retry`: the model could not be reached. `system`: "
         "anything else that broke.",
     ),
-    Column("failure_stage", "text", _stage, "The stage that failed, or whose word last changed the verdict."),
+    Column("failure_stage", "text", _stage, "The stage that failed, or whose effect last changed the verdict."),
     Column(
         "failure_reason",
         "text",

@@ -112,6 +112,10 @@ def _metadata(
     caveats = given["caveats"] if isinstance(given.get("caveats"), list) else []
     if odd := [caveat for caveat in caveats if not isinstance(caveat, str)]:
         unread["metadata.caveats"] = odd
+    retries = {
+        kind: count.get("used", 0) if isinstance(count, Mapping) else count
+        for kind, count in (given.get("retry_counts") or {}).items()
+    }
     made |= {
         "outcome": outcome,
         "outcome_detail": detail,
@@ -121,7 +125,7 @@ def _metadata(
         "parsing": _identity(given, "parsing", unread),
         "caveats": [caveat for caveat in caveats if isinstance(caveat, str) and caveat not in CAVEATS],
         "replicate": next((number for number in replicates if number is not None), 1),
-        "retry_counts": {kind: _times(count) for kind, count in (given.get("retry_counts") or {}).items()},
+        "retry_counts": {kind: used if isinstance(used, int) else 0 for kind, used in retries.items()},
         "question_text": given.get("question_text") or "",
         "template_id": given.get("template_id") or "no_template",
         "execution_time": given.get("execution_time") or 0.0,
@@ -185,11 +189,6 @@ def _mode(parts: Mapping[str, Mapping[str, Any]]) -> str:
     template = parts["template"]
     judged = template.get("template_verification_performed") or template.get("verify_result") is not None
     return "template_and_rubric" if judged else "rubric_only"
-
-
-def _times(count: Any) -> int:
-    used = count.get("used", 0) if isinstance(count, Mapping) else count
-    return used if isinstance(used, int) else 0
 
 
 def _of(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:

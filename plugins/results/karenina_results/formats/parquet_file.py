@@ -22,7 +22,7 @@ WHOLE = "result"
 """The column with the JSON of the result: the others say parts of it."""
 ROWS = 1_000
 CHARACTERS = 8 << 20
-"""What a row group holds at most: rows, or characters of JSON."""
+"""What a row group holds at most: rows, or characters of JSON; chosen, as it is in memory while it is written."""
 
 
 class ParquetFile:
